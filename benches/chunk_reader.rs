@@ -15,7 +15,7 @@ const PICTURES: u32 = 30;
 const PICTURE_BYTES: usize = 25_000;
 const SOUNDS_PER_PICTURE: u32 = 2;
 const SOUND_BYTES: usize = 340;
-/// What one read of the socket brings.
+/// Bytes of one read of the socket.
 const READ_BYTES: usize = 64 << 10;
 
 fn message(chunk_size: usize, chunk_stream: u8, kind: u8, time_ms: u32, len: usize) -> Vec<u8> {

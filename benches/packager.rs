@@ -1,4 +1,4 @@
-//! What the packager costs: a 6 Mbit/s 1080p30 stream with AAC, in parts of 200 ms.
+//! Cost of the packager: a 6 Mbit/s 1080p30 stream with AAC, in parts of 200 ms.
 //!
 //! One iteration is a second of media, so that an iteration's time divided by a second is the share of a core that a
 //! stream takes; a fifth of it is the cost of one part.
@@ -130,7 +130,7 @@ struct Stream {
     seconds: usize,
 }
 
-/// What the owner of a packager does with its outputs.
+/// Work of a packager's owner on its outputs.
 struct Beside {
     window: Window,
     line: Vec<u8>,

@@ -79,7 +79,7 @@ pub struct Addresses {
 }
 
 impl Addresses {
-    /// Where this machine itself, or the configuration, says that the service is.
+    /// Returns the service's address as this machine itself, or the configuration, knows it.
     fn public(&self, config: &Config) -> PublicAddress {
         let seen = Seen::local(self.http.port(), self.https);
         PublicAddress::of(&config.http.base_url, &seen, &[])

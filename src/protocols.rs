@@ -31,8 +31,8 @@ use crate::{
     tls::{Certificates, TlsError},
 };
 
-/// How media of a protocol comes in. The functions make the component that serves it; `/readyz` names the component when it
-/// is parked.
+/// Transport of a protocol's media. The functions make the component that serves it; `/readyz` names the component when
+/// it is parked.
 pub enum Transport {
     Tcp(
         &'static Listener,
@@ -58,13 +58,13 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// What to paste into an encoder as its server, for a listener on that port.
+    /// Returns the server address to paste into an encoder, for a listener on that port.
     pub fn server(&self, config: &Config, public: &PublicAddress, port: u16) -> String {
         (self.server)(config, public, port)
     }
 }
 
-/// What the components of all protocols are made with.
+/// Parts of the process that the components of all protocols need.
 pub struct IngestContext {
     pub config: Arc<Config>,
     pub authorizer: LiveAuthorizer,

@@ -23,7 +23,7 @@ pub(crate) const AUDIO: u8 = 8;
 pub(crate) const VIDEO: u8 = 9;
 const SCRIPT: u8 = 18;
 
-/// One message of the publish.
+/// A message of the publish.
 #[derive(Clone, Debug)]
 pub(crate) struct Tag {
     pub(crate) kind: u8,

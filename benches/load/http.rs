@@ -27,7 +27,7 @@ impl Answer {
     }
 }
 
-/// One connection, opened at the first request and again after a failure.
+/// A connection, opened at the first request and again after a failure.
 #[derive(Debug)]
 pub(crate) struct Client {
     address: String,
@@ -93,7 +93,7 @@ async fn connect(address: &str) -> Result<BufStream<TcpStream>, Failure> {
     Ok(BufStream::with_capacity(64 * 1024, 4 * 1024, socket))
 }
 
-/// Sends a request and reads its answer; also tells whether the connection may carry another one.
+/// Sends a request and reads its answer; also returns whether the connection may carry another one.
 async fn exchange(
     connection: &mut BufStream<TcpStream>,
     head: &[u8],

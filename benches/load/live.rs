@@ -34,15 +34,15 @@ use crate::{
 const SPREAD: Duration = Duration::from_secs(2);
 /// After viewers left or publishers came: what is under way ends.
 const SETTLE: Duration = Duration::from_secs(3);
-/// What the media playlist lists by default.
+/// Seconds that the media playlist lists by default.
 const WINDOW_SECONDS: u64 = 20;
 const STOP_DEADLINE: Duration = Duration::from_secs(15);
-/// How much less urgent the viewers are than encoders, the server and the watchers.
+/// Niceness by which the viewers are less urgent than encoders, the server and the watchers.
 const VIEWERS_NICENESS: i32 = 10;
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Options {
-    /// What the publishers speak.
+    /// Protocol of the publishers.
     #[arg(long, value_enum, default_value_t = Protocol::Rtmp)]
     protocol: Protocol,
     /// Records every broadcast.
@@ -57,7 +57,7 @@ pub(crate) struct Options {
     /// Length of each measured phase.
     #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u64).range(5..=600))]
     seconds: u64,
-    /// Of each publisher, frame and audio together: 6M, 1M, 800k.
+    /// Bit rate of each publisher, frame and audio together: 6M, 1M, 800k.
     #[arg(long, default_value = "6M", value_parser = bitrate)]
     bitrate: u64,
     /// Runs this server beside it with the same publishers.
@@ -255,7 +255,7 @@ impl Publishers {
         }
     }
 
-    /// One ffmpeg each, which sends the file again and again as it is.
+    /// Starts an ffmpeg each, which sends the file again and again unchanged.
     fn start_srt(inputs: &[Input], file: &Path) -> Self {
         let stop = CancellationToken::new();
         let step = SPREAD / inputs.len() as u32;

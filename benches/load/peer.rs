@@ -14,7 +14,7 @@ use crate::{
 
 const START_DEADLINE: Duration = Duration::from_secs(10);
 
-/// Where `scripts/install.sh bench` unpacks nginx when the machine has none.
+/// Folder in which `scripts/install.sh bench` unpacks nginx when the machine has none.
 const UNPACKED: &str = "target/tools/nginx-rtmp";
 
 /// Starts nginx with its files in `folder`. Returns it and `count` places to publish to.
@@ -70,7 +70,8 @@ fn installed(root: &Path) -> Result<(PathBuf, PathBuf), Failure> {
         .ok_or_else(|| "nginx with its RTMP module is missing: run scripts/install.sh bench".into())
 }
 
-/// One process, so that its figures are the whole server's; segments of 2 s and a list of 20 s, as Sluice's defaults.
+/// Writes the configuration: one process, so that its figures are the whole server's; segments of 2 s and a list of 20
+/// s, as Sluice's defaults.
 fn configuration(module: &Path, folder: &Path, hls: &Path, port: u16) -> String {
     format!(
         "load_module {module};

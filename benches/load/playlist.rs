@@ -20,7 +20,7 @@ pub(crate) struct Playlist {
     pub(crate) init: Option<String>,
     pub(crate) can_skip: bool,
     pub(crate) ended: bool,
-    /// What comes next: the directives of the next blocking reload.
+    /// Directives of the next blocking reload.
     pub(crate) next_msn: u64,
     pub(crate) next_part: u32,
 }

@@ -27,12 +27,12 @@ pub(crate) struct Server {
     child: Child,
 }
 
-/// What one moment's look at /proc gives.
+/// Figures of /proc at a moment.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Figures {
     pub(crate) cpu: Duration,
     pub(crate) resident_kib: u64,
-    /// Shared pages divided among those who share them; 0 where the kernel does not tell.
+    /// Shared pages divided among the processes that share them; 0 where the kernel does not report them.
     pub(crate) proportional_kib: u64,
 }
 
@@ -106,7 +106,7 @@ fn figures_of(pid: u32, times: &[usize]) -> Option<Figures> {
     })
 }
 
-/// Of all children that the harness has waited for.
+/// Returns the processor time of all children that the harness has waited for.
 pub(crate) fn cpu_of_ended_children() -> Duration {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     cpu_time(&stat, &WAITED_FOR)

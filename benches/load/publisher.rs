@@ -31,7 +31,7 @@ const REMEMBERED_FRAMES: usize = 1024;
 const PING_REQUEST: [u8; 2] = [0, 6];
 const PING_RESPONSE: [u8; 2] = [0, 7];
 
-/// Where to publish: `rtmp://{address}/{app}` and the stream name.
+/// Target of a publish: `rtmp://{address}/{app}` and the stream name.
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
     pub(crate) address: String,
@@ -39,7 +39,7 @@ pub(crate) struct Target {
     pub(crate) stream: String,
 }
 
-/// When each frame left, by its time in the broadcast.
+/// Send time of each frame, by its time in the broadcast.
 #[derive(Debug, Default)]
 pub(crate) struct SendLog {
     frames: Mutex<VecDeque<(u64, Instant)>>,
@@ -64,7 +64,8 @@ impl SendLog {
         *self.worst_lag.lock().expect("no holder panics")
     }
 
-    /// When the first and the last frame with a time in `from_ms..to_ms` left; `None` when none is remembered.
+    /// Returns the send times of the first and the last frame with a time in `from_ms..to_ms`; `None` when none is
+    /// remembered.
     pub(crate) fn between(&self, from_ms: u64, to_ms: u64) -> Option<(Instant, Instant)> {
         let frames = self.frames.lock().expect("no holder panics");
         let mut inside = frames

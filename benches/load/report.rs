@@ -69,7 +69,7 @@ fn mib(kib: u64) -> f64 {
     kib as f64 / 1024.0
 }
 
-/// How long parts took to be listed.
+/// Prints the times until parts were listed.
 pub(crate) fn timings(timings: &mut Timings) {
     println!(
         "  parts timed      {}, late {}",
@@ -92,7 +92,7 @@ fn percentiles(title: &str, times: &mut [Duration]) {
     );
 }
 
-/// What the viewers received.
+/// Prints the traffic of the viewers.
 pub(crate) fn traffic(traffic: &Traffic, viewers: usize, lasted: Duration) {
     let bytes = traffic.bytes.load(Ordering::Relaxed);
     println!(
@@ -103,7 +103,7 @@ pub(crate) fn traffic(traffic: &Traffic, viewers: usize, lasted: Duration) {
     );
 }
 
-/// One line for each server, then what the first one costs against each other one.
+/// Prints a line for each server, then the ratio of the first one to each other one.
 pub(crate) fn images<'a>(measurements: impl Iterator<Item = (&'static str, &'a Measurement)>) {
     let measurements: Vec<_> = measurements
         .filter(|(_, measurement)| measurement.requests > 0)
@@ -187,7 +187,7 @@ pub(crate) fn deliveries(title: &str, run: &mut Deliveries) {
 #[derive(Debug)]
 pub(crate) struct Drain {
     pub(crate) expected: usize,
-    /// Of the arrived ones.
+    /// Number of the arrived ones that differ.
     pub(crate) different: usize,
     pub(crate) arrived: usize,
     pub(crate) built_in: Duration,
@@ -227,7 +227,7 @@ pub(crate) fn drain(run: &Drain) {
 /// Runs of a workflow, and what storing the same files costs.
 #[derive(Debug)]
 pub(crate) struct Runs {
-    /// Of each.
+    /// Number of each.
     pub(crate) count: usize,
     pub(crate) storing: Span,
     pub(crate) running: Span,
@@ -268,7 +268,7 @@ pub(crate) fn runs(run: &mut Runs) {
     percentiles("last step's end → answer", &mut run.answers);
 }
 
-/// Of sorted times; zero when there are none.
+/// Returns a quantile of sorted times; zero when there are none.
 pub(crate) fn share(times: &[Duration], share: f64) -> Duration {
     let index = (times.len().saturating_sub(1) as f64 * share) as usize;
     times.get(index).copied().unwrap_or_default()

@@ -9,7 +9,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use super::{Failure, clip::Tag};
 
-/// What OBS sends.
+/// Chunk size of OBS.
 pub(crate) const CHUNK_SIZE: usize = 4096;
 const HANDSHAKE_BYTES: usize = 1536;
 /// An answer is a few hundred bytes; more is a server that does not speak to us.

@@ -29,11 +29,11 @@ pub(crate) struct Service {
     rtmp: String,
 }
 
-/// One live input.
+/// A live input.
 #[derive(Clone, Debug)]
 pub(crate) struct Input {
     pub(crate) target: Target,
-    /// As it would be pasted into an encoder.
+    /// Address to paste into an encoder.
     pub(crate) srt_url: String,
     pub(crate) playback: Playback,
 }

@@ -25,10 +25,10 @@ use crate::{
 const NOT_YET: Duration = Duration::from_millis(50);
 /// A frame's time is rounded to a millisecond by RTMP and to ten microseconds by the playlist.
 const ROUNDING_MS: f64 = 8.0;
-/// What a part may take beyond its target ("Performance" of the issue).
+/// Time that a part may take beyond its target.
 const ALLOWANCE: Duration = Duration::from_millis(100);
 
-/// Where a stream is played.
+/// Addresses of a stream.
 #[derive(Clone, Debug)]
 pub(crate) struct Playback {
     pub(crate) address: String,
@@ -51,7 +51,7 @@ impl Playback {
     }
 }
 
-/// What the watchers of all streams saw.
+/// Times that the watchers of all streams measured.
 #[derive(Debug, Default)]
 pub(crate) struct Timings {
     /// From the sending of a part's first frame to its listing.
@@ -128,7 +128,7 @@ struct Clock {
 }
 
 impl Clock {
-    /// Where in the broadcast the parts begin and end that were not listed before.
+    /// Returns begin and end in the broadcast of the parts that were not listed before.
     fn new_parts(&mut self, entries: &[Listed]) -> Vec<(u64, u64)> {
         let mut parts = Vec::new();
         for entry in entries {
@@ -164,7 +164,7 @@ fn frame_edge(time_ms: f64) -> u64 {
     (time_ms - ROUNDING_MS).max(0.0) as u64
 }
 
-/// What all viewers received.
+/// Traffic of all viewers.
 #[derive(Debug, Default)]
 pub(crate) struct Traffic {
     pub(crate) bytes: AtomicU64,

@@ -58,11 +58,11 @@ pub(crate) struct Options {
     program: PathBuf,
 }
 
-/// How a download went.
+/// Measurement of a download.
 #[derive(Clone, Copy, Debug)]
 struct Download {
     status: u16,
-    /// As the head says.
+    /// Length that the head declares.
     length: u64,
     received: u64,
     first_byte: Duration,

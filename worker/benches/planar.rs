@@ -1,4 +1,4 @@
-//! What the planar path costs for each format and scale of the decoder, on a made photograph of 2040 × 1356.
+//! Cost of the planar path for each format and scale of the decoder, on a made photograph of 2040 × 1356.
 //!
 //! `cargo bench -p sluice-worker --features codecs --bench planar`
 

@@ -1,4 +1,4 @@
-//! What goes through libvips, against a plain libvips program with the best settings that were found: CPU per image.
+//! CPU per image of the libvips path, against a plain libvips program with the best settings that were found.
 //!
 //! `cargo bench -p sluice-worker --features codecs --bench vips [-- photo.jpg]`. Both run in this process, by turns, on
 //! the same photograph in several forms; the plain program is the calls that a C programmer would write.
@@ -35,7 +35,7 @@ const LIMITS: Limits = Limits {
 const ROUNDS: u32 = 5;
 const PHOTOGRAPHS: &str = "/usr/share/wallpapers";
 
-/// One form of the photograph, what becomes of it, and what the plain program does for that.
+/// A form of the photograph, its result, and the plain program's way to it.
 struct Case {
     what: &'static str,
     source: Form,

@@ -1,4 +1,4 @@
-//! What a worker leaves behind: its exit status and the last that its libraries printed.
+//! Remains of a worker: its exit status and the last output of its libraries.
 
 use std::{
     fmt, io,
@@ -12,12 +12,12 @@ use rustix::{
     process::Signal,
 };
 
-/// How much of what is printed is kept, in bytes: the last words count.
+/// Bytes of the output that are kept: its end matters.
 const KEPT: usize = 2048;
 const CHUNK: usize = 4096;
 /// Chunks that are read at a look, twice what a pipe holds: a process that prints without end is not listened to for ever.
 const CHUNKS: usize = 32;
-/// What allocators print before they abort: Rust's, GLib's, the C++ library's.
+/// Messages of allocators before they abort: Rust's, GLib's, the C++ library's.
 const OUT_OF_MEMORY: [&str; 4] = [
     "memory allocation of",
     "failed to allocate",
@@ -33,7 +33,7 @@ pub(crate) enum Limit {
     Memory,
 }
 
-/// How a process ended.
+/// End of a process.
 #[derive(Debug)]
 pub(crate) struct End {
     /// `None` when it could not be waited for.
@@ -94,7 +94,7 @@ impl StderrTail {
         self.kept.clear();
     }
 
-    /// What was printed since [`forget`](Self::forget), at most its last 2 KiB.
+    /// Returns the output since [`forget`](Self::forget), at most its last 2 KiB.
     pub(crate) fn take(&mut self) -> String {
         self.drain();
         String::from_utf8_lossy(&std::mem::take(&mut self.kept)).into_owned()

@@ -46,7 +46,7 @@ const ENVIRONMENT: [(&str, &str); 6] = [
 /// A job may use this much processor time for each second it may last: codecs have threads.
 const CPU_PER_SECOND: u64 = 2;
 
-/// How workers are started.
+/// Settings for the start of workers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Launch {
     /// A program that answers to `worker`, as this service's own does.
@@ -60,7 +60,7 @@ pub struct Launch {
     pub ring: Ring,
 }
 
-/// Which codecs a worker loads before it enters its sandbox.
+/// Codecs that a worker loads before it enters its sandbox.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ring {
     /// libvips and its like: any number of tasks, one after the other.
@@ -69,7 +69,7 @@ pub enum Ring {
     Av { registry: PathBuf },
 }
 
-/// One piece of work with its descriptors.
+/// A job with its descriptors.
 #[derive(Clone, Copy, Debug)]
 pub struct JobRequest<'a> {
     pub task: &'a Task,
@@ -83,7 +83,7 @@ pub struct JobRequest<'a> {
     pub cancelled: BorrowedFd<'a>,
 }
 
-/// Why a job has no result. After all but `Failed` the process is gone.
+/// Reason why a job has no result. After all but `Failed` the process is gone.
 #[derive(Debug)]
 pub enum JobError {
     /// The worker says so, and is ready for more, unless the code is [`FailureCode::Internal`].
@@ -98,7 +98,7 @@ pub enum JobError {
     Cancelled,
 }
 
-/// Why a worker did not start.
+/// Reason why a worker did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     #[error("{program} cannot be started: {source}")]
@@ -130,7 +130,7 @@ impl Ring {
         }
     }
 
-    /// What it finds in its environment beside what every worker does.
+    /// Returns the variable of its environment beside those of every worker.
     fn environment(&self) -> Option<(&'static str, &OsStr)> {
         match self {
             Self::Image => None,
@@ -207,7 +207,7 @@ impl WorkerProcess {
         }
     }
 
-    /// Which layers of the sandbox are in force.
+    /// Returns the layers of the sandbox that are in force.
     pub fn layers(&self) -> &Layers {
         &self.layers
     }
@@ -226,17 +226,18 @@ impl WorkerProcess {
         self.child.id()
     }
 
-    /// Resident memory; `None` where the kernel does not tell.
+    /// Returns the resident memory; `None` where the kernel does not report it.
     pub fn resident_bytes(&self) -> Option<u64> {
         self.resident.bytes()
     }
 
-    /// Whether the process still listens.
+    /// Returns whether the process still listens.
     pub fn is_alive(&self) -> bool {
         self.channel.is_open()
     }
 
-    /// Performs one job and blocks until it ends, one way or another; `tell` hears of its reports meanwhile, and may block.
+    /// Performs a job and blocks until it ends, one way or another; `tell` receives its reports meanwhile, and may
+    /// block.
     pub fn run(
         &mut self,
         order: &JobRequest<'_>,
@@ -318,7 +319,7 @@ impl WorkerProcess {
         })
     }
 
-    /// What the end of the process says about the job.
+    /// Explains the end of the process for the job.
     fn explain(&mut self, cpu_seconds: u32) -> JobError {
         let end = self.end();
         match end.limit() {
@@ -368,7 +369,7 @@ impl WorkerProcess {
     }
 }
 
-/// Why a worker that talks is heard no longer.
+/// Returns why a worker that sends is not read any more.
 fn over(order: &JobRequest<'_>, until: Instant) -> Option<ChannelError> {
     let mut cancelled = [PollFd::from_borrowed_fd(order.cancelled, PollFlags::IN)];
     if poll(&mut cancelled, Some(&Timespec::default())).is_ok_and(|ready| ready > 0) {

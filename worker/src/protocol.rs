@@ -1,4 +1,4 @@
-//! What service and worker say to each other: one message each way per job, over a Unix socket pair.
+//! Messages between service and worker: one each way per job, over a Unix socket pair.
 //!
 //! A message is JSON in one frame of bounded length; descriptors of inputs, then of outputs, ride on the job's frame
 //! (`SCM_RIGHTS`). Both sides are the same binary, yet the version is checked: an upgrade may leave an old worker running.
@@ -28,7 +28,7 @@ pub struct Job {
     pub id: u64,
     pub task: Task,
     pub limits: Limits,
-    /// How many of the descriptors are inputs; the rest are outputs.
+    /// Number of the descriptors that are inputs; the rest are outputs.
     pub inputs: u8,
     pub outputs: u8,
     /// CPU seconds after which the kernel ends the worker.
@@ -124,7 +124,7 @@ fn plain(text: &mut String) {
     }
 }
 
-/// Which layers of the sandbox are in force in a worker.
+/// Layers of the sandbox that are in force in a worker.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Layers {
@@ -136,8 +136,8 @@ pub struct Layers {
 }
 
 impl Layers {
-    /// Why untrusted bytes are not read under these layers where all are required, with what to change; `None` when none is
-    /// missing.
+    /// Returns why untrusted bytes are not read under these layers where all are required, with the change to make;
+    /// `None` when none is missing.
     pub fn rejection(&self) -> Option<String> {
         let missing = self.missing();
         (!missing.is_empty()).then(|| {

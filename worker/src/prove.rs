@@ -36,7 +36,7 @@ const SECONDS: u32 = 1;
 /// More than any proof allows.
 const MUCH: usize = 1 << 30;
 
-/// What is tried, and on what.
+/// Attempt of a proof, and its subject.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Proof {
     pub choice: Choice,
@@ -47,13 +47,13 @@ pub struct Proof {
     pub folder: PathBuf,
 }
 
-/// What came of it.
+/// Result of a proof.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Outcome {
     pub layers: Layers,
     pub attempt: String,
     pub done: bool,
-    /// Why not.
+    /// Reason of the failure.
     pub error: Option<String>,
 }
 

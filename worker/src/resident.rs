@@ -1,4 +1,4 @@
-//! How much memory another process holds.
+//! Memory of another process.
 
 use std::{fs::File, os::unix::fs::FileExt};
 
@@ -14,7 +14,7 @@ impl Resident {
         Self(File::open(format!("/proc/{process}/status")).ok())
     }
 
-    /// `None` where the kernel does not tell, and after the process has ended.
+    /// Returns the bytes; `None` where the kernel does not report them, and after the process has ended.
     pub(crate) fn bytes(&self) -> Option<u64> {
         let mut status = [0; STATUS_BYTES];
         let length = self.0.as_ref()?.read_at(&mut status, 0).ok()?;

@@ -35,14 +35,14 @@ pub struct Args {
     /// The service's process id.
     pub parent: u32,
     pub bounds: Bounds,
-    /// Where GStreamer keeps what it knows of its plug-ins; `None`: a worker for images.
+    /// File of GStreamer's registry of plug-ins; `None`: a worker for images.
     pub av_registry: Option<PathBuf>,
     /// For tests: inputs may ask for misbehaviour ([`faults`]).
     #[cfg(debug_assertions)]
     pub faults: bool,
 }
 
-/// Why a worker ends otherwise than by the service's wish.
+/// Reason why a worker ends otherwise than on the service's request.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     #[error(transparent)]
@@ -54,7 +54,7 @@ pub enum ServeError {
     Panicked,
 }
 
-/// What comes after a job.
+/// Next action after a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
     Job,
@@ -216,7 +216,7 @@ fn check(job: &Job, descriptors: usize) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Why an input is not in memory.
+/// Failure for an input that is not in memory.
 fn unmapped(error: &io::Error) -> Failure {
     match error.kind() {
         ErrorKind::OutOfMemory => Failure::new(
@@ -261,7 +261,7 @@ fn write(bytes: &[u8], output: OwnedFd) -> io::Result<()> {
     file.set_len(bytes.len() as u64)
 }
 
-/// Why a result is not written; `setting` bounds its bytes.
+/// Failure for a result that is not written; `setting` bounds its bytes.
 pub(crate) fn unwritten(error: &io::Error, setting: &str) -> Failure {
     match error.kind() {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {

@@ -1,6 +1,6 @@
 //! Frames out of clips, and drawings of audio, asked for as the worker asks, on tiny clips that ffmpeg makes.
 //!
-//! Frame number n of a counted clip is of one grey that tells n, so what was taken can be read.
+//! Frame number n of a counted clip is of one grey that encodes n, so that a taken frame can be identified.
 #![cfg(feature = "codecs")]
 
 #[path = "frames/animations.rs"]

@@ -87,7 +87,7 @@ const FLASH: &str = "-f lavfi -i color=black:size=160x90:rate=25:duration=5,\
     drawbox=enable='gte(t,3)':color=white:thickness=fill \
     -f lavfi -i aevalsrc=exprs='if(gte(t,3),0.5*sin(2000*PI*t),0)':sample_rate=48000:duration=5";
 
-/// When the audio begins, in seconds.
+/// Returns the begin of the audio, in seconds.
 fn heard_at(path: &Path) -> f64 {
     let samples = ffmpeg(path, "-f s16le -ac 1 -ar 48000");
     let loud = |sample: &[u8]| i16::from_le_bytes([sample[0], sample[1]]).abs() > 2_000;

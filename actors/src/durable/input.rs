@@ -30,7 +30,7 @@ pub(crate) fn sniff(file: &File, filename: &str) -> Result<Option<Format>, Failu
     Ok(Format::recognise(&head[..length], filename))
 }
 
-/// As [`sniff`], for an operation that needs a known format.
+/// See [`sniff`], for an operation that needs a known format.
 pub(crate) fn known_format(file: &File, filename: &str) -> Result<Format, Failure> {
     sniff(file, filename)?.ok_or_else(|| {
         Failure::new(

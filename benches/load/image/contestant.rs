@@ -1,4 +1,4 @@
-//! Image servers that stand side by side in a run: how each is started, and what its addresses look like.
+//! Image servers that run side by side: how each is started, and the form of its addresses.
 
 use std::{
     collections::HashMap,
@@ -18,7 +18,7 @@ use crate::{
 
 const START_DEADLINE: Duration = Duration::from_secs(20);
 
-/// What is asked of an image.
+/// A requested variant.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Variant {
     pub(crate) width: u32,

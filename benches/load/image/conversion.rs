@@ -26,7 +26,7 @@ use crate::{
     upload::{form, form_headers},
 };
 
-/// What is converted to what: the extension of the photographs, the format, and the width.
+/// Conversions: the extension of the photographs, the format, and the width.
 const CASES: [(&str, &str, u32); 5] = [
     (".jpg", "jpg", 1024),
     (".jpg", "webp", 1024),

@@ -13,7 +13,7 @@ const HEIGHT: u32 = 1356;
 /// Changes when crops of the same name would look different.
 const GENERATION: u32 = 1;
 
-/// Where wallpapers are: installed, or unpacked by `scripts/install.sh bench`.
+/// Places of wallpapers: installed, or unpacked by `scripts/install.sh bench`.
 const PLACES: [&str; 4] = [
     "/usr/share/wallpapers",
     "/usr/share/backgrounds/mate/nature",
@@ -29,7 +29,7 @@ pub(crate) struct Crops {
 }
 
 impl Crops {
-    /// Those of an extension, in order; cut when they are not there yet.
+    /// Returns those of an extension, in order; cuts them when they do not exist yet.
     pub(crate) fn obtain(root: &Path, extension: &str) -> Result<Self, Failure> {
         let folder = root.join(format!("target/load/crops-{GENERATION}"));
         if !folder.exists() {

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{Failure, http::Client, process, report};
 
-/// What the service has rendered since its start.
+/// Metric of the variants that the service has rendered since its start.
 const RENDERED: &str = "sluice_cdn_variants{made=\"rendered\"} ";
 
 #[derive(Clone, Debug, Args)]

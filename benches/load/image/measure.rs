@@ -16,16 +16,16 @@ use crate::{Failure, http::Client, process};
 /// Between two looks at the memory of a server's processes.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
-/// What a round asks for.
+/// Requests of a round.
 #[derive(Clone, Debug)]
 pub(crate) enum Work {
     /// Each path once, in order, over all connections.
     Each(Vec<String>),
-    /// One path as often as it goes.
+    /// One path as often as possible.
     Repeat(String, Duration),
 }
 
-/// What one server did over all its rounds.
+/// Measurement of a server over all its rounds.
 #[derive(Debug, Default)]
 pub(crate) struct Measurement {
     pub(crate) requests: usize,

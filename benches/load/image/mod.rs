@@ -1,7 +1,7 @@
 //! Image scenarios: delivery from the cache, delivery of what is not there yet, and conversion.
 //!
-//! Servers of one run stand side by side and are loaded in turn, round by round, so that whatever else the machine does
-//! meets all of them. CPU and memory are of all processes of a server.
+//! Servers of one run are started side by side and loaded in turn, round by round, so that other load of the machine
+//! affects all of them. CPU and memory are of all processes of a server.
 
 mod contestant;
 mod conversion;
@@ -34,14 +34,14 @@ const QUALITY: u8 = 80;
 /// libwebp's method, as the service sets it: where someone waits for a page, and where a file is kept.
 const FAST_WEBP: u8 = 2;
 const BALANCED_WEBP: u8 = 4;
-/// What is delivered most: a card, an article's picture.
+/// Width of the most frequent delivery: a card, an article's picture.
 const WIDTH: u32 = 512;
 /// An `srcset`, in the order in which a page with many visitors meets it: any.
 const LADDER: [u32; 8] = [640, 1280, 320, 960, 1920, 480, 1600, 800];
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct HitOptions {
-    /// Of each turn.
+    /// Seconds of each turn.
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=60))]
     seconds: u64,
     /// Turns of each server.
@@ -91,7 +91,7 @@ impl Target {
     }
 }
 
-/// One image from the cache, again and again, and the same bytes from a file by nginx.
+/// Measures one image from the cache, again and again, and the same bytes from a file by nginx.
 pub(crate) async fn hit(options: &HitOptions) -> Result<(), Failure> {
     let (root, scratch) = workplace()?;
     let mut crops = Crops::obtain(root, ".jpg")?;

@@ -1,4 +1,5 @@
-//! What is worked on: the trailer of Big Buck Bunny (`scripts/install.sh bench` fetches it), or a drawn film in its place.
+//! Source material: the trailer of Big Buck Bunny (`scripts/install.sh bench` fetches it), or a generated clip in its
+//! place.
 
 use std::{
     path::{Path, PathBuf},
@@ -7,7 +8,7 @@ use std::{
 
 use crate::Failure;
 
-/// Of moviepy's source archive: 55 s, 1280×720, 24 frames a second, H.264 and MP3.
+/// The clip in moviepy's source archive: 55 s, 1280×720, 24 frames a second, H.264 and MP3.
 const TRAILER: &str = "target/tools/film/trailer.mp4";
 
 /// A film of that size and length below `target/load`, H.264 and AAC at a high quality, made when it is not there yet.

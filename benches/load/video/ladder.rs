@@ -75,7 +75,7 @@ pub(crate) struct Options {
     program: PathBuf,
 }
 
-/// What one asset took.
+/// Cost of an asset.
 struct Made {
     cost: Cost,
     playable: Duration,

@@ -18,7 +18,7 @@ pub(crate) use transcode::{Options as TranscodeOptions, run as transcode};
 
 use crate::{Failure, process, service::Service};
 
-/// What one turn took.
+/// Cost of a turn.
 #[derive(Clone, Copy, Debug, Default)]
 struct Cost {
     cpu: Duration,
@@ -26,7 +26,7 @@ struct Cost {
     bytes: u64,
 }
 
-/// What the service and all that it started have used so far.
+/// Returns the processor time of the service and its children so far.
 fn used(service: &Service) -> Duration {
     process::tree_figures(service.server.process_id()).cpu
 }
@@ -63,7 +63,7 @@ fn median(costs: &[Cost]) -> Cost {
     costs.get(costs.len() / 2).copied().unwrap_or_default()
 }
 
-/// One line of a table.
+/// Prints a line of a table.
 fn print(name: &str, cost: Cost) {
     println!(
         "  {name:<12} CPU {:>7.2} s, {:>7.2} s in all, {:>8.1} KB",

@@ -39,7 +39,7 @@ pub(crate) struct Options {
     program: PathBuf,
 }
 
-/// What is made, and how ffmpeg is told to make the same.
+/// A result, and the arguments by which ffmpeg makes the same.
 struct Case {
     name: &'static str,
     /// Form fields of the conversion.
@@ -168,7 +168,7 @@ async fn compare(
     Ok(())
 }
 
-/// One conversion as a job.
+/// Runs a conversion as a job.
 async fn convert(
     service: &Service,
     bytes: &[u8],

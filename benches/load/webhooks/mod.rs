@@ -26,9 +26,9 @@ use crate::{
     service::{Service, workplace},
 };
 
-/// Of the second run, as the target says.
+/// Share of hanging receivers in the second run.
 const HANGING_PERCENT: usize = 20;
-/// What connections, pools and plans of statements cost once.
+/// Time for costs that occur once: connections, pools and plans of statements.
 const WARM_UP: Duration = Duration::from_secs(3);
 /// For what is still on its way when the last upload is answered.
 const LATEST: Duration = Duration::from_secs(60);
@@ -36,7 +36,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Options {
-    /// Of the measured part of each of the first two runs.
+    /// Seconds of the measured part of each of the first two runs.
     #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=600))]
     seconds: u64,
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u16).range(1..=1000))]
@@ -146,7 +146,7 @@ async fn steady(options: &Options, hanging: usize) -> Result<Deliveries, Failure
     })
 }
 
-/// Until all have come or no more time is given; what is missing then is told.
+/// Waits until all have come or the time is over; missing ones are reported.
 async fn wait_for(receivers: &Receivers, expected: usize) {
     let started = Instant::now();
     while receivers.count() < expected && started.elapsed() < LATEST {

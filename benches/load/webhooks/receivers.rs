@@ -34,7 +34,7 @@ pub(super) enum Temper {
 pub(super) struct Arrival {
     pub(super) endpoint: usize,
     pub(super) file: Uuid,
-    /// Of the first byte.
+    /// Arrival of the first byte.
     pub(super) at: Instant,
 }
 

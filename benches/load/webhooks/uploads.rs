@@ -17,7 +17,7 @@ use crate::{Failure, http::Client, upload::upload};
 /// Connections that upload: enough to keep the rate while each waits for a commit.
 const CLIENTS: usize = 16;
 
-/// When each file's upload was answered.
+/// Time at which each file's upload was answered.
 pub(super) type Acknowledged = HashMap<Uuid, Instant>;
 
 #[derive(Clone, Copy, Debug)]

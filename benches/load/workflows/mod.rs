@@ -27,7 +27,7 @@ use crate::{
     upload::{form, form_headers, upload},
 };
 
-/// What connections, pools, workers and plans of statements cost once.
+/// Images for costs that occur once: connections, pools, workers and plans of statements.
 const WARM_UP: usize = 50;
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
@@ -96,7 +96,7 @@ async fn create(service: &Service) -> Result<String, Failure> {
     Ok(format!("/api/workflows/{id}/run"))
 }
 
-/// What is done with each image.
+/// Work on each image.
 #[derive(Clone, Debug)]
 enum Work {
     /// Into storage, as it is: what of a run is not the engine's.
@@ -105,7 +105,7 @@ enum Work {
     Run(String),
 }
 
-/// What one turn over the images took.
+/// Measurement of a turn over the images.
 #[derive(Debug)]
 struct Turn {
     span: Span,
@@ -198,7 +198,7 @@ async fn one_client(
     }
 }
 
-/// The clock that the service reads is this one; it tells milliseconds.
+/// Returns the time since the last step. The service reads the same clock, in milliseconds.
 fn since_last_step(answer: &Value, answered_at: SystemTime) -> Result<Duration, Failure> {
     let log = answer["run"]["log"].as_array();
     let ends = log

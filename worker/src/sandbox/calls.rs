@@ -222,12 +222,13 @@ const PRCTLS: [i32; 7] = [
 const PR_GET_AUXV: i32 = 0x4155_5856;
 /// See ioprio_set(2).
 const IOPRIO_WHO_PROCESS: u64 = 1;
-/// The first number that nothing is known about; the same on all architectures of today. Below it stands `mseal` of Linux 6.10.
+/// The first number that is unknown here; the same on all architectures of today. The last known one is `mseal` of
+/// Linux 6.10.
 const UNKNOWN_FROM: u32 = 463;
 /// Calls with this bit are those of the x32 ABI; see syscall(2).
 const X32_BIT: u32 = 0x4000_0000;
 
-/// Why the filter is not on.
+/// Reason why the filter is not on.
 #[derive(Debug, thiserror::Error)]
 pub enum CallsError {
     #[error("there is no filter for this processor")]
@@ -260,7 +261,7 @@ fn program() -> Result<BpfProgram, CallsError> {
 
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
-/// What is allowed in the process `own`.
+/// Returns the rules of the process `own`.
 fn rules(own: u32) -> Result<Rules, CallsError> {
     let any = ALLOWED.iter().chain(ALLOWED_OLDER);
     let mut rules: Rules = any.map(|call| (*call, Vec::new())).collect();
@@ -371,7 +372,7 @@ mod tests {
     /// `linux/audit.h`.
     const AUDIT_ARCH_I386: u32 = 0x4000_0003;
 
-    /// What the kernel hands to a filter (`struct seccomp_data`) of a call by this architecture.
+    /// Builds the kernel's argument of a filter (`struct seccomp_data`) for a call by this architecture.
     fn call(number: c_long, arguments: &[u64]) -> [u32; 16] {
         let architecture: u32 = match std::env::consts::ARCH {
             "x86_64" => 0xc000_003e,

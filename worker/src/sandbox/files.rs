@@ -7,7 +7,7 @@ use landlock::{
 
 /// The newest that this was tried with; older kernels give what they have.
 const NEWEST: ABI = ABI::V7;
-/// What codecs open in the middle of a job; a machine has some of them. Files of every machine, none of a user's.
+/// Files that codecs open in the middle of a job; a machine has some of them. Files of every machine, none of a user's.
 const READABLE: [&str; 14] = [
     "/etc/fonts",
     "/etc/ld.so.cache",

@@ -13,12 +13,12 @@ const DESCRIPTORS: u64 = 320;
 /// processes; this bounds what threads could do.
 const TASKS: u64 = 4096;
 
-/// What one worker may take.
+/// Limits of a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
     /// Address space.
     pub memory_bytes: u64,
-    /// One file that it writes.
+    /// Size of a file that it writes.
     pub file_bytes: u64,
 }
 

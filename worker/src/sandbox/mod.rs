@@ -1,4 +1,4 @@
-//! What a worker may do once it decodes: compute, read its inputs, write its outputs.
+//! The sandbox of a worker that decodes: compute, read its inputs, write its outputs.
 //!
 //! Each layer covers something by itself, and what it covers is proven with the others off ([`prove`](crate::prove)):
 //!
@@ -23,7 +23,7 @@ use std::{fs, io};
 use crate::protocol::Layers;
 use limits::Bounds;
 
-/// Which layers to put on; all of them, but in proofs.
+/// Layers to enter; all of them, but in proofs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Choice {
     pub limits: bool,

@@ -1,4 +1,4 @@
-//! What a worker arranges for itself before it loads anything: it is the first to wait and the first to go.
+//! Arrangements of a worker for itself before it loads anything: it is scheduled last and killed first.
 
 use std::{ffi::CStr, fs, io};
 
@@ -7,7 +7,7 @@ use rustix::{
     thread::set_name,
 };
 
-/// What `top` shows; the program's own name would be `exe`.
+/// Name in `top`; the program's own name would be `exe`.
 const NAME: &CStr = c"sluice-worker";
 /// Behind every thread of the service, so that no conversion costs a live stream its turn.
 const NICE: i32 = 10;

@@ -11,7 +11,7 @@ use rustix::{
     },
 };
 
-/// `nobody`: owns nothing on any machine.
+/// The user `nobody`, who owns nothing on any machine.
 const NOBODY: u32 = 65_534;
 
 /// Drops everything, for good. A process that is not root keeps its user and has nothing else afterwards.

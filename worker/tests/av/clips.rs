@@ -43,7 +43,7 @@ pub fn alone() -> MutexGuard<'static, ()> {
     guard
 }
 
-/// Whether clips can be made. Where tests must not be left out, they are not.
+/// Returns whether clips can be made. Where tests must not be left out, a missing encoder fails.
 pub fn can_be_made() -> bool {
     static THERE: OnceLock<bool> = OnceLock::new();
     *THERE.get_or_init(|| {
@@ -84,7 +84,7 @@ pub fn clip(name: &str, arguments: &str) -> PathBuf {
     path
 }
 
-/// What ffmpeg writes to its standard output; a file that it complains about fails.
+/// Returns ffmpeg's standard output; a file that it complains about fails.
 #[allow(dead_code, reason = "not every test binary reads results")]
 pub fn ffmpeg(path: &Path, arguments: &str) -> Vec<u8> {
     let output = Command::new("ffmpeg")

@@ -257,14 +257,14 @@ fn a_day_of_silence_is_probed() {
     assert!(failure.message.contains("86400 seconds"), "{failure:?}");
 }
 
-/// What a child decodes: the clip, and the number of its first mutation.
+/// Input of a child: the clip, and the number of its first mutation.
 const MUTATED_CLIP: &str = "SLUICE_TEST_MUTATED_CLIP";
 const FIRST_MUTATION: &str = "SLUICE_TEST_FIRST_MUTATION";
 const MUTATIONS: u64 = 12;
 /// After which a service would have ended the process.
 const STALL: Duration = Duration::from_secs(15);
 
-/// In the service a process that dies or stands still is ended, and costs no other anything; it must be rare.
+/// In the service a process that dies or hangs is ended, and costs no other anything; it must be rare.
 #[test]
 fn mutated_clips_end() {
     if !clips::can_be_made() {

@@ -18,12 +18,12 @@ use sluice_worker::{
 
 use super::clips::{self, LIMITS};
 
-/// What a frame's luma is above that of the one before it; the first has [`FIRST`].
+/// Difference of a frame's luma to the one before it; the first has [`FIRST`].
 const STEP: u32 = 7;
 const FIRST: u32 = 20;
 /// Counted frames of a clip.
 pub const COUNT: u32 = 30;
-/// Of them in a second.
+/// Frames in a second.
 pub const RATE: f64 = 10.0;
 
 /// Frames of 64 × 48 in one grey each: 30 of them, 10 a second, a key frame every `ARGS -g`.
@@ -57,7 +57,7 @@ pub fn assert_near(found: [u8; 3], expected: [u8; 3], tolerance: u8, what: &str)
     assert!(is_near, "{what}: {found:?} is not {expected:?}");
 }
 
-/// Results, with what was told meanwhile.
+/// Results, with the reports meanwhile.
 pub struct Performed {
     pub done: Done,
     pub outputs: Vec<Vec<u8>>,

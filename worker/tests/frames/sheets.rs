@@ -29,7 +29,7 @@ fn form(frames: u32, columns: u32, width: u32, format: Format) -> Sheet {
     }
 }
 
-/// One frame of it.
+/// Returns a frame of it.
 fn cell(board: &Raster, (left, top): (u32, u32), (width, height): (u32, u32)) -> Raster {
     let pixels = (top..top + height)
         .flat_map(|y| (left..left + width).flat_map(move |x| pixel(board, x, y)))

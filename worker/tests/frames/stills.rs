@@ -1,4 +1,4 @@
-//! One frame: the right one, upright, in the right colours.
+//! Stills: the right frame, upright, in the right colours.
 
 use sluice_media::{
     av::{AvTask, Still},

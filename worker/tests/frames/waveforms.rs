@@ -30,7 +30,7 @@ fn waveform(clip: &Path, format: Format) -> Result<Performed, sluice_media::task
     perform(&task, clip)
 }
 
-/// How many rows of a column are drawn.
+/// Counts the drawn rows of a column.
 fn drawn(raster: &Raster, x: u32) -> u32 {
     let alpha = |y: u32| raster.pixels[((y * raster.width + x) * 4 + 3) as usize];
     (0..raster.height).filter(|y| alpha(*y) > 127).count() as u32

@@ -1,4 +1,4 @@
-//! What tests of ladders stand on: runs the task as the worker does, and reads the files with ffprobe.
+//! Support of ladder tests: runs the task as the worker does, and reads the files with ffprobe.
 
 use std::{
     fs::{self, File},
@@ -46,7 +46,7 @@ impl Made {
     }
 }
 
-/// What a run gave.
+/// Result of a run.
 #[derive(Debug)]
 pub struct Run {
     pub renditions: Vec<Made>,
@@ -63,7 +63,7 @@ pub fn heights(heights: &[u32]) -> Profile {
     Profile::Custom(heights.iter().map(rung).collect())
 }
 
-/// What is to be made of a clip in segments of 2 s.
+/// Plans a clip's renditions in segments of 2 s.
 pub fn plan(clip: &Path, profile: &Profile) -> Ladder {
     let facts = probe::probe(&clips::input(clip), &LIMITS).expect("facts");
     let plan = ladder::plan(&facts, profile, 2).expect("a plan");
@@ -172,7 +172,7 @@ fn file_length(path: &Path) -> u64 {
     fs::metadata(path).expect("a file").len()
 }
 
-/// One packet as ffprobe sees it.
+/// A packet as ffprobe sees it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Packet {
     pub pts_s: f64,

@@ -1,4 +1,4 @@
-//! What is done to audio.
+//! Operations on audio.
 
 use std::path::Path;
 
@@ -30,7 +30,7 @@ fn peak(samples: &[f32], from_s: f64, to_s: f64) -> f32 {
         .fold(0.0, |peak, sample| sample.abs().max(peak))
 }
 
-/// What ffmpeg measures: LUFS and dBTP.
+/// Returns ffmpeg's measurement: LUFS and dBTP.
 fn loudness(path: &Path) -> (f64, f64) {
     let output = std::process::Command::new("ffmpeg")
         .args(["-nostdin", "-hide_banner", "-i"])
@@ -252,7 +252,7 @@ fn the_parts_of_a_chain_follow_one_another() {
     }
 }
 
-/// What an encoder of AAC puts ahead, and what a cut without encoding could not take away, an edit list leaves out.
+/// An edit list leaves out the priming of an AAC encoder, and the part that a cut without encoding could not remove.
 #[test]
 fn edit_lists_cost_no_audio() {
     if !can_be_made() {

@@ -1,4 +1,4 @@
-//! What is done to frames.
+//! Operations on frames.
 
 use std::path::Path;
 

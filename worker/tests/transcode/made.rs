@@ -89,7 +89,7 @@ impl Made {
     }
 }
 
-/// What ffprobe says of a file.
+/// Facts of a file by ffprobe.
 #[derive(Debug)]
 pub struct Probed(Value);
 
@@ -116,7 +116,7 @@ impl Probed {
         streams.iter().find(|stream| stream["codec_type"] == kind)
     }
 
-    /// Of the first track of a kind; empty: there is none.
+    /// Returns the codec of the first track of a kind; empty: there is none.
     pub fn codec(&self, kind: &str) -> &str {
         self.text(kind, "codec_name")
     }
@@ -164,7 +164,7 @@ impl Probed {
     }
 }
 
-/// What ffmpeg complains about while it decodes a file.
+/// Returns ffmpeg's complaints while it decodes a file.
 pub fn complaints(path: &Path) -> String {
     let output = Command::new("ffmpeg")
         .args(["-v", "error", "-nostdin", "-i"])

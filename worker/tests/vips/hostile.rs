@@ -207,7 +207,7 @@ fn animations_are_bounded_in_frames_and_in_all() {
     );
 }
 
-/// libwebp would be at it for minutes before it tells how many there are.
+/// libwebp would take minutes before it returns their number.
 #[test]
 fn frames_of_a_webp_are_counted_before_it_is_opened() {
     let webp = |frames: usize| {

@@ -11,7 +11,7 @@ pub const GREEN: [u8; 3] = [30, 180, 60];
 pub const BLUE: [u8; 3] = [40, 60, 200];
 pub const GREY: [u8; 3] = [128, 128, 128];
 
-/// What the default settings allow.
+/// Limits of the default settings.
 pub const LIMITS: Limits = Limits {
     max_pixels: 120_000_000,
     max_frames: 2_000,

@@ -170,7 +170,8 @@ fn whole(header: &Header) -> Rect {
     }
 }
 
-/// What trimming leaves of a page, in its own pixels or points. A vector is looked at in a size that is cheap to draw.
+/// Returns the rest of a page after trimming, in its own pixels or points. A vector is drawn for that in a size that is
+/// cheap.
 fn kept(source: &LoadedImage<'_>, header: &Header, options: Options) -> Result<Rect, Failure> {
     const DRAWN_LONG_EDGE: f64 = 1024.0;
     let scale = if source.is_vector() {
@@ -198,7 +199,7 @@ fn check_result(cut: &PageCrop, limits: &Limits) -> Result<(), Failure> {
     }
 }
 
-/// What the decoder can do about the size more cheaply than a resize.
+/// Returns the scaling that the decoder does more cheaply than a resize.
 fn decoder_scale(format: Format, cut: &PageCrop, animated: bool) -> Scale {
     match format {
         Format::Svg | Format::Pdf => Scale::By(1.0 / cut.shrink()),
@@ -313,7 +314,7 @@ fn finish<'a>(
     image.in_memory()
 }
 
-/// What stands behind transparency in the result.
+/// Returns the colour behind transparency in the result.
 fn behind(render: &Render) -> Option<Colour> {
     let needed = (!render.output.format.has_alpha()).then_some(WHITE);
     render.background.or(needed)

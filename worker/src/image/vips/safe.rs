@@ -23,7 +23,7 @@ use std::{
 
 use libvips::bindings as c;
 
-/// libvips refused; which step asked tells why.
+/// libvips refused; the caller's step names the reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refused;
 
@@ -77,7 +77,7 @@ unsafe extern "C" fn discard_log(
 ) {
 }
 
-/// One operation: arguments are set one by one, then it runs. A bad argument shows when it runs.
+/// An operation: arguments are set one by one, then it runs. A wrong argument fails when it runs.
 pub struct Operation<'a> {
     object: *mut c::VipsOperation,
     refused: bool,
@@ -324,7 +324,7 @@ impl Image<'_> {
         unsafe { c::vips_image_get_bands(self.pointer.as_ptr()) }.unsigned_abs()
     }
 
-    /// How far the last cut moved the origin, negative to the right.
+    /// Returns how far the last crop moved the origin, negative to the right.
     pub fn offset(&self) -> (i32, i32) {
         // SAFETY: the image lives.
         unsafe {
@@ -346,7 +346,7 @@ impl Image<'_> {
         unsafe { c::vips_image_hasalpha(self.pointer.as_ptr()) != 0 }
     }
 
-    /// What the bands mean; unknown ones are [`Space::Other`].
+    /// Returns the meaning of the bands; unknown ones are [`Space::Other`].
     pub fn space(&self) -> Space {
         // SAFETY: the image lives.
         match unsafe { c::vips_image_get_interpretation(self.pointer.as_ptr()) } {
@@ -522,7 +522,7 @@ impl Drop for Image<'_> {
     }
 }
 
-/// What the bands of an image mean, as far as we tell them apart.
+/// Meaning of an image's bands, as far as we distinguish them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Space {
     Grey,
@@ -558,7 +558,7 @@ unsafe fn copied(bytes: *const c_void, length: c::size_t) -> Vec<u8> {
     unsafe { slice::from_raw_parts(bytes.cast::<u8>(), length as usize) }.to_vec()
 }
 
-/// Whether a call answered; forgets its message when not.
+/// Returns whether a call succeeded; forgets its message when not.
 fn answered(code: c_int) -> bool {
     if code != 0 {
         // SAFETY: the buffer is behind libvips' own lock.

@@ -7,7 +7,7 @@ use super::{
     safe::{Image, Operation, Refused},
 };
 
-/// How far, of 255, a pixel may differ from the border and still belong to it.
+/// Difference, of 255, between a pixel and the border to which it still belongs.
 const TOLERANCE: f64 = 10.0;
 /// Borders are looked for through a window of this side.
 const WINDOW: u32 = 3;

@@ -19,14 +19,14 @@ const MAX_LETTERS: usize = 200;
 /// The font's size, in pixels, at which a text is measured.
 const MEASURED_SIZE: f64 = 48.0;
 const MAX_FONT_SIZE: f64 = 512.0;
-/// How dark the shadow is that keeps white letters readable on white, 0 to 1.
+/// Darkness of the shadow that keeps white letters readable on white, 0 to 1.
 const SHADOW: f64 = 0.6;
 /// A mark without a width takes this share of the image's.
 const USUAL_SHARE: u32 = 5;
 /// The size up to which a mark's image is decoded.
 const MAX_MARK_SIDE: u32 = 4096;
 
-/// What is laid over every frame; nothing for a render without a watermark.
+/// Overlay of every frame; empty for a render without a watermark.
 pub struct Overlay<'a> {
     wanted: Option<(Watermark, Option<Image<'a>>)>,
     /// Made for the first frame; all are of one size.
@@ -257,7 +257,7 @@ fn tinted<'a>(mask: &Image<'a>, grey: u8) -> Result<Image<'a>, Refused> {
         .run()
 }
 
-/// One mark above the other, both in the middle.
+/// Puts one mark above the other, both in the middle.
 fn stacked<'a>(above: Image<'a>, below: Image<'a>) -> Result<Image<'a>, Refused> {
     Operation::new(c"arrayjoin")
         .images(c"in", &[above, below])
@@ -273,7 +273,7 @@ fn faded<'a>(mark: &Image<'a>, opacity: f32) -> Result<Image<'a>, Refused> {
     colour::to_u8(faded)
 }
 
-/// Where a mark's top left corner stands; positions count in reading order from 1.
+/// Returns the place of a mark's top left corner; positions count in reading order from 1.
 fn place(wanted: &Watermark, size: (u32, u32), mark: (u32, u32)) -> (u32, u32) {
     let place = u32::from(wanted.position.clamp(1, 9)) - 1;
     let start = |third: u32, side: u32, mark: u32| {
