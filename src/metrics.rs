@@ -2,13 +2,9 @@
 
 mod process;
 
-use std::{
-    borrow::Cow,
-    collections::BTreeMap,
-    fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{borrow::Cow, collections::BTreeMap, fmt, sync::Arc};
 
+use parking_lot::Mutex;
 use prometheus_client::{
     collector::Collector,
     encoding::{DescriptorEncoder, EncodeLabelSet, MetricEncoder, NoLabelSet},
@@ -102,7 +98,7 @@ impl Metrics {
 
     /// Replaces the metrics that were read of a part of the service.
     pub fn set(&self, part: &'static str, metrics: Vec<Metric>) {
-        self.read.lock().insert(part, metrics);
+        self.read.0.lock().insert(part, metrics);
     }
 
     /// The text of `/metrics` (OpenMetrics).
@@ -140,15 +136,11 @@ pub fn of_store(store: Statistics, parked: usize) -> Vec<Metric> {
 #[derive(Clone, Debug, Default)]
 struct LastRead(Arc<Mutex<BTreeMap<&'static str, Vec<Metric>>>>);
 
-impl LastRead {
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<&'static str, Vec<Metric>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
+impl LastRead {}
 
 impl Collector for LastRead {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
-        for metric in self.lock().values().flatten() {
+        for metric in self.0.lock().values().flatten() {
             encode(metric, &mut encoder)?;
         }
         Ok(())

@@ -2,11 +2,9 @@
 //!
 //! A wall clock that is set back would stop everything that is due; one that is set forward makes it due early, once.
 
-use std::{
-    sync::{Mutex, PoisonError},
-    time::Instant,
-};
+use std::time::Instant;
 
+use parking_lot::Mutex;
 use sluice_store::now_ms;
 
 /// Milliseconds since 1970 as schedules count them.
@@ -45,7 +43,7 @@ impl Default for SystemClock {
 impl SystemClock {
     /// Never less than an earlier answer of this clock.
     pub fn now_ms(&self) -> i64 {
-        let mut reading = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut reading = self.0.lock();
         *reading = reading.next(now_ms(), Instant::now());
         reading.shown_ms
     }

@@ -9,13 +9,7 @@
 //! supervised therefore keeps `me` in itself, and in tasks that end with it, and relies on no weak reference to itself
 //! (docs/decisions/0015).
 
-use std::{
-    collections::BTreeMap,
-    fmt,
-    ops::ControlFlow,
-    sync::{Arc, RwLock},
-    time::Duration,
-};
+use std::{collections::BTreeMap, fmt, ops::ControlFlow, sync::Arc, time::Duration};
 
 use arc_swap::ArcSwapOption;
 use futures_util::future::BoxFuture;
@@ -25,6 +19,7 @@ use kameo::{
     error::{ActorStopReason, Infallible},
     mailbox,
 };
+use parking_lot::RwLock;
 use serde::Serialize;
 
 use crate::looping::{self, Looping};
@@ -157,16 +152,11 @@ pub struct ComponentStatuses(Arc<RwLock<BTreeMap<&'static str, ComponentStatus>>
 
 impl ComponentStatuses {
     pub fn states(&self) -> Vec<ComponentStatus> {
-        self.0
-            .read()
-            .expect("no panic under this lock")
-            .values()
-            .cloned()
-            .collect()
+        self.0.read().values().cloned().collect()
     }
 
     pub(crate) fn running(&self, name: &'static str) {
-        let mut states = self.0.write().expect("no panic under this lock");
+        let mut states = self.0.write();
         let state = states.entry(name).or_insert(ComponentStatus {
             name,
             running: true,
@@ -179,7 +169,7 @@ impl ComponentStatuses {
 
     /// Marks the component as parked; returns how often that has happened.
     pub(crate) fn parked(&self, name: &'static str, reason: String) -> u32 {
-        let mut states = self.0.write().expect("no panic under this lock");
+        let mut states = self.0.write();
         let state = states.entry(name).or_insert(ComponentStatus {
             name,
             running: false,

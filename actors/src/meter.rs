@@ -15,7 +15,7 @@ mod tests;
 use std::{
     collections::{BTreeMap, HashMap},
     fmt,
-    sync::{Arc, Mutex, RwLock},
+    sync::Arc,
     time::Duration,
 };
 
@@ -25,6 +25,7 @@ use kameo::{
     error::{Infallible, SendError},
     message::{Context, Message},
 };
+use parking_lot::{Mutex, RwLock};
 use sluice_store::{Store, accounts, deliveries, delivery_keys, now_ms};
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
@@ -107,10 +108,10 @@ impl Meter {
     /// The counters of an account, to be kept by anyone who counts often.
     pub fn account(&self, id: Uuid) -> Arc<Account> {
         let accounts = &self.shared.accounts;
-        if let Some(account) = accounts.read().expect("no panic under this lock").get(&id) {
+        if let Some(account) = accounts.read().get(&id) {
             return account.clone();
         }
-        let mut accounts = accounts.write().expect("no panic under this lock");
+        let mut accounts = accounts.write();
         accounts
             .entry(id)
             .or_insert_with(|| Arc::new(Account::new(id)))
@@ -166,7 +167,7 @@ impl Meter {
 
     /// Notes that a key was used.
     pub fn note_use(&self, key_id: Uuid, used_at: i64) {
-        let mut uses = self.shared.uses.lock().expect("no panic under this lock");
+        let mut uses = self.shared.uses.lock();
         uses.insert(key_id, used_at);
     }
 
@@ -318,7 +319,7 @@ impl Meter {
 
     async fn flush_uses(&self) {
         let uses: Vec<(Uuid, i64)> = {
-            let mut uses = self.shared.uses.lock().expect("no panic under this lock");
+            let mut uses = self.shared.uses.lock();
             uses.drain().collect()
         };
         if uses.is_empty() {
@@ -336,7 +337,6 @@ impl Meter {
 
     fn all_accounts(&self) -> Vec<Arc<Account>> {
         let accounts = self.shared.accounts.read();
-        let accounts = accounts.expect("no panic under this lock");
         accounts.values().cloned().collect()
     }
 }

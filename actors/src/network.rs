@@ -1,10 +1,8 @@
 //! Client networks: what counts as one client, and a bound on what each of them has under way at a time.
 
-use std::{
-    collections::HashMap,
-    net::IpAddr,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::HashMap, net::IpAddr, sync::Arc};
+
+use parking_lot::Mutex;
 
 /// The network that counts as one client: an IPv4 address, or an IPv6 /64, which one customer of a provider has at least.
 pub fn client_network(address: IpAddr) -> IpAddr {
@@ -34,7 +32,7 @@ impl NetworkPlaces {
     /// Takes a place for the client's network; `None` when it holds all of its places.
     pub fn take(self: &Arc<Self>, client: IpAddr) -> Option<NetworkPlace> {
         let network = client_network(client);
-        let mut taken = self.locked();
+        let mut taken = self.taken.lock();
         let count = taken.entry(network).or_default();
         if *count >= self.most {
             return None;
@@ -44,10 +42,6 @@ impl NetworkPlaces {
             places: self.clone(),
             network,
         })
-    }
-
-    fn locked(&self) -> MutexGuard<'_, HashMap<IpAddr, usize>> {
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -60,7 +54,7 @@ pub struct NetworkPlace {
 
 impl Drop for NetworkPlace {
     fn drop(&mut self) {
-        let mut taken = self.places.locked();
+        let mut taken = self.places.taken.lock();
         if let Some(count) = taken.get_mut(&self.network) {
             *count -= 1;
             if *count == 0 {
@@ -105,6 +99,6 @@ mod tests {
         let third = take("2001:db8::3");
         assert!(third.is_some() && take("2001:db8::4").is_none());
         drop((second, third));
-        assert!(places.locked().is_empty(), "nothing is kept");
+        assert!(places.taken.lock().is_empty(), "nothing is kept");
     }
 }

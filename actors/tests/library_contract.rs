@@ -4,7 +4,7 @@
 use std::{
     ops::ControlFlow,
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicU32, Ordering::SeqCst},
     },
     time::Duration,
@@ -17,6 +17,7 @@ use kameo::{
     mailbox,
     message::{Context, Message},
 };
+use parking_lot::Mutex;
 
 /// Counts what happens to it; panics on demand.
 struct Child {
@@ -164,7 +165,7 @@ impl Actor for Published {
         (references, keeps): Self::Args,
         me: ActorRef<Self>,
     ) -> Result<Self, Infallible> {
-        let mut references = references.lock().unwrap();
+        let mut references = references.lock();
         references.push((me.downgrade(), keeps.then_some(me)));
         Ok(Self)
     }
@@ -189,13 +190,10 @@ async fn a_weak_reference_that_a_restarted_actor_is_given_is_dead_unless_a_stron
             .spawn()
             .await;
         child.wait_for_startup().await;
-        let is_alive = |life: usize| references.lock().unwrap()[life].0.upgrade().is_some();
+        let is_alive = |life: usize| references.lock()[life].0.upgrade().is_some();
         assert!(is_alive(0), "the one that everybody has");
         child.tell(Panic).await.unwrap();
-        eventually("the child starts again", || {
-            references.lock().unwrap().len() == 2
-        })
-        .await;
+        eventually("the child starts again", || references.lock().len() == 2).await;
         eventually("nothing else holds its reference", || is_alive(1) == keeps).await;
         assert!(child.is_alive(), "though the old reference is good");
     }

@@ -1,10 +1,8 @@
 //! The calls under way: how many at a time, and which of them a client has given up.
 
-use std::{
-    net::IpAddr,
-    sync::{Arc, Mutex},
-};
+use std::{net::IpAddr, sync::Arc};
 
+use parking_lot::Mutex;
 use rmcp::model::RequestId;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
@@ -63,7 +61,7 @@ impl Calls {
         request: RequestId,
     ) -> Option<CallPermit> {
         let given_up = CancellationToken::new();
-        let mut taken = self.taken.lock().expect("no panic under this lock");
+        let mut taken = self.taken.lock();
         let own = |call: &&Listed| call.account_id == account_id;
         if taken.calls.iter().filter(own).count() >= self.most_of_account {
             return None;
@@ -90,7 +88,7 @@ impl Calls {
     /// one machine that share a key and number their requests alike cannot be distinguished: then both waits end, and
     /// both runs continue.
     pub fn give_up(&self, client: Client, request: &RequestId) {
-        let taken = self.taken.lock().expect("no panic under this lock");
+        let taken = self.taken.lock();
         let meant = |call: &&Listed| call.client == client && call.request == *request;
         for call in taken.calls.iter().filter(meant) {
             call.given_up.cancel();
@@ -107,7 +105,7 @@ impl CallPermit {
 
 impl Drop for CallPermit {
     fn drop(&mut self) {
-        let mut taken = self.taken.lock().expect("no panic under this lock");
+        let mut taken = self.taken.lock();
         taken.calls.retain(|call| call.number != self.number);
     }
 }
@@ -145,7 +143,7 @@ mod tests {
         assert!(calls.begin(ACCOUNT, client, RequestId::Number(2)).is_none());
         drop(first);
         assert!(calls.begin(ACCOUNT, client, RequestId::Number(2)).is_some());
-        assert!(calls.taken.lock().unwrap().calls.is_empty());
+        assert!(calls.taken.lock().calls.is_empty());
     }
 
     #[test]

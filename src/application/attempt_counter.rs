@@ -6,9 +6,10 @@
 use std::{
     collections::HashMap,
     hash::Hash,
-    sync::{Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
+
+use parking_lot::Mutex;
 
 /// Keys counted at a time.
 const CAPACITY: usize = 10_000;
@@ -40,7 +41,7 @@ impl<K: Eq + Hash + Clone> AttemptCounter<K> {
 
     /// The rest of the window of a key that is at its limit.
     pub(crate) fn locked_out(&self, key: &K, now: Instant) -> Option<Duration> {
-        let counts = self.locked();
+        let counts = self.counts.lock();
         let count = counts.get(key)?;
         (count.failed_tokens >= self.allowed)
             .then(|| self.left(count, now))
@@ -50,7 +51,7 @@ impl<K: Eq + Hash + Clone> AttemptCounter<K> {
     /// Counts a guess; one with a `mark` only when the key does not have that mark. `Err` with the time to wait when the key is at its
     /// limit, or when there is no room because all keys are at theirs.
     pub(crate) fn count(&self, key: K, mark: Option<u64>, now: Instant) -> Result<(), Duration> {
-        let mut counts = self.locked();
+        let mut counts = self.counts.lock();
         if !counts.contains_key(&key) && counts.len() >= CAPACITY {
             self.make_room(&mut counts, now)?;
         }
@@ -78,7 +79,7 @@ impl<K: Eq + Hash + Clone> AttemptCounter<K> {
 
     /// Takes one guess without a mark back, because it was right.
     pub(crate) fn take_back(&self, key: &K) {
-        let mut counts = self.locked();
+        let mut counts = self.counts.lock();
         if let Some(count) = counts.get_mut(key) {
             count.failed_tokens = count.failed_tokens.saturating_sub(1);
             if count.failed_tokens == 0 {
@@ -89,7 +90,7 @@ impl<K: Eq + Hash + Clone> AttemptCounter<K> {
 
     /// Forgets all failed_tokens of the key.
     pub(crate) fn forget(&self, key: &K) {
-        self.locked().remove(key);
+        self.counts.lock().remove(key);
     }
 
     fn make_room(&self, counts: &mut HashMap<K, Count>, now: Instant) -> Result<(), Duration> {
@@ -114,10 +115,6 @@ impl<K: Eq + Hash + Clone> AttemptCounter<K> {
     fn left(&self, count: &Count, now: Instant) -> Duration {
         self.window
             .saturating_sub(now.saturating_duration_since(count.since))
-    }
-
-    fn locked(&self) -> MutexGuard<'_, HashMap<K, Count>> {
-        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -169,7 +166,7 @@ mod tests {
         for key in 1..CAPACITY * 2 {
             assert_eq!(counter.count(key, None, later), Ok(()));
         }
-        assert!(counter.locked().len() <= CAPACITY);
+        assert!(counter.counts.lock().len() <= CAPACITY);
         assert!(counter.locked_out(&0, later).is_some());
     }
 

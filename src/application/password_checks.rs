@@ -4,13 +4,9 @@
 //! order of arrival, so that a network that asks for many delays each other network by one check at most. A turn belongs to the
 //! work and not to the request: it ends when the hash is made, also when the client is gone.
 
-use std::{
-    collections::HashMap,
-    net::IpAddr,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, net::IpAddr, sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use sluice_actors::network::client_network;
 use sluice_store::credentials::CONCURRENT_HASHES;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -105,7 +101,7 @@ impl PasswordChecks {
     }
 
     fn queue(&self, network: Network) -> Option<(Queued, Arc<Semaphore>)> {
-        let mut networks = self.networks.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut networks = self.networks.lock();
         let queue = networks.entry(network).or_insert_with(|| Queue {
             requests: 0,
             one: Arc::new(Semaphore::new(1)),
@@ -145,7 +141,7 @@ impl HashPermit {
 
 impl Drop for Queued {
     fn drop(&mut self) {
-        let mut networks = self.networks.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut networks = self.networks.lock();
         if let Some(queue) = networks.get_mut(&self.network) {
             queue.requests -= 1;
             if queue.requests == 0 {
@@ -210,7 +206,7 @@ mod tests {
         drop(first);
         assert!(third.as_mut().now_or_never().is_some());
         drop((second, waiting));
-        assert!(checks.networks.lock().unwrap().is_empty());
+        assert!(checks.networks.lock().is_empty());
     }
 
     #[tokio::test]

@@ -6,9 +6,10 @@
 //! `kid`, is written by whatever library the account has, and permits only what belongs to that account. The signature is
 //! looked at before anything that it covers, but for the header that says which key it is to be checked with.
 
-use std::{collections::HashMap, sync::RwLock};
+use std::collections::HashMap;
 
 use hmac::{Hmac, KeyInit as _, Mac as _};
+use parking_lot::RwLock;
 use serde::{Deserialize, Serialize, de::IgnoredAny};
 use serde_json::Number;
 use sha2::Sha256;
@@ -129,13 +130,13 @@ impl TokenKeys {
 
     /// A signing key was made, and that is committed.
     pub(crate) fn made(&self, key_id: Uuid, account_id: Uuid) {
-        let mut minters = self.minters.write().expect("no panic under this lock");
+        let mut minters = self.minters.write();
         minters.insert(key_id, account_id);
     }
 
     /// A signing key was revoked, and that is committed: what was minted with it is worthless from here on.
     pub(crate) fn revoked(&self, key_id: Uuid) {
-        let mut minters = self.minters.write().expect("no panic under this lock");
+        let mut minters = self.minters.write();
         minters.remove(&key_id);
     }
 
@@ -201,7 +202,7 @@ impl TokenKeys {
         if header.alg != ALGORITHM || !is_jwt {
             return None;
         }
-        let minters = self.minters.read().expect("no panic under this lock");
+        let minters = self.minters.read();
         let account_id = *minters.get(&header.kid)?;
         Some(Minter {
             account_id,

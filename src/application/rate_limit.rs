@@ -5,10 +5,10 @@
 
 use std::{
     collections::HashMap,
-    sync::Mutex,
     time::{Duration, Instant},
 };
 
+use parking_lot::Mutex;
 use uuid::Uuid;
 
 const WINDOW: Duration = Duration::from_secs(60);
@@ -57,7 +57,7 @@ impl RateLimit {
                 allowed: true,
             };
         }
-        let mut counts = self.counts.lock().expect("no panic under this lock");
+        let mut counts = self.counts.lock();
         let minute = elapsed.as_secs() / WINDOW.as_secs();
         if counts.minute != minute {
             counts.minute = minute;

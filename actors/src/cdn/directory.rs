@@ -1,10 +1,8 @@
 //! Keys with their aliases and presets, in memory, for every delivery. Loaded at the start, changed by commits.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, RwLock},
-};
+use std::{collections::HashMap, sync::Arc};
 
+use parking_lot::RwLock;
 use sluice_store::{
     Error, Store, credentials,
     delivery_keys::{self, DeliveryKey},
@@ -44,7 +42,7 @@ impl Directory {
 
     /// The key of a path's first part: a key or an alias.
     pub(super) fn key(&self, text: &str) -> Option<Arc<Key>> {
-        let keys = self.keys.read().expect("no panic under this lock");
+        let keys = self.keys.read();
         if credentials::is_delivery_key(text) {
             keys.by_hash.get(&credentials::hash(text)).cloned()
         } else {
@@ -54,7 +52,7 @@ impl Directory {
 
     pub(super) fn put_key(&self, row: &DeliveryKey, meter: &Meter) {
         let key = Arc::new(Key::new(row, meter.account(row.account_id)));
-        let mut keys = self.keys.write().expect("no panic under this lock");
+        let mut keys = self.keys.write();
         if let Some(alias) = &row.delivery_alias {
             keys.by_alias.insert(alias.clone(), key.clone());
         }
@@ -62,18 +60,18 @@ impl Directory {
     }
 
     pub(super) fn remove_key(&self, id: Uuid) {
-        let mut keys = self.keys.write().expect("no panic under this lock");
+        let mut keys = self.keys.write();
         keys.by_alias.retain(|_, key| key.id != id);
         keys.by_hash.retain(|_, key| key.id != id);
     }
 
     pub(super) fn preset(&self, account_id: Uuid, name: &str) -> Option<Arc<str>> {
-        let presets = self.presets.read().expect("no panic under this lock");
+        let presets = self.presets.read();
         presets.get(&account_id)?.get(name).cloned()
     }
 
     pub(super) fn put_preset(&self, preset: &Preset) {
-        let mut presets = self.presets.write().expect("no panic under this lock");
+        let mut presets = self.presets.write();
         presets
             .entry(preset.account_id)
             .or_default()
@@ -81,7 +79,7 @@ impl Directory {
     }
 
     pub(super) fn remove_preset(&self, account_id: Uuid, name: &str) {
-        let mut presets = self.presets.write().expect("no panic under this lock");
+        let mut presets = self.presets.write();
         if let Some(presets) = presets.get_mut(&account_id) {
             presets.remove(name);
         }

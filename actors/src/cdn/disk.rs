@@ -10,11 +10,12 @@ use std::{
     fs, io,
     path::{Path, PathBuf},
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicU64, Ordering::Relaxed},
     },
 };
 
+use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 use tracing::debug;
 use uuid::Uuid;
@@ -82,7 +83,7 @@ impl Disk {
             }
         }
         found.sort_unstable_by_key(|(written, ..)| *written);
-        let mut index = self.locked();
+        let mut index = self.index.lock();
         for (_, name, slot) in found {
             index.put(name, slot);
         }
@@ -98,13 +99,13 @@ impl Disk {
 
     /// Returns whether the tier has the variant, by its index alone. Does not block.
     pub(super) fn holds(&self, name: &Name) -> bool {
-        self.locked().holds(name)
+        self.index.lock().holds(name)
     }
 
     /// Reads a variant; `None` when it is not there, damaged, or made from another state of the source.
     pub(super) fn get(&self, source: &ImageSource, request: &str) -> Option<Entry> {
         let name = name_of(source.id, request);
-        if !self.locked().touch(&name) {
+        if !self.index.lock().touch(&name) {
             return None;
         }
         match file::read(&self.path(source.id, &name), source, request) {
@@ -129,7 +130,7 @@ impl Disk {
         let temporary = self.temporary_folder().join(number.to_string());
         fs::write(&temporary, image)?;
         let dropped = {
-            let mut index = self.locked();
+            let mut index = self.index.lock();
             // Under the lock that a purge takes after it marked the source.
             if !source.is_current() {
                 drop(index);
@@ -156,7 +157,7 @@ impl Disk {
 
     /// Removes all variants of a file; returns how many.
     pub(super) fn purge(&self, file_id: Uuid) -> usize {
-        let count = self.locked().purge(file_id);
+        let count = self.index.lock().purge(file_id);
         let folder = self.folder_of(file_id);
         if let Err(error) = fs::remove_dir_all(&folder)
             && error.kind() != io::ErrorKind::NotFound
@@ -168,11 +169,11 @@ impl Disk {
 
     /// Entries and bytes.
     pub(super) fn size(&self) -> (usize, u64) {
-        self.locked().size()
+        self.index.lock().size()
     }
 
     fn remove(&self, file_id: Uuid, name: &Name) {
-        self.locked().remove(name);
+        self.index.lock().remove(name);
         self.unlink(file_id, name);
     }
 
@@ -195,10 +196,6 @@ impl Disk {
 
     fn temporary_folder(&self) -> PathBuf {
         self.folder.join("unfinished")
-    }
-
-    fn locked(&self) -> std::sync::MutexGuard<'_, Index> {
-        self.index.lock().expect("no panic under this lock")
     }
 }
 

@@ -8,11 +8,12 @@ use std::{
     collections::HashMap,
     fs::File,
     io::{self, Read as _, Seek as _},
-    sync::{Arc, Mutex},
+    sync::Arc,
     time::Duration,
 };
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 use sluice_media::{hls, task::Failure};
 use sluice_store::now_ms;
 use uuid::Uuid;
@@ -105,7 +106,7 @@ impl LiveFrames {
 
     /// The slot of an input, and the inputs whose slots were given up for it.
     fn slot(&self, input_id: Uuid, now_ms: i64) -> (Arc<Slot>, Vec<Uuid>) {
-        let mut slots = self.slots.lock().expect("no panic under this lock");
+        let mut slots = self.slots.lock();
         if let Some(slot) = slots.get(&input_id) {
             return (slot.clone(), Vec::new());
         }
@@ -133,7 +134,7 @@ impl LiveFrames {
 
 impl Slot {
     fn kept(&self) -> Option<Kept> {
-        self.kept.lock().expect("no panic under this lock").clone()
+        self.kept.lock().clone()
     }
 
     fn made_ms(&self) -> i64 {
@@ -182,7 +183,7 @@ pub(super) async fn newest(
                 made_ms: sluice_store::now_ms(),
                 made: Err(failure),
             };
-            *slot.kept.lock().expect("no panic under this lock") = Some(kept.clone());
+            *slot.kept.lock() = Some(kept.clone());
             outcome(kept)
         }
         Err(problem) => match slot.within(&newest, now_ms, OLDEST_MS) {
@@ -226,11 +227,7 @@ fn keep(
         made_ms,
         made: Ok(source.clone()),
     };
-    let earlier = slot
-        .kept
-        .lock()
-        .expect("no panic under this lock")
-        .replace(kept);
+    let earlier = slot.kept.lock().replace(kept);
     if let Some(Ok(earlier)) = earlier.map(|earlier| earlier.made) {
         earlier.expire();
     }
@@ -295,7 +292,7 @@ mod tests {
         assert_eq!(gone, [id(0)], "the oldest makes room");
         let (_, gone) = frames.slot(id(6_000), 61_500);
         assert_eq!(gone.len(), MOST_INPUTS - 1, "what no one asked for");
-        assert_eq!(frames.slots.lock().unwrap().len(), 2);
+        assert_eq!(frames.slots.lock().len(), 2);
     }
 
     #[test]
@@ -314,7 +311,7 @@ mod tests {
             known_variants: slot.known_variants.clone(),
         };
         let source = ImageSource::of_frame(Uuid::nil(), Uuid::nil(), frame, 1_000);
-        *slot.kept.lock().unwrap() = Some(Kept {
+        *slot.kept.lock() = Some(Kept {
             of: key_frame(1),
             made_ms: 1_000,
             made: Ok(Arc::new(source)),

@@ -4,9 +4,10 @@
 
 use std::{
     collections::{HashMap, VecDeque},
-    sync::{Arc, RwLock},
+    sync::Arc,
 };
 
+use parking_lot::RwLock;
 use uuid::Uuid;
 
 use super::{entry::Entry, source::ImageSource};
@@ -41,7 +42,7 @@ impl Memory {
 
     /// The variant of a file that was made for this request.
     pub(super) fn get(&self, file_id: Uuid, request: &str) -> Option<Arc<Entry>> {
-        let part = self.part(file_id).read().expect("no panic under this lock");
+        let part = self.part(file_id).read();
         let entry = part.by_file.get(&file_id)?.get(request)?;
         entry.note_use();
         Some(entry.clone())
@@ -52,10 +53,7 @@ impl Memory {
         if entry.weight() > self.most {
             return;
         }
-        let mut part = self
-            .part(source.id)
-            .write()
-            .expect("no panic under this lock");
+        let mut part = self.part(source.id).write();
         if !source.is_current() {
             return;
         }
@@ -65,10 +63,7 @@ impl Memory {
 
     /// Drops all variants of a file; returns how many.
     pub(super) fn purge(&self, file_id: Uuid) -> usize {
-        let mut part = self
-            .part(file_id)
-            .write()
-            .expect("no panic under this lock");
+        let mut part = self.part(file_id).write();
         let Some(gone) = part.by_file.remove(&file_id) else {
             return 0;
         };
@@ -80,7 +75,7 @@ impl Memory {
     /// Entries and bytes.
     pub(super) fn size(&self) -> (usize, usize) {
         self.parts.iter().fold((0, 0), |(entries, bytes), part| {
-            let part = part.read().expect("no panic under this lock");
+            let part = part.read();
             (entries + part.clock.len(), bytes + part.bytes)
         })
     }

@@ -7,12 +7,13 @@
 use std::{
     collections::{HashMap, HashSet, VecDeque},
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicBool, AtomicU64, Ordering::SeqCst},
     },
 };
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 use sluice_media::{
     format::{Class, Format},
     task::ImageFacts,
@@ -51,7 +52,7 @@ impl KnownLiveVariants {
 
     /// Returns whether it was requested before; from now on it counts as known.
     pub(super) fn knows(&self, request: &Arc<str>) -> bool {
-        let mut known = self.0.lock().expect("no panic under this lock");
+        let mut known = self.0.lock();
         if known.contains(request) {
             return true;
         }
@@ -185,7 +186,7 @@ impl Sources {
         id: Uuid,
     ) -> Result<Option<Arc<ImageSource>>, Error> {
         loop {
-            if let Some(known) = self.locked().by_id.get(&id) {
+            if let Some(known) = self.known.lock().by_id.get(&id) {
                 return Ok(known.clone());
             }
             let epoch = self.epoch.load(SeqCst);
@@ -204,7 +205,7 @@ impl Sources {
         source: Option<Arc<ImageSource>>,
         epoch: u64,
     ) -> Option<Option<Arc<ImageSource>>> {
-        let mut known = self.locked();
+        let mut known = self.known.lock();
         if self.epoch.load(SeqCst) != epoch {
             return None;
         }
@@ -223,16 +224,12 @@ impl Sources {
 
     /// The file was changed or deleted, and that is committed.
     pub(super) fn invalidate(&self, id: Uuid) {
-        let mut known = self.locked();
+        let mut known = self.known.lock();
         self.epoch.fetch_add(1, SeqCst);
         if let Some(source) = known.by_id.remove(&id) {
             known.order.retain(|known| *known != id);
             mark(source);
         }
-    }
-
-    fn locked(&self) -> std::sync::MutexGuard<'_, Known> {
-        self.known.lock().expect("no panic under this lock")
     }
 }
 

@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeMap,
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
     },
     time::Duration,
@@ -14,6 +14,7 @@ use futures_util::{
     FutureExt as _,
     future::{BoxFuture, join_all},
 };
+use parking_lot::Mutex;
 use sluice_media::{
     av::{AvTask, MediaFacts, VideoTrack},
     format::Format,
@@ -67,7 +68,7 @@ impl Fake {
     }
 
     fn tasks(&self) -> Vec<Task> {
-        self.tasks.lock().unwrap().clone()
+        self.tasks.lock().clone()
     }
 }
 
@@ -79,7 +80,7 @@ impl Renderer for Fake {
     ) -> BoxFuture<'_, Result<Finished, compute::Error>> {
         async move {
             self.under_way.fetch_add(1, SeqCst);
-            self.tasks.lock().unwrap().push(assignment.task.clone());
+            self.tasks.lock().push(assignment.task.clone());
             self.permits.acquire().await.unwrap().forget();
             if self.fails.load(SeqCst) {
                 let code = match assignment.task {

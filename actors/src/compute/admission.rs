@@ -17,10 +17,11 @@
 use std::{
     collections::HashMap,
     fmt,
-    sync::{Arc, Mutex, MutexGuard},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
+use parking_lot::Mutex;
 use sluice_media::task::Task;
 use tokio::sync::oneshot;
 use uuid::Uuid;
@@ -154,7 +155,7 @@ impl AdmissionQueue {
     /// Waits for a worker. Dropping the future gives the place up.
     pub(super) async fn enter(&self, ticket: Ticket) -> Result<Permit, Error> {
         let turn = {
-            let mut queue = self.lock();
+            let mut queue = self.0.lock();
             if queue.has_room(ticket) {
                 queue.begin(ticket);
                 return Ok(self.permit(ticket));
@@ -166,28 +167,28 @@ impl AdmissionQueue {
 
     /// Permits that are out.
     pub(super) fn busy(&self) -> usize {
-        self.lock().busy
+        self.0.lock().busy
     }
 
     /// Permits that were given back since the start.
     pub(super) fn ended(&self) -> u64 {
-        self.lock().ended
+        self.0.lock().ended
     }
 
     /// Tasks that wait, over both lanes.
     pub(super) fn waiting(&self) -> usize {
-        self.lock().waiting.iter().filter(|it| it.waits()).count()
+        self.0.lock().waiting.iter().filter(|it| it.waits()).count()
     }
 
     fn leave(&self, ticket: Ticket, held: Duration) {
-        let mut queue = self.lock();
+        let mut queue = self.0.lock();
         queue.end(ticket, held, Instant::now());
         while let Some(waiter) = queue.next(Instant::now()) {
             queue.begin(waiter.ticket);
             // A caller that left in this very moment hands it back by dropping it, which takes the lock again.
             drop(queue);
             let _ = waiter.turn.send(self.permit(waiter.ticket));
-            queue = self.lock();
+            queue = self.0.lock();
         }
     }
 
@@ -197,10 +198,6 @@ impl AdmissionQueue {
             ticket,
             since: Instant::now(),
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Queue> {
-        self.0.lock().expect("no panic under this lock")
     }
 }
 
@@ -524,7 +521,7 @@ mod tests {
         assert_eq!(order, ["short of A", "B1", "B2", "long of A"]);
 
         let soon = Instant::now();
-        let rank = |now| admission.lock().precedence(long(A), now).1;
+        let rank = |now| admission.0.lock().precedence(long(A), now).1;
         assert_eq!((rank(soon), rank(soon + SUSPECT_FOR)), (true, false));
     }
 
@@ -579,7 +576,7 @@ mod tests {
             let given_up = Box::pin(admission.enter(short(account)));
             drop((given_up, running));
         }
-        let queue = admission.lock();
+        let queue = admission.0.lock();
         assert_eq!((queue.shares.len(), queue.waiting.len()), (0, 0));
     }
 }

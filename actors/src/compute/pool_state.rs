@@ -1,10 +1,8 @@
 //! State that the pool's threads publish, read without a message.
 
-use std::sync::{
-    RwLock,
-    atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed},
-};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
+use parking_lot::RwLock;
 use sluice_worker::protocol::Layers;
 
 /// So many unexplained deaths without a finished task between them are no longer the fault of files.
@@ -84,11 +82,11 @@ impl PoolState {
     }
 
     fn words(&self) -> FailureReasons {
-        self.words.read().expect("no panic under this lock").clone()
+        self.words.read().clone()
     }
 
     fn change(&self, change: impl FnOnce(&mut FailureReasons)) {
-        change(&mut self.words.write().expect("no panic under this lock"));
+        change(&mut self.words.write());
     }
 }
 

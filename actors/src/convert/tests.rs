@@ -9,13 +9,14 @@ use std::{
     io::{Read as _, Seek as _, Write as _},
     os::unix::fs::FileExt as _,
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicUsize, Ordering::SeqCst},
     },
 };
 
 use bytes::Bytes;
 use kameo::actor::ActorRef;
+use parking_lot::Mutex;
 use sluice_media::{
     av::Report,
     format::Format,
@@ -161,7 +162,7 @@ impl Performer for Fake {
                 .unwrap();
         }
         done.outputs = vec![facts(Some(Format::Webp)); outputs.len()];
-        self.done.lock().unwrap().push(text);
+        self.done.lock().push(text);
         Ok(finished(done))
     }
 }
@@ -282,7 +283,7 @@ impl Site {
     }
 
     fn done(&self) -> Vec<String> {
-        let mut done = self.workers.done.lock().unwrap().clone();
+        let mut done = self.workers.done.lock().clone();
         done.sort();
         done
     }

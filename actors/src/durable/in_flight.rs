@@ -6,10 +6,11 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
+use parking_lot::Mutex;
 use sluice_media::av;
 use uuid::Uuid;
 
@@ -80,7 +81,7 @@ impl<R> Clone for InFlight<R> {
 
 impl<R> InFlight<R> {
     pub(super) fn attend(&self, id: Uuid) -> InFlightGuard<R> {
-        let mut rows = self.rows();
+        let mut rows = self.0.lock();
         let row = rows.entry(id).or_insert_with(|| Row {
             owners: 0,
             known: None,
@@ -103,16 +104,12 @@ impl<R> InFlight<R> {
             task,
         }
     }
-
-    fn rows(&self) -> MutexGuard<'_, HashMap<Uuid, Row<R>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl<R: Report> InFlight<R> {
     /// Notes the state of the row; returns the progress to report.
     pub(super) fn know(&self, id: Uuid, known: R) -> R {
-        match self.rows().get_mut(&id) {
+        match self.0.lock().get_mut(&id) {
             Some(row) => {
                 row.known = Some(known.clone());
                 row.tell(known)
@@ -123,7 +120,7 @@ impl<R: Report> InFlight<R> {
 
     /// Returns the progress to report of a row that was just read.
     pub(super) fn seen(&self, id: Uuid, seen: R) -> R {
-        match self.rows().get_mut(&id) {
+        match self.0.lock().get_mut(&id) {
             Some(row) => row.tell(seen),
             None => seen,
         }
@@ -132,7 +129,7 @@ impl<R: Report> InFlight<R> {
     /// Notes the report of a task; returns the progress to report of its row, if it is time for it.
     pub(super) fn hear(&self, id: Uuid, task: Uuid, report: &av::Report) -> Option<R> {
         let stand = TaskState::of(report)?;
-        let mut rows = self.rows();
+        let mut rows = self.0.lock();
         let row = rows.get_mut(&id)?;
         let before = row.tasks.insert(task, stand);
         let told = row.tell(row.known.clone()?);
@@ -189,7 +186,7 @@ impl TaskState {
 
 impl<R> Drop for InFlightGuard<R> {
     fn drop(&mut self) {
-        let mut rows = self.in_flight.rows();
+        let mut rows = self.in_flight.0.lock();
         if let Some(row) = rows.get_mut(&self.id) {
             row.owners -= 1;
             if row.owners == 0 {
@@ -201,7 +198,7 @@ impl<R> Drop for InFlightGuard<R> {
 
 impl<R> Drop for RunningTask<R> {
     fn drop(&mut self) {
-        if let Some(row) = self.in_flight.rows().get_mut(&self.row) {
+        if let Some(row) = self.in_flight.0.lock().get_mut(&self.row) {
             row.tasks.remove(&self.task);
         }
     }
@@ -268,7 +265,7 @@ mod tests {
         drop(tasks);
         assert_eq!(in_flight.seen(id, row(2)), row(2));
         drop(attended);
-        assert!(in_flight.rows().is_empty());
+        assert!(in_flight.0.lock().is_empty());
     }
 
     #[test]
@@ -291,8 +288,8 @@ mod tests {
         let (in_flight, id) = (InFlight::<PublishedProgress>::default(), Uuid::now_v7());
         let (before, after) = (in_flight.attend(id), in_flight.attend(id));
         drop(before);
-        assert_eq!(in_flight.rows().len(), 1);
+        assert_eq!(in_flight.0.lock().len(), 1);
         drop(after);
-        assert!(in_flight.rows().is_empty());
+        assert!(in_flight.0.lock().is_empty());
     }
 }

@@ -1,9 +1,8 @@
 //! Outcomes of work since the start of the process, for metrics.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::BTreeMap, sync::Arc};
+
+use parking_lot::Mutex;
 
 /// Counts that owners write and metrics read. Clones share them.
 #[derive(Clone, Debug, Default)]
@@ -11,15 +10,11 @@ pub(crate) struct OutcomeCounters<C>(Arc<Mutex<C>>);
 
 impl<C: Clone> OutcomeCounters<C> {
     pub(crate) fn now(&self) -> C {
-        self.counts().clone()
+        self.0.lock().clone()
     }
 
     pub(crate) fn note(&self, change: impl FnOnce(&mut C)) {
-        change(&mut self.counts());
-    }
-
-    fn counts(&self) -> MutexGuard<'_, C> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        change(&mut self.0.lock());
     }
 }
 

@@ -1,11 +1,8 @@
 //! Progress of rows, published for callers that wait or follow. The rows are the truth, nothing here.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use sluice_store::{Error as StoreError, Store};
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore, watch},
@@ -172,17 +169,12 @@ impl<R> Clone for ProgressChannels<R> {
     }
 }
 
-impl<R> ProgressChannels<R> {
-    fn rows(&self) -> MutexGuard<'_, HashMap<Uuid, Channel<R>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 impl<R: Report> ProgressChannels<R> {
     /// Progress from now on; `None` until some is published.
     fn follow(&self, id: Uuid) -> Following<R> {
         let published = self
-            .rows()
+            .0
+            .lock()
             .entry(id)
             .or_insert_with(|| watch::Sender::new(None))
             .subscribe();
@@ -194,7 +186,7 @@ impl<R: Report> ProgressChannels<R> {
     }
 
     fn publish(&self, id: Uuid, report: R) {
-        if let Some(followers) = self.rows().get(&id) {
+        if let Some(followers) = self.0.lock().get(&id) {
             followers.send_if_modified(|known| {
                 let is_news = known.as_ref().is_none_or(|known| !report.is_before(known));
                 if is_news {
@@ -206,7 +198,7 @@ impl<R: Report> ProgressChannels<R> {
     }
 
     fn replace(&self, id: Uuid, report: R) {
-        if let Some(followers) = self.rows().get(&id) {
+        if let Some(followers) = self.0.lock().get(&id) {
             followers.send_replace(Some(report));
         }
     }
@@ -230,7 +222,7 @@ impl<R: Clone> Following<R> {
 
 impl<R> Drop for Following<R> {
     fn drop(&mut self) {
-        let mut rows = self.board.rows();
+        let mut rows = self.board.0.lock();
         if rows
             .get(&self.id)
             .is_some_and(|followers| followers.receiver_count() <= 1)
@@ -268,9 +260,9 @@ mod tests {
         let id = Uuid::now_v7();
         let (one, two) = (board.follow(id), board.follow(id));
         drop(one);
-        assert_eq!(board.rows().len(), 1);
+        assert_eq!(board.0.lock().len(), 1);
         drop(two);
-        assert!(board.rows().is_empty());
+        assert!(board.0.lock().is_empty());
     }
 
     #[tokio::test]

@@ -10,13 +10,13 @@ use std::{
     path::{Path, PathBuf},
     sync::Arc,
     sync::{
-        Mutex,
         atomic::{AtomicBool, AtomicU64, Ordering},
         mpsc::{Receiver, SyncSender, TrySendError, sync_channel},
     },
 };
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 use sluice_media::hls::names;
 use tokio::sync::watch;
 
@@ -117,7 +117,7 @@ impl Disk {
 
     /// Sets the callback on progress.
     pub fn set_nudge(&self, nudge: impl Fn() + Send + 'static) {
-        *self.shared.nudge.lock().expect("no panic under this lock") = Some(Box::new(nudge));
+        *self.shared.nudge.lock() = Some(Box::new(nudge));
     }
 
     /// Queues a job and returns its number; when the queue is full the disk counts as failed.
@@ -162,11 +162,7 @@ impl Disk {
 
     /// Returns the last failure, in the system's words.
     pub fn error(&self) -> Option<String> {
-        self.shared
-            .error
-            .lock()
-            .expect("no panic under this lock")
-            .clone()
+        self.shared.error.lock().clone()
     }
 
     /// Counts the disk as failed although no write has returned an error.
@@ -178,7 +174,7 @@ impl Disk {
 
 impl Shared {
     fn fail(&self, error: String) {
-        *self.error.lock().expect("no panic under this lock") = Some(error);
+        *self.error.lock() = Some(error);
         self.healthy.store(false, Ordering::Release);
     }
 
@@ -186,7 +182,7 @@ impl Shared {
         if self.lost.load(Ordering::Acquire) > rebuild {
             return;
         }
-        *self.error.lock().expect("no panic under this lock") = None;
+        *self.error.lock() = None;
         self.healthy.store(true, Ordering::Release);
     }
 }
@@ -211,12 +207,7 @@ fn run(mut writer: Writer, queue: &Receiver<(u64, Job)>, shared: &Shared) {
             }
         }
         shared.persisted.send_replace(number);
-        if let Some(nudge) = shared
-            .nudge
-            .lock()
-            .expect("no panic under this lock")
-            .as_ref()
-        {
+        if let Some(nudge) = shared.nudge.lock().as_ref() {
             nudge();
         }
     }

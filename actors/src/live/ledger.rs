@@ -4,12 +4,9 @@
 //! locked they wait, and beyond the bound the oldest are left out: the window journal is the truth for playback, rows are for
 //! people.
 
-use std::{
-    collections::VecDeque,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{collections::VecDeque, sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use sluice_store::{
     Error as StoreError, Store, Tx,
     broadcasts::{self, Totals},
@@ -92,7 +89,7 @@ impl Ledger {
     }
 
     pub fn note(&self, entry: Entry) {
-        let mut entries = self.0.entries.lock().expect("no panic under this lock");
+        let mut entries = self.0.entries.lock();
         entries.push_back(entry);
         keep_bound(&mut entries);
         self.0.came.notify_one();
@@ -128,13 +125,13 @@ impl Ledger {
     }
 
     fn next_group(&self) -> Option<Vec<Entry>> {
-        let mut entries = self.0.entries.lock().expect("no panic under this lock");
+        let mut entries = self.0.entries.lock();
         let count = entries.len().min(GROUP);
         (count > 0).then(|| entries.drain(..count).collect())
     }
 
     fn put_back(&self, group: Vec<Entry>) {
-        let mut entries = self.0.entries.lock().expect("no panic under this lock");
+        let mut entries = self.0.entries.lock();
         group
             .into_iter()
             .rev()
@@ -265,7 +262,7 @@ mod tests {
         let group = ledger.next_group().unwrap();
         (0..7).for_each(|number| ledger.note(stopped(BOUND + number)));
         ledger.put_back(group);
-        assert_eq!(ledger.0.entries.lock().unwrap().len(), BOUND);
+        assert_eq!(ledger.0.entries.lock().len(), BOUND);
         assert_eq!(ledger.next_group().unwrap()[0], stopped(7));
     }
 }

@@ -4,13 +4,9 @@
 //! accept loop costs no stream. A connection beyond the permits is closed at once, and one of a client network that has too many
 //! connections which have shown no admitted key.
 
-use std::{
-    io,
-    net::SocketAddr,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use sluice_ingest::{
     publish::{Protocol, PublishAuthorizer, PublishRequest, Rejection},
     rtmp::{self, RtmpSettings},
@@ -181,12 +177,7 @@ impl PublishAuthorizer for BatchingAuthorizer {
         let admitted = self.authorizer.admit(request).await;
         if admitted.is_ok() {
             self.switch.turn_on();
-            drop(
-                self.place
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .take(),
-            );
+            drop(self.place.lock().take());
         }
         admitted
     }

@@ -36,14 +36,11 @@ mod sync;
 mod tests;
 mod viewers;
 
-use std::{
-    path::PathBuf,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use futures_util::future::{BoxFuture, ready};
 use kameo::{actor::ActorRef, error::SendError};
+use parking_lot::Mutex;
 use sluice_ingest::publish::Protocol;
 use sluice_store::{Store, live_inputs::LiveInput as InputRow};
 use tokio::sync::oneshot;
@@ -332,7 +329,7 @@ impl Branch {
             Box::pin(async move {
                 let inputs = LiveInputs::supervise_under(&supervisor, args).await;
                 let _ = running.set(inputs.clone());
-                if let Some(started) = started.lock().expect("no panic under this lock").take() {
+                if let Some(started) = started.lock().take() {
                     let _ = started.send(inputs);
                 }
             })

@@ -6,12 +6,13 @@
 use std::{
     collections::HashMap,
     sync::{
-        Arc, OnceLock, RwLock,
+        Arc, OnceLock,
         atomic::{AtomicI64, AtomicU32, Ordering},
     },
 };
 
 use arc_swap::{ArcSwap, ArcSwapOption};
+use parking_lot::RwLock;
 use sluice_media::hls::{MediaOptions, Window, media_playlist, multivariant_playlist};
 use sluice_store::live_inputs::{Latency, LiveInput as InputRow};
 use tokio::sync::watch;
@@ -314,7 +315,7 @@ impl Directory {
     }
 
     pub fn by_playback(&self, playback_id: &str) -> Option<Arc<Playback>> {
-        let entries = self.entries.read().expect("no panic under this lock");
+        let entries = self.entries.read();
         let input_id = entries.by_playback.get(playback_id)?;
         entries
             .by_input
@@ -323,7 +324,7 @@ impl Directory {
     }
 
     pub fn playbacks(&self) -> Vec<Arc<Playback>> {
-        let entries = self.entries.read().expect("no panic under this lock");
+        let entries = self.entries.read();
         entries
             .by_input
             .values()
@@ -337,7 +338,7 @@ impl Directory {
     }
 
     pub(super) fn rows(&self) -> Vec<Arc<InputRow>> {
-        let entries = self.entries.read().expect("no panic under this lock");
+        let entries = self.entries.read();
         entries
             .by_input
             .values()
@@ -346,23 +347,18 @@ impl Directory {
     }
 
     pub(super) fn entry(&self, input_id: Uuid) -> Option<Entry> {
-        self.entries
-            .read()
-            .expect("no panic under this lock")
-            .by_input
-            .get(&input_id)
-            .cloned()
+        self.entries.read().by_input.get(&input_id).cloned()
     }
 
     pub(super) fn by_key_hash(&self, hash: &str) -> Option<Entry> {
-        let entries = self.entries.read().expect("no panic under this lock");
+        let entries = self.entries.read();
         let input_id = entries.by_key_hash.get(hash)?;
         entries.by_input.get(input_id).cloned()
     }
 
     /// Takes the row as the one that holds from now on; returns the row it replaces.
     pub(super) fn put(&self, row: InputRow) -> Option<Arc<InputRow>> {
-        let mut entries = self.entries.write().expect("no panic under this lock");
+        let mut entries = self.entries.write();
         let row = Arc::new(row);
         let (playback, old) = match entries.by_input.get(&row.id) {
             Some(entry) => (entry.playback.clone(), Some(entry.row.clone())),
@@ -382,7 +378,7 @@ impl Directory {
     }
 
     pub(super) fn remove(&self, input_id: Uuid) -> Option<Entry> {
-        let mut entries = self.entries.write().expect("no panic under this lock");
+        let mut entries = self.entries.write();
         let entry = entries.by_input.remove(&input_id)?;
         entries.by_key_hash.remove(&entry.row.stream_key_hash);
         entries.by_playback.remove(&entry.row.playback_id);

@@ -13,10 +13,11 @@ use std::{
     io::{self, Write as _},
     os::unix::fs::{DirBuilderExt as _, MetadataExt as _},
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+    sync::{Arc, OnceLock},
 };
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 use rustix::io::Errno;
 use sluice_media::hls::{
     Header, InitSection, Segment, StreamInfo,
@@ -127,7 +128,7 @@ impl RecordingWriter {
         let recording_writer = Self::new(site, input_id, header);
         let index = fs::read(recording_writer.folder.join(RECORDING_INDEX)).ok()?;
         let mut segments = BTreeMap::new();
-        let mut known = recording_writer.known();
+        let mut known = recording_writer.known.lock();
         for entry in record::decode(&index) {
             match entry {
                 Entry::Init { number, info } => {
@@ -158,13 +159,13 @@ impl RecordingWriter {
     /// The playlist of the broadcast since its beginning; `None` before its first whole segment.
     pub fn playlist(&self, ended: bool) -> Option<Bytes> {
         let ended = ended || self.stopped().is_some();
-        let mut known = self.known();
+        let mut known = self.known.lock();
         (!known.playlist.is_empty()).then(|| known.playlist.render(ended))
     }
 
     /// The bytes of a segment or an init section that was listed.
     pub fn body(&self, name: MediaName) -> Option<Body> {
-        let known = self.known();
+        let known = self.known.lock();
         let (file, len) = match name {
             MediaName::Init(number) => (names::init_name(number), known.inits.get(&number)?.len),
             MediaName::Segment(msn) => {
@@ -189,11 +190,11 @@ impl RecordingWriter {
 
     /// Closed segments, in order.
     pub(crate) fn segments(&self) -> Vec<SegmentEntry> {
-        self.known().segments.clone()
+        self.known.lock().segments.clone()
     }
 
     pub(crate) fn info(&self, init: u32) -> Option<Arc<StreamInfo>> {
-        self.known().inits.get(&init).map(|it| it.info.clone())
+        self.known.lock().inits.get(&init).map(|it| it.info.clone())
     }
 
     /// The packager gave out an init section.
@@ -202,12 +203,12 @@ impl RecordingWriter {
             info: init.info.clone(),
             len: init.data.len() as u64,
         };
-        self.known().inits.insert(init.number, noted);
+        self.known.lock().inits.insert(init.number, noted);
     }
 
     /// A closed segment may be seen; again is fine.
     pub(super) fn list(&self, segment: &Segment) {
-        let mut known = self.known();
+        let mut known = self.known.lock();
         let is_next = known
             .segments
             .last()
@@ -250,7 +251,7 @@ impl RecordingWriter {
             WriterJob::Init(number) => self.record_init(number, ring),
             WriterJob::Segment(segment) => self.record_segment(segment, ring),
             WriterJob::CatchUp(segments) => {
-                let numbers: Vec<u32> = self.known().inits.keys().copied().collect();
+                let numbers: Vec<u32> = self.known.lock().inits.keys().copied().collect();
                 for number in numbers {
                     self.record_init(number, ring)?;
                 }
@@ -304,7 +305,7 @@ impl RecordingWriter {
 
     /// Makes folder and index with the first thing that is recorded.
     fn open(&self) -> io::Result<()> {
-        let mut index = self.index.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut index = self.index.lock();
         if index.is_some() {
             return Ok(());
         }
@@ -331,7 +332,7 @@ impl RecordingWriter {
     }
 
     fn write(&self, entry: &Entry) -> io::Result<()> {
-        let mut index = self.index.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut index = self.index.lock();
         match index.as_mut() {
             Some(index) => index.write_all(&line(entry)),
             None => Ok(()),
@@ -358,10 +359,6 @@ impl RecordingWriter {
             broadcast: self.header.broadcast.clone(),
             at_ms,
         });
-    }
-
-    fn known(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -7,10 +7,11 @@
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
-    sync::{Arc, OnceLock, RwLock},
+    sync::{Arc, OnceLock},
 };
 
 use bytes::Bytes;
+use parking_lot::RwLock;
 use sluice_media::hls::{Segment, names};
 
 use super::{disk::Disk, recording_writer::RecordingWriter};
@@ -111,14 +112,11 @@ impl SegmentStore {
     }
 
     pub fn put_init(&self, number: u32, bytes: Bytes) {
-        self.inits
-            .write()
-            .expect("no panic under this lock")
-            .insert(number, bytes);
+        self.inits.write().insert(number, bytes);
     }
 
     pub fn put_part(&self, msn: u64, bytes: Bytes) {
-        let mut segments = self.segments.write().expect("no panic under this lock");
+        let mut segments = self.segments.write();
         segments
             .entry(msn)
             .or_default()
@@ -127,12 +125,7 @@ impl SegmentStore {
     }
 
     pub fn close_segment(&self, msn: u64) {
-        if let Some(slot) = self
-            .segments
-            .write()
-            .expect("no panic under this lock")
-            .get_mut(&msn)
-        {
+        if let Some(slot) = self.segments.write().get_mut(&msn) {
             slot.closed = true;
         }
     }
@@ -144,15 +137,12 @@ impl SegmentStore {
             parts,
             closed: segment.closed,
         };
-        self.segments
-            .write()
-            .expect("no panic under this lock")
-            .insert(segment.msn, slot);
+        self.segments.write().insert(segment.msn, slot);
     }
 
     /// Lets their files serve the segments before `msn` from now on. The caller knows that all of them are written.
     pub fn drop_memory_before(&self, msn: u64) {
-        let mut segments = self.segments.write().expect("no panic under this lock");
+        let mut segments = self.segments.write();
         let older = segments.range_mut(..msn).rev();
         for (_, slot) in older.take_while(|(_, slot)| slot.is_in_memory()) {
             slot.parts.iter_mut().for_each(|(_, bytes)| *bytes = None);
@@ -160,23 +150,16 @@ impl SegmentStore {
     }
 
     pub fn remove(&self, msn: u64) {
-        self.segments
-            .write()
-            .expect("no panic under this lock")
-            .remove(&msn);
+        self.segments.write().remove(&msn);
     }
 
     pub fn init(&self, number: u32) -> Option<Bytes> {
-        self.inits
-            .read()
-            .expect("no panic under this lock")
-            .get(&number)
-            .cloned()
+        self.inits.read().get(&number).cloned()
     }
 
     /// All init sections, for a rebuild of the folder.
     pub fn inits(&self) -> Vec<(u32, Bytes)> {
-        let inits = self.inits.read().expect("no panic under this lock");
+        let inits = self.inits.read();
         inits
             .iter()
             .map(|(number, bytes)| (*number, bytes.clone()))
@@ -185,7 +168,7 @@ impl SegmentStore {
 
     /// A whole, closed segment.
     pub fn segment(&self, msn: u64) -> Option<Body> {
-        let segments = self.segments.read().expect("no panic under this lock");
+        let segments = self.segments.read();
         let slot = segments.get(&msn).filter(|slot| slot.closed)?;
         Some(match slot.memory(0..slot.parts.len()) {
             Some(pieces) => Body::Memory(pieces),
@@ -199,7 +182,7 @@ impl SegmentStore {
 
     /// Returns a part, of an open segment as well.
     pub fn part(&self, msn: u64, index: u32) -> Option<Body> {
-        let segments = self.segments.read().expect("no panic under this lock");
+        let segments = self.segments.read();
         let slot = segments.get(&msn)?;
         let index = index as usize;
         let (len, bytes) = slot.parts.get(index)?;
@@ -218,7 +201,7 @@ impl SegmentStore {
 
     /// Segments that are whole in memory, with their parts: what a rebuild of the folder needs.
     pub fn in_memory(&self) -> Vec<(u64, Vec<Bytes>)> {
-        let segments = self.segments.read().expect("no panic under this lock");
+        let segments = self.segments.read();
         let whole = |(msn, slot): (&u64, &Slot)| Some((*msn, slot.memory(0..slot.parts.len())?));
         segments.iter().filter_map(whole).collect()
     }
@@ -226,7 +209,7 @@ impl SegmentStore {
     /// Bytes held in memory.
     #[cfg(test)]
     pub fn memory_bytes(&self) -> u64 {
-        let segments = self.segments.read().expect("no panic under this lock");
+        let segments = self.segments.read();
         segments
             .values()
             .flat_map(|slot| &slot.parts)

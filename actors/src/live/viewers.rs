@@ -3,12 +3,9 @@
 //! Each multivariant playlist names its media playlist with an id of its own, and the player says it at every reload. An
 //! id that was said within the last three target durations is a viewer.
 
-use std::{
-    collections::HashMap,
-    fmt,
-    sync::{Mutex, MutexGuard},
-};
+use std::{collections::HashMap, fmt};
 
+use parking_lot::Mutex;
 use sluice_store::credentials;
 
 /// Viewers of one input that are counted; further ones watch all the same.
@@ -55,7 +52,7 @@ struct Seen {
 impl Viewers {
     /// Takes note of a player that is counted for `within_ms` from now on. When [`MOST_COUNTED`] are, a new one is left out.
     pub fn note(&self, play: PlayId, now_ms: i64, within_ms: i64) {
-        let mut seen = self.locked();
+        let mut seen = self.0.lock();
         if let Some(at_ms) = seen.at_ms.get_mut(&play) {
             *at_ms = now_ms;
             return;
@@ -71,13 +68,9 @@ impl Viewers {
 
     /// Players of the last `within_ms`; the others are forgotten.
     pub fn count(&self, now_ms: i64, within_ms: i64) -> u64 {
-        let mut seen = self.locked();
+        let mut seen = self.0.lock();
         seen.prune(now_ms, within_ms);
         seen.at_ms.len() as u64
-    }
-
-    fn locked(&self) -> MutexGuard<'_, Seen> {
-        self.0.lock().expect("no panic under this lock")
     }
 }
 

@@ -5,10 +5,11 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
-    sync::{Arc, Mutex, MutexGuard, Weak},
+    sync::{Arc, Weak},
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use tokio::time::{Instant, sleep};
 
 /// Between two looks for connections whose time is over; the last of them ends it.
@@ -53,7 +54,7 @@ impl<C: Send + 'static> Pool<C> {
 
     /// The connection to the origin that was used last.
     pub(super) fn take(&self, origin: &str, now: Instant) -> Option<C> {
-        let mut connections = locked(&self.connections);
+        let mut connections = self.connections.lock();
         let newest = *connections.origins.get(origin)?.last()?;
         let idle = connections.remove(newest)?;
         (idle.until > now).then_some(idle.connection)
@@ -64,7 +65,7 @@ impl<C: Send + 'static> Pool<C> {
         if self.max == 0 || self.max_per_origin == 0 {
             return;
         }
-        let mut connections = locked(&self.connections);
+        let mut connections = self.connections.lock();
         let of_origin = connections.origins.get(&origin);
         let is_full = of_origin.is_some_and(|numbers| numbers.len() >= self.max_per_origin);
         let gives_way = if is_full {
@@ -124,7 +125,7 @@ async fn sweep<C>(connections: Weak<Mutex<IdleConnections<C>>>) {
         let Some(connections) = connections.upgrade() else {
             return;
         };
-        let mut connections = locked(&connections);
+        let mut connections = connections.lock();
         let closed = connections.expire(Instant::now());
         let is_empty = connections.idle.is_empty();
         connections.is_swept = !is_empty;
@@ -134,10 +135,6 @@ async fn sweep<C>(connections: Weak<Mutex<IdleConnections<C>>>) {
             return;
         }
     }
-}
-
-fn locked<C>(connections: &Mutex<IdleConnections<C>>) -> MutexGuard<'_, IdleConnections<C>> {
-    connections.lock().expect("no panic under this lock")
 }
 
 #[cfg(test)]
@@ -165,7 +162,7 @@ mod tests {
             }
             let kept = ["a", "b"].map(|origin| emptied(&pool, origin, now));
             assert_eq!(kept, [a, b], "{max} {max_per_origin} {origins:?}");
-            assert!(locked(&pool.connections).origins.is_empty());
+            assert!(pool.connections.lock().origins.is_empty());
         }
     }
 
@@ -195,7 +192,7 @@ mod tests {
         let closed = tokio::time::timeout(Duration::from_secs(30), closed).await;
         assert!(closed.is_ok(), "the one whose time is over is still open");
         assert!(
-            locked(&pool.connections).is_swept,
+            pool.connections.lock().is_swept,
             "the other one is still watched"
         );
     }

@@ -11,11 +11,12 @@ use std::{
     collections::{HashMap, HashSet},
     io,
     net::IpAddr,
-    sync::{Arc, Mutex, MutexGuard},
+    sync::Arc,
     time::Duration,
 };
 
 use futures_util::{FutureExt as _, future::BoxFuture};
+use parking_lot::Mutex;
 use tokio::{
     runtime::Handle,
     sync::{Semaphore, watch},
@@ -112,11 +113,11 @@ impl LookupPermits {
     }
 
     fn is_proven(&self, host: &str) -> bool {
-        locked(&self.proven).contains(host)
+        self.proven.lock().contains(host)
     }
 
     fn note(&self, host: &str, is_proven: bool) {
-        let mut proven = locked(&self.proven);
+        let mut proven = self.proven.lock();
         if !is_proven {
             proven.remove(host);
         } else if !proven.contains(host) {
@@ -152,7 +153,7 @@ impl Resolver {
 
     /// The lookup of the name that is under way, or a new one.
     fn join(&self, host: &str) -> watch::Receiver<Option<Found>> {
-        let mut flights = locked(&self.flights);
+        let mut flights = self.flights.lock();
         if let Some(flight) = flights.get(host) {
             return flight.clone();
         }
@@ -189,12 +190,8 @@ struct FlightGuard {
 
 impl Drop for FlightGuard {
     fn drop(&mut self) {
-        locked(&self.flights).remove(&self.host);
+        self.flights.lock().remove(&self.host);
     }
-}
-
-fn locked<T>(guarded: &Mutex<T>) -> MutexGuard<'_, T> {
-    guarded.lock().expect("no panic under this lock")
 }
 
 #[cfg(test)]
@@ -247,7 +244,7 @@ mod tests {
             }
             assert_eq!(port.asked.load(SeqCst), round);
         }
-        assert!(locked(&resolver.flights).is_empty());
+        assert!(resolver.flights.lock().is_empty());
     }
 
     #[tokio::test]
@@ -262,13 +259,13 @@ mod tests {
 
         // The place that becomes free may go to the other one, whose lookup hangs then.
         let all_landed = async {
-            while !locked(&resolver.flights).is_empty() {
+            while !resolver.flights.lock().is_empty() {
                 port.go.notify_one();
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
         let all_landed = timeout(Duration::from_secs(30), all_landed).await;
-        assert!(all_landed.is_ok(), "{:?}", locked(&resolver.flights).keys());
+        assert!(all_landed.is_ok(), "{:?}", resolver.flights.lock().keys());
         port.go.notify_one();
         assert!(resolver.resolve("other.test").await.is_ok());
     }
@@ -313,7 +310,7 @@ mod tests {
 
     impl Resolve for Whereabouts {
         fn lookup(&self, _host: &str) -> BoxFuture<'static, io::Result<Vec<IpAddr>>> {
-            locked(&self.0).push(Handle::current().id());
+            self.0.lock().push(Handle::current().id());
             async { Ok(vec![Ipv4Addr::new(192, 0, 2, 1).into()]) }.boxed()
         }
     }
@@ -331,7 +328,7 @@ mod tests {
         let found = tokio::task::spawn_blocking(move || elsewhere.join());
         assert!(found.await.unwrap().unwrap());
         assert!(resolver.resolve("b.test").await.is_ok());
-        assert_eq!(*locked(&port.0), [Handle::current().id(); 2]);
+        assert_eq!(*port.0.lock(), [Handle::current().id(); 2]);
     }
 
     #[tokio::test]
@@ -341,7 +338,7 @@ mod tests {
             let found = resolver.resolve(&format!("good.{number}.test")).await;
             assert!(found.is_ok(), "{found:?}");
         }
-        assert_eq!(locked(&resolver.places.proven).len(), 1);
+        assert_eq!(resolver.places.proven.lock().len(), 1);
     }
 
     #[tokio::test]

@@ -1,7 +1,6 @@
 //! A registry that panics, is stopped, killed or parked, over a real store and owners that do nothing but hold their rows.
 
-use std::sync::{Mutex, PoisonError};
-
+use parking_lot::Mutex;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
@@ -23,10 +22,7 @@ struct Errand(Started);
 
 impl Errand {
     fn started(&self) -> Vec<(Lease, ActorRef<Runner>)> {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.0.lock().clone()
     }
 
     fn times(&self, row: Uuid) -> usize {
@@ -62,7 +58,7 @@ impl Actor for Runner {
     type Error = Infallible;
 
     async fn on_start((errand, lease): Self::Args, me: ActorRef<Self>) -> Result<Self, Infallible> {
-        let mut started = errand.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut started = errand.0.lock();
         started.push((lease, me));
         drop(started);
         Ok(Self { _errand: errand })

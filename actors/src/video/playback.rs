@@ -3,11 +3,9 @@
 //! A snapshot counts until the stream changes; anyone who changes it publishes the next one, or has it forgotten. Snapshots are
 //! kept for the streams that were played last, and several who miss one at a time read it once.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::HashMap, sync::Arc};
 
+use parking_lot::Mutex;
 use sluice_store::{
     Error, Store, video,
     video::{Caption, Group, Rendition, Segment, Stream},
@@ -188,7 +186,7 @@ impl Playbacks {
 
     /// `Error::NotFound` for an unknown playback id.
     pub(super) async fn get(&self, playback_id: &str) -> Result<Arc<Playback>, Error> {
-        let known = self.cache().look(playback_id);
+        let known = self.cache.lock().look(playback_id);
         let slot = match known {
             Known::Kept(playback) => return Ok(playback),
             Known::Arriving(slot) => slot,
@@ -209,13 +207,13 @@ impl Playbacks {
 
     /// Returns the count of changes, for a [`publish`](Self::publish) that begins now.
     pub(super) fn changes(&self) -> u64 {
-        self.cache().changes
+        self.cache.lock().changes
     }
 
     /// Publishes a stream as it was read after [`changes`](Self::changes) returned `seen`; if something was forgotten
     /// since, this may be older than that, and the next caller reads the rows.
     pub(super) fn publish(&self, playback: Playback, seen: u64) {
-        let mut cache = self.cache();
+        let mut cache = self.cache.lock();
         let is_newest = cache.changes == seen;
         cache.forget(&playback.stream.playback_id);
         if is_newest {
@@ -225,13 +223,9 @@ impl Playbacks {
 
     /// The stream has changed: anyone who asks next looks at the rows.
     pub(super) fn forget(&self, playback_id: &str) {
-        let mut cache = self.cache();
+        let mut cache = self.cache.lock();
         cache.changes += 1;
         cache.forget(playback_id);
-    }
-
-    fn cache(&self) -> MutexGuard<'_, SnapshotCache> {
-        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -244,7 +238,7 @@ struct SnapshotWait<'a> {
 
 impl Drop for SnapshotWait<'_> {
     fn drop(&mut self) {
-        let mut cache = self.playbacks.cache();
+        let mut cache = self.playbacks.cache.lock();
         cache.arrived(self.playback_id, &self.slot, self.playbacks.most);
     }
 }

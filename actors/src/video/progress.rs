@@ -1,10 +1,8 @@
 //! Progress of streams, for callers that wait or follow, and their results, for metrics.
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::collections::{BTreeMap, HashMap};
 
+use parking_lot::Mutex;
 use sluice_store::{
     Error, Store, video,
     video::{Stream, StreamStatus},
@@ -58,20 +56,16 @@ impl LatestProgress {
     pub(super) fn set(&self, id: Uuid, progress: &StreamProgress) {
         match progress.status.has_ended() {
             true => self.remove(id),
-            false => drop(self.streams().insert(id, *progress)),
+            false => drop(self.0.lock().insert(id, *progress)),
         }
     }
 
     pub(super) fn get(&self, id: Uuid) -> Option<StreamProgress> {
-        self.streams().get(&id).copied()
+        self.0.lock().get(&id).copied()
     }
 
     pub(super) fn remove(&self, id: Uuid) {
-        self.streams().remove(&id);
-    }
-
-    fn streams(&self) -> MutexGuard<'_, HashMap<Uuid, StreamProgress>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().remove(&id);
     }
 }
 

@@ -14,7 +14,7 @@
 use std::{
     collections::HashMap,
     panic::AssertUnwindSafe,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::Ordering::Relaxed},
+    sync::{Arc, atomic::Ordering::Relaxed},
     time::Duration,
 };
 
@@ -25,6 +25,7 @@ use kameo::{
     error::Infallible,
     message::{Context, Message},
 };
+use parking_lot::Mutex;
 use sluice_store::{
     Error, Tx,
     webhooks::{self, Attempted, Claimed, Endpoint, Lane},
@@ -155,7 +156,7 @@ impl Sender {
 
     /// Decides what this turn writes, and has it written.
     fn plan(&mut self, lanes: Vec<Lane>, me: &ActorRef<Self>) {
-        for ended in std::mem::take(&mut *locked(&self.reports)) {
+        for ended in std::mem::take(&mut *self.reports.lock()) {
             self.dispatcher.ended(ended);
         }
         if self.services.closing.is_cancelled() {
@@ -213,7 +214,7 @@ impl Sender {
             let (revision, me) = (attempt.endpoint.revision, me.clone());
             self.attempts.spawn(async move {
                 let outcome = attempt_outcome(&services, &attempt).await;
-                locked(&reports).push(Ended::of(&claimed, revision, outcome));
+                reports.lock().push(Ended::of(&claimed, revision, outcome));
                 let _ = me.tell(Nudge).try_send();
             });
         }
@@ -320,7 +321,7 @@ async fn carry_out(
 
 /// They stay among the reports until the transaction is committed.
 fn late_records(services: &WebhookServices, reports: &AttemptResults) -> Vec<Attempted> {
-    let reports = locked(reports);
+    let reports = reports.lock();
     let records = reports
         .iter()
         .map(|ended| ended.record(&services.schedule, draw()));
@@ -361,11 +362,6 @@ fn receivers(lanes: Vec<Lane>) -> Receivers {
     endpoints
         .map(|endpoint| (endpoint.id, Arc::new(endpoint)))
         .collect()
-}
-
-/// The lock guards moves of values, which cannot panic half-way.
-fn locked(reports: &Mutex<Vec<Ended>>) -> MutexGuard<'_, Vec<Ended>> {
-    reports.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// From 0 up to 1.
@@ -532,7 +528,7 @@ impl Message<PlanWritten> for Sender {
             tell(news, &receivers);
         }
         let now_ms = self.services.clock.now_ms();
-        let late = locked(&self.reports).drain(..late).collect();
+        let late = self.reports.lock().drain(..late).collect();
         let goes_on = self.dispatcher.carried_out(&plan, &claimed, late, now_ms);
         self.send(claimed, &receivers, &me);
         self.end(goes_on, &me);

@@ -3,7 +3,7 @@
 
 use std::{
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
     },
     time::Duration,
@@ -11,6 +11,7 @@ use std::{
 
 use futures_util::future::{BoxFuture, FutureExt as _};
 use kameo::actor::ActorRef;
+use parking_lot::Mutex;
 use serde_json::{Map, json};
 use sluice_store::{
     Page, Store,
@@ -77,7 +78,7 @@ impl Fake {
         self.most_in_flight.fetch_max(now, SeqCst);
         let _flight = Flight(&self.in_flight);
         let body = String::from_utf8(body.to_vec()).unwrap();
-        self.seen.lock().unwrap().push(body);
+        self.seen.lock().push(body);
         let status = match url.rsplit('/').next().unwrap() {
             "wait" => {
                 self.permits.acquire().await.unwrap().forget();
@@ -256,7 +257,7 @@ impl Site {
     }
 
     fn seen(&self) -> Vec<String> {
-        self.fake.seen.lock().unwrap().clone()
+        self.fake.seen.lock().clone()
     }
 }
 

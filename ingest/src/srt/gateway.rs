@@ -12,7 +12,7 @@ use std::{
     os::unix::net::UnixStream,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{
-        Arc, Mutex, PoisonError, RwLock,
+        Arc,
         atomic::{AtomicBool, Ordering},
         mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel},
     },
@@ -21,6 +21,7 @@ use std::{
 };
 
 use bytes::BytesMut;
+use parking_lot::{Mutex, RwLock};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     io::Errno,
@@ -123,7 +124,7 @@ impl ListenerState {
             false => StreamId::parse(stream_id),
             true => Err(Reject::Overload),
         };
-        let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
+        let table = self.table.read();
         let judged = id
             .map_err(|reject| (None, reject))
             .and_then(|id| table.judge(&id, remote));
@@ -139,7 +140,7 @@ impl ListenerState {
     }
 
     fn admit(&self, socket: SocketNumber, input: InputId, remote: IpAddr) {
-        let mut admitted = self.admitted.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut admitted = self.admitted.lock();
         if admitted.len() == MAX_ADMITTED {
             admitted.pop_front();
         }
@@ -154,14 +155,14 @@ impl ListenerState {
 
     /// The caller is connected: its passphrase was right.
     fn connected(&self, socket: SocketNumber) {
-        let mut admitted = self.admitted.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut admitted = self.admitted.lock();
         admitted.retain(|caller| caller.socket != socket);
     }
 
     /// Notes the rejections of callers that have not connected in time.
     fn note_wrong_passphrases(&self, now: Instant) {
         loop {
-            let mut admitted = self.admitted.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut admitted = self.admitted.lock();
             let is_late = |caller: &Admitted| now.duration_since(caller.at) >= CONNECTS_WITHIN;
             if !admitted.front().is_some_and(is_late) {
                 return;
@@ -175,10 +176,7 @@ impl ListenerState {
     }
 
     fn note(&self, input: Option<InputId>, remote: IpAddr, reject: Reject) {
-        let mut rejections = self
-            .rejections
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut rejections = self.rejections.lock();
         if rejections.len() < MAX_REFUSALS {
             rejections.push_back(RejectedCaller {
                 input,
@@ -189,17 +187,12 @@ impl ListenerState {
     }
 
     fn take_refusals(&self) -> VecDeque<RejectedCaller> {
-        std::mem::take(
-            &mut self
-                .rejections
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner),
-        )
+        std::mem::take(&mut self.rejections.lock())
     }
 
     /// Changes the table at once; returns the orders that are for the pump.
     fn apply(&self, order: ToGateway) -> Option<Command> {
-        let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
+        let mut table = self.table.write();
         match order {
             ToGateway::Put(entry) => table.put(entry),
             ToGateway::Remove(id) => table.remove(&id),

@@ -3,11 +3,12 @@
 use std::{
     net::SocketAddr,
     pin::Pin,
-    sync::{Arc, Mutex},
+    sync::Arc,
     task::{Context, Poll},
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use sluice_ingest::{
     Error,
@@ -241,7 +242,7 @@ impl Server {
 
     /// All bytes that clients sent; of one client's, their capture.
     pub fn received(&self) -> Vec<u8> {
-        self.received.lock().unwrap().clone()
+        self.received.lock().clone()
     }
 }
 
@@ -284,7 +285,6 @@ impl AsyncRead for Recorded {
         let polled = Pin::new(&mut self.socket).poll_read(context, buffer);
         self.record
             .lock()
-            .unwrap()
             .extend_from_slice(&buffer.filled()[before..]);
         polled
     }

@@ -1,12 +1,8 @@
 //! Pulls from a real RTSP server (GStreamer's), with an authorizer that only records.
 
-use std::{
-    net::SocketAddr,
-    process::Stdio,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{net::SocketAddr, process::Stdio, sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use sluice_ingest::{
     publish::{
         Closed, Ended, PublishAuthorizer, PublishRequest, PublishSession, Rejection, SessionReport,
@@ -99,16 +95,7 @@ impl NotingGate {
     async fn video_frames(&self, count: usize) {
         loop {
             let video_frames = |unit: &&Unit| matches!(unit, Unit::Video(_));
-            if self
-                .notes
-                .lock()
-                .unwrap()
-                .units
-                .iter()
-                .filter(video_frames)
-                .count()
-                >= count
-            {
+            if self.notes.lock().units.iter().filter(video_frames).count() >= count {
                 return;
             }
             self.changed.notified().await;
@@ -126,13 +113,13 @@ impl PublishAuthorizer for NotingGate {
 
 impl PublishSession for NotingGate {
     async fn deliver(&mut self, units: &mut Vec<Unit>) -> Result<(), Closed> {
-        self.notes.lock().unwrap().units.append(units);
+        self.notes.lock().units.append(units);
         self.changed.notify_one();
         Ok(())
     }
 
     fn report(&mut self, report: SessionReport) {
-        self.notes.lock().unwrap().report = report;
+        self.notes.lock().report = report;
     }
 
     async fn closed(&self) -> Closed {
@@ -140,7 +127,7 @@ impl PublishSession for NotingGate {
     }
 
     async fn end(self, how: Ended) {
-        self.notes.lock().unwrap().ended = Some(how);
+        self.notes.lock().ended = Some(how);
     }
 }
 
@@ -169,7 +156,7 @@ async fn pulled(
         () = enough => unreachable!("it waits for the pull"),
     };
     ended?;
-    let notes = std::mem::take(&mut *authorizer.notes.lock().unwrap());
+    let notes = std::mem::take(&mut *authorizer.notes.lock());
     assert_eq!(notes.ended, Some(Ended::Clean));
     Ok(notes)
 }
@@ -275,7 +262,7 @@ async fn a_source_that_dies_is_noticed() {
         }
         () = kill => unreachable!("it waits for the pull"),
     }
-    assert_eq!(authorizer.notes.lock().unwrap().ended, Some(Ended::Dropped));
+    assert_eq!(authorizer.notes.lock().ended, Some(Ended::Dropped));
 }
 
 fn server_source(port: u16) -> RtspSource {

@@ -1,11 +1,8 @@
 //! Bounds of the number of archives at a time, and of their memory.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 use uuid::Uuid;
 
@@ -100,7 +97,7 @@ impl ArchiveLimiter {
 impl Accounts {
     /// Counts one more archive of the account and returns true, unless it has `most` already.
     fn enter(&self, account_id: Uuid, most: usize) -> bool {
-        let mut counts = self.locked();
+        let mut counts = self.0.lock();
         let count = counts.entry(account_id).or_default();
         let has_room = *count < most;
         *count += usize::from(has_room);
@@ -108,7 +105,7 @@ impl Accounts {
     }
 
     fn leave(&self, account_id: Uuid) {
-        let mut counts = self.locked();
+        let mut counts = self.0.lock();
         let Some(count) = counts.get_mut(&account_id) else {
             return;
         };
@@ -116,11 +113,6 @@ impl Accounts {
         if *count == 0 {
             counts.remove(&account_id);
         }
-    }
-
-    /// The lock guards a few lines that leave nothing half done.
-    fn locked(&self) -> MutexGuard<'_, HashMap<Uuid, usize>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -223,7 +215,7 @@ mod tests {
         drop(first);
         let again = places.place(one).unwrap();
         drop((second, third, again));
-        assert!(places.accounts.locked().is_empty());
+        assert!(places.accounts.0.lock().is_empty());
         assert_eq!(places.sent.available_permits(), 3);
     }
 }

@@ -5,12 +5,13 @@ use std::{
     collections::{HashMap, HashSet, VecDeque},
     net::IpAddr,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicBool, Ordering::SeqCst},
     },
     time::Duration,
 };
 
+use parking_lot::{Mutex, MutexGuard};
 use sluice_store::{Store, shares};
 use uuid::Uuid;
 
@@ -113,7 +114,7 @@ impl Counts {
 
 /// Each lock guards a few lines that leave nothing half done.
 pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.lock()
 }
 
 #[cfg(test)]

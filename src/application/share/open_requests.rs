@@ -5,10 +5,11 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{Arc, Weak},
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use sluice_store::now_ms;
 use tokio_util::sync::CancellationToken;
 
@@ -28,7 +29,7 @@ pub(crate) struct RequestGuard {
 
 impl OpenRequests {
     pub(crate) fn enter(self: &Arc<Self>, token_hash: &str) -> Arc<RequestGuard> {
-        let mut inside = self.locked();
+        let mut inside = self.inside.lock();
         if let Some(guard) = inside.get(token_hash).and_then(Weak::upgrade) {
             return guard;
         }
@@ -44,7 +45,11 @@ impl OpenRequests {
     /// The link is worthless, and that is committed.
     pub(crate) fn withdraw(&self, token_hash: &str) {
         // Let go of outside of the lock: the last one locks it, too.
-        let guard = self.locked().remove(token_hash).and_then(|it| it.upgrade());
+        let guard = self
+            .inside
+            .lock()
+            .remove(token_hash)
+            .and_then(|it| it.upgrade());
         if let Some(guard) = guard {
             guard.withdrawn.cancel();
         }
@@ -52,17 +57,13 @@ impl OpenRequests {
 
     /// The hashes of the tokens inside.
     pub(crate) fn entered(&self) -> Vec<String> {
-        self.locked().keys().cloned().collect()
-    }
-
-    fn locked(&self) -> MutexGuard<'_, HashMap<String, Weak<RequestGuard>>> {
-        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inside.lock().keys().cloned().collect()
     }
 }
 
 impl Drop for RequestGuard {
     fn drop(&mut self) {
-        let mut inside = self.open_requests.locked();
+        let mut inside = self.open_requests.inside.lock();
         // Another one may have entered meanwhile.
         if inside
             .get(&self.token_hash)

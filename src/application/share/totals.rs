@@ -1,12 +1,9 @@
 //! Sums over a folder's tree. A tree of 100 000 files takes some milliseconds to add up, so they are kept for a moment;
 //! of simultaneous requests one adds up and the others wait for its answer.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use sluice_store::{Error, shares::Totals};
 use tokio::time::Instant;
 use uuid::Uuid;
@@ -50,7 +47,7 @@ impl KnownTotals {
     }
 
     fn entry(&self, folder_id: Uuid) -> Sum {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.0.lock();
         if known.len() >= MOST && !known.contains_key(&folder_id) {
             known.retain(|_, sum| Arc::strong_count(sum) > 1);
         }
@@ -131,6 +128,6 @@ mod tests {
             let folder = Uuid::from_u128(number);
             known.of(folder, async || Ok(files(0))).await.unwrap();
         }
-        assert!(known.0.lock().unwrap().len() <= MOST);
+        assert!(known.0.lock().len() <= MOST);
     }
 }

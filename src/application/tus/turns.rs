@@ -1,12 +1,9 @@
 //! One request at a time works on an upload, and the newest wins: a new request ends the present one, waits until its
 //! bytes are on the disk, and continues from them.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use tokio::sync::{Mutex as Order, OwnedMutexGuard};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -62,7 +59,7 @@ impl Turns {
     }
 
     fn join(self: &Arc<Self>, upload: Uuid) -> (Member, Arc<Order<()>>, CancellationToken) {
-        let mut lines = self.lines();
+        let mut lines = self.0.lock();
         let line = lines.entry(upload).or_default();
         line.newest.cancel();
         line.newest = CancellationToken::new();
@@ -72,10 +69,6 @@ impl Turns {
             upload,
         };
         (member, line.order.clone(), line.newest.clone())
-    }
-
-    fn lines(&self) -> MutexGuard<'_, HashMap<Uuid, WaitingUploads>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -93,7 +86,7 @@ struct Member {
 
 impl Drop for Member {
     fn drop(&mut self) {
-        let mut lines = self.turns.lines();
+        let mut lines = self.turns.0.lock();
         if let Some(line) = lines.get_mut(&self.upload) {
             line.members -= 1;
             if line.members == 0 {
@@ -132,6 +125,6 @@ mod tests {
         // One that does not end.
         assert!(matches!(turns.take(upload).await, Err(ApiError::Locked(_))));
         drop((third, other));
-        assert!(turns.lines().is_empty());
+        assert!(turns.0.lock().is_empty());
     }
 }

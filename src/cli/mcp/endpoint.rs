@@ -1,9 +1,10 @@
 //! The service's `/mcp`: a message goes there as the body of a POST, and its answers come back as one body or as a stream
 //! of events (MCP, "Streamable HTTP"). There are no sessions: the service keeps none.
 
-use std::{collections::VecDeque, sync::Mutex, time::Duration};
+use std::{collections::VecDeque, time::Duration};
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 use serde_json::Value;
 use sluice_actors::outbound::{self, Body, HeaderName, HeaderValue, Method, Outgoing, Stream};
 
@@ -68,16 +69,12 @@ impl Endpoint {
 
     /// The version that later messages go by.
     pub(super) fn agree(&self, version: &str) {
-        *self.agreed.lock().expect("no panic under this lock") = Some(version.to_owned());
+        *self.agreed.lock() = Some(version.to_owned());
     }
 
     /// Sends a message. Answers of any status that hold messages are answers; everything else becomes an error.
     pub(super) async fn post(&self, message: &Value) -> Result<Answers, BridgeError> {
-        let agreed = self
-            .agreed
-            .lock()
-            .expect("no panic under this lock")
-            .clone();
+        let agreed = self.agreed.lock().clone();
         let mut headers = header::headers(message, agreed.as_deref());
         let key = self.service.authorization();
         let key = key.map_err(|unusable| BridgeError::NotSetUp(unusable.to_string()))?;

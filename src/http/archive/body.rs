@@ -9,11 +9,12 @@ use std::{
     fs::File,
     io::{self, IoSliceMut},
     os::unix::fs::FileExt as _,
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
 };
 
 use actix_web::web::Bytes;
 use futures_util::stream;
+use parking_lot::Mutex;
 use rustix::io::{ReadWriteFlags, preadv2};
 use sluice_media::zip::{Cursor, Piece};
 use sluice_store::{Store, archive};
@@ -182,7 +183,7 @@ struct Buffers(Arc<Mutex<Vec<Vec<u8>>>>);
 
 impl Buffers {
     fn take(&self) -> Vec<u8> {
-        let kept = self.locked().pop();
+        let kept = self.0.lock().pop();
         kept.unwrap_or_else(|| vec![0; PIECE_BYTES])
     }
 
@@ -193,11 +194,6 @@ impl Buffers {
             home: self.clone(),
         });
         lent.slice(..len)
-    }
-
-    /// The lock guards one move.
-    fn locked(&self) -> std::sync::MutexGuard<'_, Vec<Vec<u8>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -214,7 +210,7 @@ impl AsRef<[u8]> for Lent {
 
 impl Drop for Lent {
     fn drop(&mut self) {
-        let mut kept = self.home.locked();
+        let mut kept = self.home.0.lock();
         if kept.len() < KEPT {
             kept.push(std::mem::take(&mut self.buffer));
         }
@@ -234,7 +230,7 @@ mod tests {
         let lent = buffers.lend(buffer, 5);
         let part = lent.slice(1..3);
         drop(lent);
-        assert_eq!((&part[..], buffers.locked().len()), (&b"el"[..], 0));
+        assert_eq!((&part[..], buffers.0.lock().len()), (&b"el"[..], 0));
         drop(part);
         let again = buffers.take();
         assert_eq!(again.as_ptr(), place);

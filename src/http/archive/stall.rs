@@ -6,12 +6,13 @@
 use std::{
     io,
     pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{Arc, Weak},
     task::{Context, Poll, ready},
     time::Duration,
 };
 
 use futures_util::Stream;
+use parking_lot::Mutex;
 use tokio::{
     task::AbortHandle,
     time::{Instant, sleep_until},
@@ -53,7 +54,7 @@ async fn watch<S>(held: Weak<Mutex<Held<S>>>, patience: Duration) {
         sleep_until(look_at).await;
         let Some(held) = held.upgrade() else { return };
         let now = Instant::now();
-        let mut held = locked(&held);
+        let mut held = held.lock();
         look_at = held.untaken_since.unwrap_or(now) + patience;
         if look_at <= now {
             held.stream = None;
@@ -70,7 +71,7 @@ where
     type Item = io::Result<T>;
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let mut held = locked(&self.held);
+        let mut held = self.held.lock();
         let Some(stream) = &mut held.stream else {
             return Poll::Ready(Some(Err(io::ErrorKind::TimedOut.into())));
         };
@@ -86,11 +87,6 @@ impl<S> Drop for Watched<S> {
     fn drop(&mut self) {
         self.watch.abort();
     }
-}
-
-/// Anyone who panics with the lock ends the answer.
-fn locked<T>(held: &Mutex<T>) -> MutexGuard<'_, T> {
-    held.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

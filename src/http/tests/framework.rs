@@ -3,9 +3,10 @@
 use std::{
     collections::HashSet,
     io::Write,
-    sync::{Arc, Mutex, atomic::Ordering},
+    sync::{Arc, atomic::Ordering},
 };
 
+use parking_lot::Mutex;
 use serde_json::json;
 use sluice_store::api_keys::Scope;
 
@@ -463,7 +464,7 @@ struct Log(Arc<Mutex<Vec<u8>>>);
 
 impl Write for Log {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
+        self.0.lock().extend_from_slice(bytes);
         Ok(bytes.len())
     }
 
@@ -494,7 +495,7 @@ async fn the_log_names_routes_and_no_secret() {
     assert_eq!(site.send(sign_in).await.status, 201);
     site.send(request("GET", "/api/swordfish")).await;
     drop(guard);
-    let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    let text = String::from_utf8(log.0.lock().clone()).unwrap();
     assert!(
         text.contains("route=\"/api/live/inputs\"") && text.contains("status=201"),
         "{text}"

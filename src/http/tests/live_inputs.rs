@@ -184,7 +184,7 @@ async fn the_record_follows_what_is_on_air() {
             last_started_ms: Some(1_795_000_000_000),
             last_ended_ms,
         };
-        *site.live.on_air.lock().unwrap() = Some((status, times));
+        *site.live.on_air.lock() = Some((status, times));
     };
     let cases = [
         (InputStatus::Live, None, "live", Value::Null),
@@ -276,7 +276,7 @@ async fn changes_reach_live_inputs_even_when_they_are_busy() {
     let site = Site::open().await;
     let made = create(&site, json!({})).await;
     let id = made["liveInput"]["id"].as_str().unwrap();
-    site.live.told.lock().unwrap().clear();
+    site.live.told.lock().clear();
     site.live.busy.store(true, Ordering::Relaxed);
     let writer = site.key(Scope::Write).await;
     let answer = site

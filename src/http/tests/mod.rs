@@ -20,7 +20,7 @@ mod workflows;
 
 use std::{
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     time::{Duration, Instant},
@@ -33,6 +33,7 @@ use actix_web::{
     web,
 };
 use futures_util::future::{BoxFuture, FutureExt as _};
+use parking_lot::Mutex;
 use serde_json::Value;
 use sluice_actors::{
     Error,
@@ -84,7 +85,7 @@ impl FakeLive {
     fn tell(&self, what: String) -> BoxFuture<'static, Result<(), Error>> {
         let busy = self.busy.swap(false, Ordering::Relaxed);
         if !busy {
-            self.told.lock().unwrap().push(what);
+            self.told.lock().push(what);
         }
         async move {
             if busy {
@@ -97,7 +98,7 @@ impl FakeLive {
     }
 
     fn told(&self) -> Vec<String> {
-        self.told.lock().unwrap().clone()
+        self.told.lock().clone()
     }
 }
 
@@ -125,14 +126,12 @@ impl LivePort for FakeLive {
         );
         self.on_air
             .lock()
-            .unwrap()
             .map_or(InputStatus::Idle, |(status, _)| status)
     }
 
     fn times(&self, _: Uuid) -> Times {
         self.on_air
             .lock()
-            .unwrap()
             .map_or_else(Times::default, |(_, times)| times)
     }
 

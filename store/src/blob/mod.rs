@@ -16,9 +16,10 @@ use std::{
     fs::{self, File},
     io,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex},
+    sync::Arc,
 };
 
+use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 
 use crate::{Error, StoreSettings, folder};

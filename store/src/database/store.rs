@@ -6,9 +6,10 @@ use std::{
     future::Future,
     path::{Path, PathBuf},
     pin::Pin,
-    sync::{Arc, Mutex, PoisonError, atomic::Ordering::Relaxed},
+    sync::{Arc, atomic::Ordering::Relaxed},
 };
 
+use parking_lot::Mutex;
 use sqlx::{SqlitePool, sqlite::SqliteConnectOptions};
 use tokio::{
     sync::{mpsc, watch},
@@ -136,7 +137,7 @@ impl Store {
             WriterHandle::None => Err(Error::Unsupported(
                 "this store was opened for reading only".into(),
             )),
-            WriterHandle::Running { queue, .. } => locked(queue).clone().ok_or_else(shutting_down),
+            WriterHandle::Running { queue, .. } => queue.lock().clone().ok_or_else(shutting_down),
         }
     }
 
@@ -174,7 +175,8 @@ impl Store {
                 commits: counters.commits.load(Relaxed),
                 units: counters.units.load(Relaxed),
                 failures: counters.failures.load(Relaxed),
-                waiting: locked(queue)
+                waiting: queue
+                    .lock()
                     .as_ref()
                     .map_or(0, |queue| queue.max_capacity() - queue.capacity())
                     as u64,
@@ -214,7 +216,7 @@ impl Store {
             self.free_leases().await;
             // The writer ends when the last sender is dropped. It must be the last to close the database: only then is
             // the log written back and removed.
-            let queue = locked(queue).take();
+            let queue = queue.lock().take();
             let _ = timeout(
                 self.shared.settings.busy_timeout,
                 self.shared.readers.close(),
@@ -263,9 +265,4 @@ pub(crate) fn disk_space(settings: &StoreSettings) -> Result<DiskSpace, Error> {
 
 fn shutting_down() -> Error {
     Error::Busy("the store is shutting down".into())
-}
-
-/// Locks a mutex. The lock guards one move of a value, which cannot panic half-way.
-fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

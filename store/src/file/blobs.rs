@@ -6,8 +6,9 @@
 //!   Both decisions are made by the writer, so that neither can race with an upload of the same bytes.
 //! - A file is renamed away inside the unit of work that deletes its row; its blocks are freed afterwards.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use sqlx::{AssertSqlSafe, query, query_as, query_scalar};
 
 use crate::{
@@ -304,14 +305,11 @@ struct Aside(Arc<Mutex<Vec<SetAside>>>);
 
 impl Aside {
     fn extend(&self, file: Option<SetAside>) {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .extend(file);
+        self.0.lock().extend(file);
     }
 
     fn take(&self) -> Vec<SetAside> {
-        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut self.0.lock())
     }
 }
 
@@ -340,11 +338,8 @@ where
     outcome
 }
 
-fn position(blobs: &Blobs) -> std::sync::MutexGuard<'_, Position> {
-    blobs
-        .position()
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
+fn position(blobs: &Blobs) -> parking_lot::MutexGuard<'_, Position> {
+    blobs.position().lock()
 }
 
 #[cfg(test)]

@@ -9,10 +9,9 @@
 //! then the task links them and [`Graph::release`] lets go. So nothing reaches an encoder or a multiplexer before the
 //! place that was sought. Tracks that no one wants are neither decoded nor linked.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
 use gst::prelude::*;
 use gstreamer as gst;
+use parking_lot::Mutex;
 use sluice_media::{
     av::{MediaFacts, Range},
     task::{Failure, FailureCode},
@@ -80,7 +79,7 @@ impl Branch {
         let end = Mutex::new(None);
         let mask = gst::PadProbeType::BUFFER | gst::PadProbeType::EVENT_DOWNSTREAM;
         self.pad.add_probe(mask, move |_, info| {
-            let mut end = end.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut end = end.lock();
             match &mut info.data {
                 Some(gst::PadProbeData::Event(event)) => {
                     if let Some((ended, stop)) = ended(event, place) {
@@ -167,7 +166,7 @@ impl Graph {
     pub(super) fn with(mut self, held: Vec<(Branch, Option<gst::PadProbeId>)>) -> Self {
         for (branch, probe) in held {
             if let Some(probe) = probe {
-                self.blocks().push((branch.pad.clone(), probe));
+                self.blocks.lock().push((branch.pad.clone(), probe));
             }
             self.branches.push(branch);
         }
@@ -211,7 +210,7 @@ impl Graph {
 
     /// Plays, and lets the branches go, those that lead nowhere into nothing; later calls change nothing.
     pub fn release(&self) -> Result<(), Failure> {
-        let blocks: Vec<_> = self.blocks().drain(..).collect();
+        let blocks: Vec<_> = self.blocks.lock().drain(..).collect();
         if blocks.is_empty() {
             return Ok(());
         }
@@ -287,10 +286,6 @@ impl Graph {
                 format!("the file cannot be read from second {start_s} on"),
             )),
         }
-    }
-
-    fn blocks(&self) -> MutexGuard<'_, Vec<(gst::Pad, gst::PadProbeId)>> {
-        self.blocks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

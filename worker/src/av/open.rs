@@ -5,7 +5,7 @@ mod series;
 use std::{
     collections::HashMap,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     time::{Duration, Instant},
@@ -13,6 +13,7 @@ use std::{
 
 use gst::{glib, prelude::*};
 use gstreamer as gst;
+use parking_lot::Mutex;
 use sluice_media::{
     av::{MediaFacts, Range},
     task::{Failure, FailureCode},
@@ -200,10 +201,6 @@ impl Opening {
         })
     }
 
-    fn tracks(&self) -> MutexGuard<'_, Tracks> {
-        self.tracks.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Puts in what lets coded tracks wait for one another, as far apart as they may lie in the file.
     fn gather(&self, pipeline: &gst::Pipeline) -> Result<(), Failure> {
         let queue = make("multiqueue")?;
@@ -213,10 +210,7 @@ impl Opening {
         pipeline
             .add(&queue)
             .map_err(|error| internal(error.to_string()))?;
-        *self
-            .interleave
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner) = Some(queue);
+        *self.interleave.lock() = Some(queue);
         Ok(())
     }
 
@@ -258,7 +252,7 @@ impl Opening {
         if self.series.is_some() {
             return kind;
         }
-        let mut tracks = self.tracks();
+        let mut tracks = self.tracks.lock();
         let id = stream_id(pad);
         // A stream without a container has its id only behind its parser.
         if id.is_empty() {
@@ -291,7 +285,7 @@ impl Opening {
         };
         let is_ready = Arc::new(AtomicBool::new(false));
         let probe = block(&source, is_ready.clone());
-        self.tracks().held.push(HeldBranch {
+        self.tracks.lock().held.push(HeldBranch {
             pad: source,
             kind,
             probe,
@@ -306,11 +300,7 @@ impl Opening {
     }
 
     fn coded_queue(&self) -> Result<(gst::Pad, gst::Pad), glib::BoolError> {
-        let queue = self
-            .interleave
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone();
+        let queue = self.interleave.lock().clone();
         let sink = queue
             .as_ref()
             .and_then(|queue| queue.request_pad_simple("sink_%u"));
@@ -347,25 +337,25 @@ impl Opening {
     }
 
     fn first_missing(&self) -> Option<BranchKind> {
-        let tracks = self.tracks();
+        let tracks = self.tracks.lock();
         let is_held = |kind: &BranchKind| tracks.held.iter().any(|held| held.kind == *kind);
         self.wanted.iter().copied().find(|kind| !is_held(kind))
     }
 
     fn are_ready(&self) -> bool {
         let is_ready = |held: &HeldBranch| held.is_ready.load(Ordering::Acquire);
-        self.tracks().held.iter().all(is_ready)
+        self.tracks.lock().held.iter().all(is_ready)
     }
 
     /// Branches become ready again with what comes after a seek.
     fn forget_buffers(&self) {
-        for held in &self.tracks().held {
+        for held in &self.tracks.lock().held {
             held.is_ready.store(false, Ordering::Release);
         }
     }
 
     fn branches(&self) -> Vec<(Branch, Option<gst::PadProbeId>)> {
-        let mut tracks = self.tracks();
+        let mut tracks = self.tracks.lock();
         tracks
             .held
             .iter_mut()

@@ -9,7 +9,7 @@ use std::{
     io,
     os::{fd::OwnedFd, unix::fs::FileExt},
     sync::{
-        Arc, LazyLock, Mutex, PoisonError,
+        Arc, LazyLock,
         atomic::{AtomicU64, Ordering},
     },
 };
@@ -18,6 +18,7 @@ use gst::{glib, prelude::*, subclass::prelude::*};
 use gst_base::{prelude::*, subclass::prelude::*};
 use gstreamer as gst;
 use gstreamer_base as gst_base;
+use parking_lot::Mutex;
 
 /// The element's name among the factories.
 pub const FACTORY: &str = "sluicesrc";
@@ -27,8 +28,8 @@ const SCHEME: &str = "sluice";
 /// Files by the number in their URI, for as long as their [`Input`] lives.
 static OPEN: LazyLock<Mutex<HashMap<u64, Arc<Content>>>> = LazyLock::new(Mutex::default);
 
-fn open_files() -> std::sync::MutexGuard<'static, HashMap<u64, Arc<Content>>> {
-    OPEN.lock().unwrap_or_else(PoisonError::into_inner)
+fn open_files() -> parking_lot::MutexGuard<'static, HashMap<u64, Arc<Content>>> {
+    OPEN.lock()
 }
 
 /// Makes the element known to this process.
@@ -198,7 +199,7 @@ glib::wrapper! {
 }
 
 mod imp {
-    use std::sync::MutexGuard;
+    use parking_lot::MutexGuard;
 
     use super::*;
 
@@ -209,7 +210,7 @@ mod imp {
 
     impl Source {
         pub(super) fn content(&self) -> MutexGuard<'_, Option<Arc<Content>>> {
-            self.content.lock().unwrap_or_else(PoisonError::into_inner)
+            self.content.lock()
         }
 
         fn open(&self) -> Option<Arc<Content>> {

@@ -4,13 +4,10 @@
 //! helper program of GStreamer's own, which has ended by then. Plug-ins are loaded when they are first used, from folders
 //! that the sandbox leaves readable.
 
-use std::{
-    io,
-    path::Path,
-    sync::{Mutex, PoisonError},
-};
+use std::{io, path::Path};
 
 use gstreamer as gst;
+use parking_lot::Mutex;
 
 use super::{allow, scaler, source};
 
@@ -23,7 +20,7 @@ pub const REGISTRY_VARIABLE: &str = "GST_REGISTRY";
 /// process; one that cannot be read or written costs time and nothing else.
 pub fn start(registry: &Path) -> io::Result<()> {
     static STARTED: Mutex<bool> = Mutex::new(false);
-    let mut started = STARTED.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut started = STARTED.lock();
     if *started {
         return Ok(());
     }

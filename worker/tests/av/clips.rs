@@ -5,11 +5,12 @@ use std::{
     path::{Path, PathBuf},
     process::Command,
     sync::{
-        Mutex, MutexGuard, OnceLock, PoisonError,
+        OnceLock,
         atomic::{AtomicU32, Ordering},
     },
 };
 
+use parking_lot::{Mutex, MutexGuard};
 use sluice_media::task::Limits;
 use sluice_worker::av::{self, source::Input};
 
@@ -38,7 +39,7 @@ pub fn start() {
 #[allow(dead_code, reason = "not every test binary has such tests")]
 pub fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
-    let guard = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let guard = ALONE.lock();
     start();
     guard
 }

@@ -3,13 +3,11 @@
 use std::{
     cell::Cell,
     os::fd::{AsFd, BorrowedFd},
-    sync::{
-        Mutex, MutexGuard,
-        atomic::{AtomicU64, Ordering::Relaxed},
-    },
+    sync::atomic::{AtomicU64, Ordering::Relaxed},
     time::{Duration, Instant},
 };
 
+use parking_lot::Mutex;
 use sluice_media::{
     av::{AvTask, Report},
     task::{Done, Limits, Task},
@@ -176,7 +174,7 @@ impl AvRing {
 
     /// A process that is ready. Fails at once while the last start that failed is not long ago.
     fn start(&self, watch: Option<&Watch>) -> Result<Counted<'_>, Error> {
-        if let Some(unavailable) = &*self.unavailable()
+        if let Some(unavailable) = &*self.unavailable.lock()
             && unavailable.left().is_none_or(|left| !left.is_zero())
         {
             return Err(unavailable.error());
@@ -187,7 +185,7 @@ impl AvRing {
             Err(StartError::Cancelled) => Err(abandoned()),
             Err(error) => {
                 self.board.not_started(error.to_string());
-                let mut unavailable = self.unavailable();
+                let mut unavailable = self.unavailable.lock();
                 let now = ProcessUnavailable::after(unavailable.as_ref(), &error, RING);
                 Err(unavailable.insert(now).error())
             }
@@ -200,20 +198,17 @@ impl AvRing {
             warn!(reason, "video and audio are not processed");
             self.board.refused(layers, reason.clone());
             return Err(self
-                .unavailable()
+                .unavailable
+                .lock()
                 .insert(ProcessUnavailable::for_good(reason))
                 .error());
         }
         self.board.started(layers);
-        *self.unavailable() = None;
+        *self.unavailable.lock() = None;
         Ok(Counted {
             process,
             board: &self.board,
         })
-    }
-
-    fn unavailable(&self) -> MutexGuard<'_, Option<ProcessUnavailable>> {
-        self.unavailable.lock().expect("no panic under this lock")
     }
 }
 

@@ -8,12 +8,9 @@
 //! - Delivery may take one place of [`PLACES_FOR_DELIVERY`] to wait in: anyone who may fetch pictures of clips that take long
 //!   does not keep those out who have a key.
 
-use std::{
-    collections::VecDeque,
-    fmt, mem,
-    sync::{Arc, Mutex, MutexGuard},
-};
+use std::{collections::VecDeque, fmt, mem, sync::Arc};
 
+use parking_lot::{Mutex, MutexGuard};
 use sluice_media::av::Report;
 use tokio::sync::{oneshot, watch};
 
@@ -104,20 +101,20 @@ impl ProcessQueue {
     }
 
     pub(super) fn short(&self) -> QueueStatus {
-        self.lock().short.status()
+        self.0.lock().short.status()
     }
 
     pub(super) fn long(&self) -> QueueStatus {
-        self.lock().long.status()
+        self.0.lock().long.status()
     }
 
     /// Permits that were given back since the start.
     pub(super) fn ended(&self) -> u64 {
-        self.lock().ended
+        self.0.lock().ended
     }
 
     fn line_up(&self, demand: Demand) -> Result<QueuePlace, Error> {
-        let mut state = self.lock();
+        let mut state = self.0.lock();
         let (turn, its_turn) = oneshot::channel();
         let (place, its_place) = watch::channel(0);
         let id = state.line_up(demand, turn, place)?;
@@ -145,10 +142,6 @@ impl ProcessQueue {
             let _ = waiter.turn.send(permit);
         }
     }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().expect("no panic under this lock")
-    }
 }
 
 impl fmt::Debug for ProcessQueue {
@@ -162,7 +155,7 @@ impl fmt::Debug for ProcessQueue {
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        let mut state = self.line.lock();
+        let mut state = self.line.0.lock();
         state.end(&self.demand);
         self.line.let_in(state);
     }
@@ -190,7 +183,7 @@ impl QueuePlace {
 
 impl Drop for QueuePlace {
     fn drop(&mut self) {
-        let mut state = self.line.lock();
+        let mut state = self.line.0.lock();
         if state.side(self.queue).forget(self.id) {
             self.line.let_in(state);
         }

@@ -16,13 +16,10 @@ mod timeline;
 pub(super) mod unit_window;
 pub(crate) mod url;
 
-use std::{
-    collections::HashMap,
-    fmt,
-    sync::{Arc, Mutex, MutexGuard},
-};
+use std::{collections::HashMap, fmt, sync::Arc};
 
 use futures_util::future::{BoxFuture, ready};
+use parking_lot::{Mutex, MutexGuard};
 use sluice_store::{
     Store,
     outputs::{self, Output},
@@ -93,8 +90,7 @@ impl Restreams {
     }
 
     fn entries(&self) -> MutexGuard<'_, HashMap<Uuid, Entry>> {
-        let entries = self.parts.entries.lock();
-        entries.expect("no panic under this lock")
+        self.parts.entries.lock()
     }
 
     /// A row was committed like this; it holds at once.

@@ -1,12 +1,11 @@
 //! State of an output: written by its task, read by any caller.
 
 use std::{
-    sync::{
-        Mutex, MutexGuard,
-        atomic::{AtomicU64, Ordering::Relaxed},
-    },
+    sync::atomic::{AtomicU64, Ordering::Relaxed},
     time::Duration,
 };
+
+use parking_lot::Mutex;
 
 use crate::live::unix_ms;
 
@@ -86,12 +85,8 @@ impl OutputProgress {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().expect("no panic under this lock")
-    }
-
     pub(super) fn enter(&self, status: OutputStatus) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if state.status != status {
             state.status = status;
             state.since_ms = unix_ms();
@@ -104,7 +99,7 @@ impl OutputProgress {
     }
 
     pub(super) fn fail(&self, reason: String) {
-        self.state().last_error = Some(reason);
+        self.state.lock().last_error = Some(reason);
         self.retries.fetch_add(1, Relaxed);
         self.enter(OutputStatus::Waiting);
     }
@@ -122,7 +117,7 @@ impl OutputProgress {
     }
 
     pub(super) fn report(&self) -> OutputReport {
-        let state = self.state();
+        let state = self.state.lock();
         OutputReport {
             status: state.status,
             since_ms: Some(state.since_ms),

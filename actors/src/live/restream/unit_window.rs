@@ -4,12 +4,9 @@
 //! older than the buffer falls out at the other end, and a follower who comes late for it learns how much it missed. The
 //! window exists only while someone follows.
 
-use std::{
-    collections::VecDeque,
-    sync::{Arc, Mutex, MutexGuard},
-    time::Duration,
-};
+use std::{collections::VecDeque, sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use sluice_media::{
     codec::{AudioConfig, VideoConfig},
     unit::Unit,
@@ -81,10 +78,6 @@ pub struct UnitWindow {
 }
 
 impl UnitWindow {
-    fn window(&self) -> MutexGuard<'_, Window> {
-        self.window.lock().expect("no panic under this lock")
-    }
-
     /// The input does this now. What was put in before is still read.
     pub fn set_air(&self, air: SourceState) {
         self.air.send_if_modified(|now| {
@@ -100,7 +93,7 @@ impl UnitWindow {
 
     /// Another publisher session: other configurations, other times.
     pub fn begin_session(&self) {
-        let mut window = self.window();
+        let mut window = self.window.lock();
         window.tracks = Arc::new(Tracks {
             session: window.tracks.session + 1,
             ..Tracks::default()
@@ -109,7 +102,7 @@ impl UnitWindow {
 
     /// Adds units of the encoder.
     pub fn put(&self, units: &[Unit]) {
-        let mut window = self.window();
+        let mut window = self.window.lock();
         let now = Instant::now();
         for unit in units {
             window.put(unit, now);
@@ -124,7 +117,7 @@ impl UnitWindow {
 
     /// Follows from now on; of what is put in, at least `keep` stays there to be read.
     pub fn follow(self: &Arc<Self>, keep: Duration) -> Follower {
-        let mut window = self.window();
+        let mut window = self.window.lock();
         window.followers += 1;
         window.keep = window.keep.max(keep);
         Follower {
@@ -233,7 +226,7 @@ impl Follower {
     }
 
     fn take(&mut self, items: &mut Vec<WindowUnit>) -> u64 {
-        let window = self.tap.window();
+        let window = self.tap.window.lock();
         if window.items.is_empty() {
             return 0;
         }
@@ -248,7 +241,7 @@ impl Follower {
 
 impl Drop for Follower {
     fn drop(&mut self) {
-        let mut window = self.tap.window();
+        let mut window = self.tap.window.lock();
         window.followers -= 1;
         if window.followers == 0 {
             window.clear();
@@ -332,10 +325,10 @@ mod tests {
         let tap = Arc::new(UnitWindow::default());
         let follower = tap.follow(KEEP);
         tap.put(&[audio(1)]);
-        assert_eq!(tap.window().bytes, 5);
+        assert_eq!(tap.window.lock().bytes, 5);
         drop(follower);
         tap.put(&[audio(2)]);
-        let window = tap.window();
+        let window = tap.window.lock();
         assert_eq!((window.bytes, window.items.len()), (0, 0));
     }
 
@@ -348,7 +341,7 @@ mod tests {
             let data = data.clone();
             tap.put(&[Unit::Audio(AudioUnit { pts_90k, data })]);
         }
-        let window = tap.window();
+        let window = tap.window.lock();
         assert_eq!((window.items.len(), window.first), (4, 6));
     }
 }

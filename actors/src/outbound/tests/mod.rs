@@ -8,16 +8,11 @@ mod spellings;
 mod streams;
 mod tls;
 
-use std::{
-    collections::HashMap,
-    io,
-    net::IpAddr,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{collections::HashMap, io, net::IpAddr, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use futures_util::{FutureExt as _, future::BoxFuture};
+use parking_lot::Mutex;
 
 use super::{Answer, Error, Outbound, OutboundSettings, Post, Resolve};
 
@@ -74,7 +69,7 @@ impl Names {
 
 impl Resolve for Names {
     fn lookup(&self, host: &str) -> BoxFuture<'static, io::Result<Vec<IpAddr>>> {
-        let mut names = self.0.lock().unwrap();
+        let mut names = self.0.lock();
         let found = names.get_mut(host).map(|answers| match answers.len() {
             1 => answers[0].clone(),
             _ => answers.remove(0),

@@ -5,10 +5,11 @@
 use std::{
     io,
     net::{IpAddr, Ipv4Addr, Ipv6Addr},
-    sync::{Arc, Mutex},
+    sync::Arc,
 };
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 use tokio::{
     io::AsyncWriteExt as _,
     net::{TcpListener, TcpSocket, TcpStream},
@@ -442,7 +443,7 @@ impl Everywhere {
             stream.shutdown().await.unwrap();
             drain(stream).await;
         }
-        let mut reached = std::mem::take(&mut *self.reached.lock().unwrap());
+        let mut reached = std::mem::take(&mut *self.reached.lock());
         for address in own {
             let last = reached.iter().rposition(|&other| other == address);
             reached.remove(last.expect("our own connection"));
@@ -454,7 +455,7 @@ impl Everywhere {
 async fn note(listener: TcpListener, reached: Arc<Mutex<Vec<IpAddr>>>) {
     while let Ok((mut stream, _)) = listener.accept().await {
         let address = stream.local_addr().unwrap().ip();
-        reached.lock().unwrap().push(address);
+        reached.lock().push(address);
         tokio::spawn(async move {
             read_request(&mut stream).await;
             let _gone = stream.write_all(OK.as_bytes()).await;

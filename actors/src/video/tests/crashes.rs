@@ -10,7 +10,7 @@ use super::*;
 async fn a_process_killed_after_any_group_goes_on_behind_it() {
     let mut site = Site::open().await;
     for done in 0..SEGMENTS {
-        let before = site.workers.began.lock().unwrap().len();
+        let before = site.workers.began.lock().len();
         let stream = site.create().await;
         site.until_running(before + 1).await;
         site.workers.play(done as usize);
@@ -22,7 +22,7 @@ async fn a_process_killed_after_any_group_goes_on_behind_it() {
         let ready = site.until_status(stream.id, StreamStatus::Ready).await;
         site.check_whole(stream.id, SEGMENTS).await;
         assert!(ready.has_poster && ready.has_storyboard);
-        assert_eq!(site.workers.began.lock().unwrap()[before..], [0, done]);
+        assert_eq!(site.workers.began.lock()[before..], [0, done]);
         let left = site.workers.rounds.available_permits();
         site.workers.rounds.forget_permits(left);
     }
@@ -65,7 +65,7 @@ async fn files_that_are_shorter_than_their_rows_are_believed() {
     file.set_len(INIT_BYTES + 3 * SEGMENT_BYTES - 1).unwrap();
     site.start().await;
     site.until_running(2).await;
-    assert_eq!(*site.workers.began.lock().unwrap(), [0, 2]);
+    assert_eq!(*site.workers.began.lock(), [0, 2]);
     site.workers.play(SEGMENTS as usize);
     site.until_status(stream.id, StreamStatus::Ready).await;
     site.check_whole(stream.id, SEGMENTS).await;
@@ -79,7 +79,7 @@ async fn a_worker_that_dies_is_followed_by_one_that_goes_on() {
     let stream = site.create().await;
     site.until_status(stream.id, StreamStatus::Ready).await;
     site.check_whole(stream.id, SEGMENTS).await;
-    assert_eq!(*site.workers.began.lock().unwrap(), [0, 3]);
+    assert_eq!(*site.workers.began.lock(), [0, 3]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -97,7 +97,7 @@ async fn a_service_that_stops_gives_a_stream_back_untouched() {
         site.kill_and_start().await;
         site.until_running(times + 1).await;
     }
-    assert_eq!(site.workers.began.lock().unwrap()[1..], [2; 4]);
+    assert_eq!(site.workers.began.lock()[1..], [2; 4]);
     site.workers.play(SEGMENTS as usize);
     site.until_status(stream.id, StreamStatus::Ready).await;
     site.check_whole(stream.id, SEGMENTS).await;
@@ -116,7 +116,7 @@ async fn what_cannot_be_gone_on_with_is_made_again() {
     site.workers.play(100);
     site.until_status(stream.id, StreamStatus::Ready).await;
     site.check_whole(stream.id, SEGMENTS).await;
-    assert_eq!(*site.workers.began.lock().unwrap(), [0, 2, 0]);
+    assert_eq!(*site.workers.began.lock(), [0, 2, 0]);
 }
 
 /// The worker belongs to an owner that has lost the stream, and is ended a moment too late.
@@ -139,9 +139,9 @@ async fn no_one_writes_beside_a_worker_that_has_not_ended() {
         renditions.iter().any(|it| it.segment_count == 0)
     })
     .await;
-    assert_eq!(*site.workers.began.lock().unwrap(), [0]);
+    assert_eq!(*site.workers.began.lock(), [0]);
     drop(late);
     site.until_status(stream.id, StreamStatus::Ready).await;
     site.check_whole(stream.id, SEGMENTS).await;
-    assert_eq!(*site.workers.began.lock().unwrap(), [0, 2]);
+    assert_eq!(*site.workers.began.lock(), [0, 2]);
 }

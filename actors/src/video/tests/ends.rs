@@ -76,7 +76,7 @@ async fn one_whose_owners_keep_dying_is_given_up() {
     let stream = site.create().await;
     let failed = site.until_status(stream.id, StreamStatus::Failed).await;
     assert_eq!(failed.error_code.as_deref(), Some("crashed"));
-    let begins = site.workers.began.lock().unwrap().len();
+    let begins = site.workers.began.lock().len();
     assert_eq!(begins, work::MOST_BEGINS as usize);
     assert_eq!(site.used().await, 0);
     assert_eq!(

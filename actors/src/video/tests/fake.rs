@@ -4,12 +4,10 @@ use std::{
     fs::File,
     io::Write as _,
     os::unix::fs::FileExt as _,
-    sync::{
-        Mutex,
-        atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::SeqCst},
-    },
+    sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::SeqCst},
 };
 
+use parking_lot::Mutex;
 use sluice_media::{
     av::{AudioTrack, AvTask, Ladder, MediaFacts, Report, VideoTrack},
     format::Format,
@@ -94,12 +92,12 @@ impl Fake {
 
     /// Audio alone from now on.
     pub(super) fn without_video_frames(&self) {
-        self.facts.lock().unwrap().video.clear();
+        self.facts.lock().video.clear();
     }
 
     /// The next ladder that comes to this round ends there.
     pub(super) fn fail(&self, round: u32, code: FailureCode) {
-        self.failing.lock().unwrap().push((round, code));
+        self.failing.lock().push((round, code));
     }
 
     pub(super) fn play(&self, rounds: usize) {
@@ -125,7 +123,7 @@ impl Fake {
     ) -> Result<Finished, Error> {
         let (outputs, board) = outputs.split_at(ladder.renditions());
         let first = ladder.resume.map_or(0, |resume| resume.number);
-        self.began.lock().unwrap().push(first);
+        self.began.lock().push(first);
         assert!(!self.is_deadly.load(SeqCst), "a test asked for this panic");
         let last = self.segments.load(SeqCst);
         // Audio begins again, and catches up in the first round.
@@ -155,7 +153,7 @@ impl Fake {
     }
 
     fn end_here(&self, round: u32) -> Result<(), Failure> {
-        let mut failing = self.failing.lock().unwrap();
+        let mut failing = self.failing.lock();
         let at = failing.iter().position(|(at, _)| *at == round);
         match at.map(|at| failing.remove(at)) {
             Some((_, code)) => Err(Failure::new(code, "a test asked for this failure")),
@@ -233,7 +231,7 @@ impl Performer for Fake {
         match *task {
             AvTask::Probe => {
                 self.probes.fetch_add(1, SeqCst);
-                let facts = self.facts.lock().unwrap().clone();
+                let facts = self.facts.lock().clone();
                 Ok(done(facts, Vec::new()))
             }
             AvTask::Still(_) | AvTask::Sheet(_) => self.draw(&mut outputs),

@@ -165,7 +165,7 @@ impl Site {
     /// Until a ladder waits for its next round.
     async fn until_running(&self, ladders: usize) {
         until("a ladder runs", async || {
-            self.workers.began.lock().unwrap().len() >= ladders
+            self.workers.began.lock().len() >= ladders
         })
         .await;
     }

@@ -5,12 +5,10 @@ use std::{
     fs::File,
     io::{Seek as _, Write as _},
     os::unix::fs::FileExt as _,
-    sync::{
-        Mutex,
-        atomic::{AtomicUsize, Ordering::SeqCst},
-    },
+    sync::atomic::{AtomicUsize, Ordering::SeqCst},
 };
 
+use parking_lot::Mutex;
 use sluice_media::{
     format::Format,
     task::{Done, Failure, FailureCode, ImageFacts, OutputFacts, Task},
@@ -98,31 +96,31 @@ impl Default for Fake {
 impl Fake {
     /// Tasks with that label wait for a permit of the gate.
     pub(super) fn hold(&self, label: &str) {
-        self.held.lock().unwrap().insert(label.to_owned());
+        self.held.lock().insert(label.to_owned());
     }
 
     pub(super) fn release(&self) {
-        self.held.lock().unwrap().clear();
+        self.held.lock().clear();
         self.gate.add_permits(1_000);
     }
 
     pub(super) fn fail(&self, label: &str, code: FailureCode) {
-        self.failing.lock().unwrap().insert(label.to_owned(), code);
+        self.failing.lock().insert(label.to_owned(), code);
     }
 
     pub(super) fn mend(&self) {
-        self.failing.lock().unwrap().clear();
-        self.dying.lock().unwrap().clear();
+        self.failing.lock().clear();
+        self.dying.lock().clear();
     }
 
     pub(super) fn die_at(&self, label: &str) {
-        self.dying.lock().unwrap().insert(label.to_owned());
+        self.dying.lock().insert(label.to_owned());
     }
 
     /// Returns how often a task with that label was finished.
     pub(super) fn times(&self, label: &str) -> usize {
         let end = format!(">{label}");
-        let done = self.done.lock().unwrap();
+        let done = self.done.lock();
         done.iter().filter(|text| text.ends_with(&end)).count()
     }
 
@@ -194,14 +192,14 @@ impl Performer for Fake {
             &assignment.task,
             assignment.inputs.get(1).map(|mark| text_of(mark)),
         );
-        if self.held.lock().unwrap().contains(&label) {
+        if self.held.lock().contains(&label) {
             self.gate.acquire().await.unwrap().forget();
         }
         assert!(
-            !self.dying.lock().unwrap().contains(&label),
+            !self.dying.lock().contains(&label),
             "a test asked for this panic"
         );
-        if let Some(code) = self.failing.lock().unwrap().get(&label) {
+        if let Some(code) = self.failing.lock().get(&label) {
             return Err(Failure::new(*code, "a test asked for this failure").into());
         }
         let done = match &assignment.task {
@@ -227,7 +225,7 @@ impl Performer for Fake {
                 self.write(task, &mut outputs[0], &made)
             }
         };
-        self.done.lock().unwrap().push(format!("{text}>{label}"));
+        self.done.lock().push(format!("{text}>{label}"));
         Ok(Finished {
             done,
             bytes: Vec::new(),

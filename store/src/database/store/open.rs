@@ -1,12 +1,8 @@
 //! Opening of a data folder: its lock, its migrations, the writer and the readers, and what a crash left behind.
 
-use std::{
-    cmp::Ordering,
-    path::Path,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{cmp::Ordering, path::Path, sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use sqlx::{
     ConnectOptions, Connection as _, SqlitePool,
     migrate::Migrator,

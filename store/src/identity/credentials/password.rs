@@ -5,15 +5,13 @@
 //! which bounds concurrent hashes whatever callers do. Call these functions on the blocking pool: they take tens of
 //! milliseconds.
 
-use std::{
-    fmt,
-    sync::{Condvar, LazyLock, Mutex, PoisonError},
-};
+use std::{fmt, sync::LazyLock};
 
 use argon2::{
     Algorithm, Argon2, Block, Params, Version,
     password_hash::phc::{Output, ParamsString, PasswordHash as Phc, Salt},
 };
+use parking_lot::{Condvar, Mutex};
 use subtle::ConstantTimeEq as _;
 
 use super::{Secret, password, random_bytes};
@@ -161,7 +159,7 @@ impl Memory {
     }
 
     fn release(&self) {
-        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut free = self.free.lock();
         for block in free.iter_mut().flatten() {
             *block = Vec::new();
         }
@@ -169,13 +167,12 @@ impl Memory {
 
     /// The first free block, so that blocks beyond those in use at a time are never allocated.
     fn take(&self) -> Vec<Block> {
-        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut free = self.free.lock();
         loop {
             if let Some(block) = free.iter_mut().find_map(Option::take) {
                 return block;
             }
-            let woken = self.returned.wait(free);
-            free = woken.unwrap_or_else(PoisonError::into_inner);
+            self.returned.wait(&mut free);
         }
     }
 }
@@ -189,11 +186,7 @@ struct Taken<'a> {
 impl Drop for Taken<'_> {
     fn drop(&mut self) {
         let block = std::mem::take(&mut self.block);
-        let mut free = self
-            .memory
-            .free
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut free = self.memory.free.lock();
         // Allocated blocks come first, so that they are reused before one is made.
         if let Some(place) = free.iter().position(Option::is_none) {
             free[place] = Some(block);
@@ -307,7 +300,7 @@ mod tests {
         in_order();
         in_order();
         let allocated = || {
-            let free = memory.free.lock().unwrap();
+            let free = memory.free.lock();
             free.iter()
                 .flatten()
                 .filter(|block| !block.is_empty())
@@ -322,7 +315,7 @@ mod tests {
                 scope.spawn(in_order);
             }
         });
-        assert!(memory.free.lock().unwrap().iter().all(Option::is_some));
+        assert!(memory.free.lock().iter().all(Option::is_some));
         assert!(allocated() <= CONCURRENT_HASHES);
     }
 }

@@ -5,9 +5,10 @@ use std::{
     fs,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex},
+    sync::Arc,
 };
 
+use parking_lot::Mutex;
 use sluice_store::{
     Error, Store,
     backup::{self, BackupProgress, Carried, Transfer},
@@ -279,10 +280,10 @@ async fn progress_ends_with_all_files_and_bytes() {
     let noted = seen.clone();
     let transfer = Transfer {
         verify: true,
-        watch: Box::new(move |progress| noted.lock().unwrap().push(progress)),
+        watch: Box::new(move |progress| noted.lock().push(progress)),
     };
     scene.back_up_by(transfer).await;
-    let seen = seen.lock().unwrap();
+    let seen = seen.lock();
     assert!(seen.is_sorted_by_key(|it| (it.count, it.bytes)), "{seen:?}");
     assert!(seen.len() > 6, "within a large file, too: {}", seen.len());
     let last = seen.last().unwrap();

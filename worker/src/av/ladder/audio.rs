@@ -1,8 +1,9 @@
 //! The rendition of the audio: AAC-LC in two channels, encoded or the source's own frames.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use gstreamer as gst;
+use parking_lot::Mutex;
 use sluice_media::{
     av::{LadderAudio, MediaFacts},
     codec::{AudioCodec, AudioConfig},
@@ -70,7 +71,7 @@ pub(super) fn perform(
         }
     })?;
     drop(graph);
-    let mut maker = maker.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut maker = maker.lock();
     let last = maker.segmenter.take().and_then(AudioSegmenter::finish);
     last.map_or(Ok(()), |segment| rendition_file.store(&segment))
 }

@@ -1,9 +1,10 @@
 //! The source's own frames as a rendition: looked through once, then repackaged as they are.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use gstreamer as gst;
+use parking_lot::Mutex;
 use sluice_media::{
     av::{MediaFacts, Report},
     codec::{VideoCodec, VideoConfig},
@@ -52,7 +53,7 @@ pub(super) fn look(
     let looked = read(input, facts, look.clone(), &work, &mut |_| {
         tell(Report::Working { share: 0.0 });
     });
-    let mut look = look.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut look = look.lock();
     if look.is_unfit {
         return Ok(None);
     }
@@ -170,7 +171,7 @@ impl Copied {
         read(input, facts, copier.clone(), work, &mut |report| {
             work.tell(report);
         })?;
-        let mut copier = copier.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut copier = copier.lock();
         let last = match copier.segmenter.take() {
             Some(segmenter) => segmenter
                 .finish(self.found.end_90k)

@@ -1,9 +1,10 @@
 //! The storyboard, drawn of the frames on their way to the renditions, so that a source is decoded once.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use gst::prelude::*;
 use gstreamer as gst;
+use parking_lot::Mutex;
 use sluice_media::{
     av::{MediaFacts, Sheet},
     hls::vod::FrameClock,
@@ -42,7 +43,7 @@ impl Drawing {
             let seen =
                 buffer.and_then(|buffer| metronome::index(pad, buffer, clock).zip(info.buffer()));
             if let Some((index, buffer)) = seen {
-                drawing.state().see(pad, buffer, index, clock);
+                drawing.0.lock().see(pad, buffer, index, clock);
             }
             gst::PadProbeReturn::Ok
         });
@@ -50,12 +51,8 @@ impl Drawing {
 
     /// The whole storyboard; `None` where a frame is missing.
     pub(super) fn take(&self) -> Option<StoryboardCanvas> {
-        let board = self.state().board.take();
+        let board = self.0.lock().board.take();
         board.filter(|board| board.next_s().is_none())
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

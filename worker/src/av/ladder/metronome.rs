@@ -4,11 +4,10 @@
 //! needed, and fill it to its end; encoders count frames. So segments are simplified, and groups are marked by time
 //! before frames reach the tee.
 
-use std::sync::{Mutex, PoisonError};
-
 use gst::prelude::*;
 use gstreamer as gst;
 use gstreamer_video as gst_video;
+use parking_lot::Mutex;
 use sluice_media::hls::vod::FrameClock;
 
 use super::unit::ticks;
@@ -25,7 +24,7 @@ pub(super) fn simplify_segments(element: &gst::Element) {
             return gst::PadProbeReturn::Ok;
         };
         let (segment, seqnum) = (endless(event.segment()), event.seqnum());
-        let mut latest = latest.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut latest = latest.lock();
         if latest.as_ref().is_some_and(|latest| same(latest, &segment)) {
             return swallow(info);
         }
@@ -72,7 +71,7 @@ pub(super) fn complete_times(element: &gst::Element, clock: FrameClock) {
     let next = Mutex::new(gst::ClockTime::ZERO);
     pad.add_probe(gst::PadProbeType::BUFFER, move |_, info| {
         if let Some(buffer) = info.buffer_mut() {
-            let mut next = next.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut next = next.lock();
             let time = buffer.pts().unwrap_or(*next);
             if buffer.pts().is_none() {
                 buffer.make_mut().set_pts(time);
@@ -93,7 +92,7 @@ pub(super) fn keep_time(pad: &gst::Pad, clock: FrameClock, group: u32, offset: u
             return swallow(info);
         };
         let index = offset + index;
-        let mut next = next.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut next = next.lock();
         if index < *next {
             return swallow(info);
         }

@@ -3,10 +3,11 @@
 use std::{
     fs::File,
     os::{fd::OwnedFd, unix::fs::FileExt},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
 };
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 use sluice_media::{
     av::Report,
     hls::{StreamInfo, vod::MadeSegment},
@@ -77,7 +78,7 @@ impl RenditionFile {
         info: StreamInfo,
         copied: bool,
     ) -> Result<(), Failure> {
-        let mut written = self.written();
+        let mut written = self.written.lock();
         if written.length > 0 {
             return self.compare(init);
         }
@@ -106,7 +107,7 @@ impl RenditionFile {
     pub(super) fn store(&self, segment: &MadeSegment) -> Result<(), Failure> {
         let end_90k = segment.start_90k + i64::from(segment.duration_90k);
         self.check_end(end_90k)?;
-        let mut written = self.written();
+        let mut written = self.written.lock();
         let offset = written.length;
         let length = self.append(&mut written, &segment.data)?;
         written.end_90k = end_90k;
@@ -159,15 +160,11 @@ impl RenditionFile {
     }
 
     pub(super) fn length(&self) -> u64 {
-        self.written().length
+        self.written.lock().length
     }
 
     /// Returns the end of its last segment; 0 before the first of this run.
     pub(super) fn end_90k(&self) -> i64 {
-        self.written().end_90k
-    }
-
-    fn written(&self) -> MutexGuard<'_, Written> {
-        self.written.lock().unwrap_or_else(PoisonError::into_inner)
+        self.written.lock().end_90k
     }
 }

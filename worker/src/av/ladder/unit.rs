@@ -1,11 +1,12 @@
 //! Output of an encoder or a parser: the bytes of a frame or an audio frame, with its time.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use gst::prelude::*;
 use gstreamer as gst;
 use gstreamer_app as gst_app;
+use parking_lot::Mutex;
 use sluice_media::task::Failure;
 
 use super::{super::refused, work::LadderTask};
@@ -84,7 +85,7 @@ pub(super) fn sink_to<T: UnitSink>(taker: Arc<Mutex<T>>, work: LadderTask) -> gs
             let (Some(caps), Some(unit)) = (sample.caps(), Unit::read(&sample)) else {
                 return Ok(gst::FlowSuccess::Ok);
             };
-            let mut taker = taker.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut taker = taker.lock();
             match taker.take(caps, unit) {
                 Ok(()) => Ok(gst::FlowSuccess::Ok),
                 Err(failure) => {

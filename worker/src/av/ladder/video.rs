@@ -1,9 +1,10 @@
 //! The renditions of the frames: planned, then encoded from one decode, or copied.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use gst::prelude::*;
 use gstreamer as gst;
+use parking_lot::Mutex;
 use sluice_media::{
     av::{
         Ladder, LadderVideo, MediaFacts, Range, Report, VideoTrack,
@@ -156,7 +157,7 @@ fn encode(
     })?;
     drop(graph);
     makers.iter().try_for_each(|maker| {
-        let mut maker = maker.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut maker = maker.lock();
         maker.finish()
     })
 }

@@ -1,10 +1,11 @@
 //! State that the threads of a ladder share: the receiver of reports, and the first failure.
 
 use std::sync::{
-    Arc, Mutex, PoisonError,
+    Arc,
     mpsc::{Receiver, SyncSender, sync_channel},
 };
 
+use parking_lot::Mutex;
 use sluice_media::{
     av::Report,
     task::{Failure, FailureCode},
@@ -49,25 +50,21 @@ impl LadderTask {
 
     /// Keeps the first failure.
     pub(super) fn fail(&self, failure: Failure) {
-        self.kept().get_or_insert(failure);
+        self.failure.lock().get_or_insert(failure);
     }
 
     pub(super) fn has_failed(&self) -> bool {
-        self.kept().is_some()
+        self.failure.lock().is_some()
     }
 
     pub(super) fn failure(&self) -> Option<Failure> {
-        self.kept().clone()
+        self.failure.lock().clone()
     }
 
     /// Announces a thread of its own, until it ends.
     pub(super) fn part(&self) -> ThreadShare {
         let _ = self.messages.send(Message::Began);
         ThreadShare(self.clone())
-    }
-
-    fn kept(&self) -> std::sync::MutexGuard<'_, Option<Failure>> {
-        self.failure.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -9,10 +9,11 @@
 //! The demultiplexer gives for each part, in its segment, its place on the running time of the whole. Such a file is
 //! not sought in, since a flush would meet pads of another part: the part before a range is decoded and left out.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use gst::{glib, prelude::*};
 use gstreamer as gst;
+use parking_lot::Mutex;
 use sluice_media::av::{MediaFacts, Range};
 
 use super::super::graph::clock_time;
@@ -51,15 +52,11 @@ impl Series {
         }))
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Hears of the end of all parts.
     pub(super) fn listen(self: &Arc<Self>, opener: &gst::Element) {
         let series = self.clone();
         opener.connect("drained", false, move |_| {
-            series.state().is_last = true;
+            series.state.lock().is_last = true;
             None
         });
     }
@@ -67,7 +64,7 @@ impl Series {
     /// All parts go into this pad, to which the first is going to be linked.
     pub(super) fn enter(self: &Arc<Self>, entry: &gst::Pad) {
         {
-            let mut state = self.state();
+            let mut state = self.state.lock();
             state.entry = Some(entry.clone());
             state.linked = 1;
         }
@@ -83,7 +80,7 @@ impl Series {
     /// Links a further part in the place of the one before, which has ended; `false`: it is the first.
     pub(super) fn go_on(&self, pad: &gst::Pad) -> Result<bool, glib::BoolError> {
         let entry = {
-            let mut state = self.state();
+            let mut state = self.state.lock();
             state.linked += u32::from(state.entry.is_some());
             state.entry.clone()
         };
@@ -101,7 +98,7 @@ impl Series {
     /// Puts a buffer at its place in the whole.
     fn place(&self, entry: &gst::Pad, buffer: &mut gst::Buffer) -> gst::PadProbeReturn {
         let (base, start) = {
-            let state = self.state();
+            let state = self.state.lock();
             let segment = state.segment.as_ref();
             let base = segment.and_then(|segment| segment.base());
             let start = segment.and_then(|segment| segment.start());
@@ -112,7 +109,7 @@ impl Series {
         };
         let pts = pts.saturating_sub(start) + base;
         if self.stop.is_some_and(|stop| pts >= stop) {
-            self.state().is_last = true;
+            self.state.lock().is_last = true;
             // What comes behind it is refused, which stops anyone who sends it.
             entry.send_event(gst::event::Eos::new());
             return gst::PadProbeReturn::Drop;
@@ -123,7 +120,7 @@ impl Series {
 
     /// Lets one stream with one segment begin and end, whatever the parts say.
     fn adapt(&self, event: &mut gst::Event) -> gst::PadProbeReturn {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let passes = match event.view() {
             gst::EventView::StreamStart(_) => !std::mem::replace(&mut state.has_stream, true),
             gst::EventView::Segment(of_part) => {

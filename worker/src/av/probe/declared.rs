@@ -5,7 +5,7 @@
 
 use std::{
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     time::{Duration, Instant},
@@ -13,6 +13,7 @@ use std::{
 
 use gst::prelude::*;
 use gstreamer as gst;
+use parking_lot::Mutex;
 
 use super::super::{
     bus,
@@ -32,7 +33,7 @@ pub(super) fn size(input: &Input) -> Option<(u32, u32)> {
     // Stopped also when something failed, since a pipeline must not be dropped while it runs.
     let _ = pipeline.set_state(gst::State::Null);
     looked?;
-    *largest.lock().unwrap_or_else(PoisonError::into_inner)
+    *largest.lock()
 }
 
 /// `None`: it could not begin.
@@ -52,7 +53,7 @@ fn look(
     let largest = largest.clone();
     opener.connect("autoplug-continue", false, move |values| {
         let caps = values.get(2)?.get::<gst::Caps>().ok()?;
-        let mut largest = largest.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut largest = largest.lock();
         let longest = |size: &(u32, u32)| size.0.max(size.1);
         *largest = largest
             .into_iter()

@@ -7,7 +7,7 @@ mod lanes;
 mod plane;
 mod weights;
 
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::LazyLock;
 
 use gst::{glib, prelude::*, subclass::prelude::*};
 use gst_base::subclass::{BaseTransformMode, prelude::*};
@@ -15,6 +15,7 @@ use gst_video::{VideoFrameExt, VideoFrameRef, subclass::prelude::*};
 use gstreamer as gst;
 use gstreamer_base as gst_base;
 use gstreamer_video as gst_video;
+use parking_lot::Mutex;
 
 use self::plane::{PlaneScaler, Rows, RowsMut};
 
@@ -137,7 +138,7 @@ mod imp {
             from: &VideoFrameRef<&gst::BufferRef>,
             to: &mut VideoFrameRef<&mut gst::BufferRef>,
         ) -> Result<gst::FlowSuccess, gst::FlowError> {
-            let mut scalers = self.scalers.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut scalers = self.scalers.lock();
             for (plane, scaler) in (0..from.n_planes()).zip(scalers.iter_mut()) {
                 scale(scaler, plane, from, to).ok_or_else(|| {
                     gst::element_imp_error!(

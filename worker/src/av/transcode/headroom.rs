@@ -4,10 +4,9 @@
 //! a copied track's times are all put later, its segment with them: when it is shown stays as it is (encoders of GStreamer
 //! do the same).
 
-use std::sync::{Mutex, PoisonError};
-
 use gst::prelude::*;
 use gstreamer as gst;
+use parking_lot::Mutex;
 
 use crate::av::graph::{BranchKind, Graph};
 
@@ -21,7 +20,7 @@ pub fn make(graph: &Graph, kind: BranchKind) {
     let stop: Mutex<Option<gst::ClockTime>> = Mutex::new(None);
     let mask = gst::PadProbeType::BUFFER | gst::PadProbeType::EVENT_DOWNSTREAM;
     branch.pad.add_probe(mask, move |_, info| {
-        let mut stop = stop.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut stop = stop.lock();
         match &mut info.data {
             Some(gst::PadProbeData::Buffer(buffer)) => {
                 // Nothing that is shown before the end needs what is decoded after it.

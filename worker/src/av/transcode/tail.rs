@@ -4,10 +4,11 @@
 //! (GStreamer 1.22): of detailed small frames some are lost. So the last frame is given to it again, as often as it
 //! looks ahead, inside of the time for which that frame is shown, and what becomes of those is thrown away.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use gst::prelude::*;
 use gstreamer as gst;
+use parking_lot::Mutex;
 
 /// Assumed duration of a frame without one.
 const USUAL: gst::ClockTime = gst::ClockTime::from_mseconds(40);
@@ -28,7 +29,7 @@ pub fn repeat_last(encoder: &gst::Element, times: u32) {
     let tail = Arc::new(Mutex::new(LastSample::default()));
     let remembered = tail.clone();
     sink.add_probe(gst::PadProbeType::BUFFER, move |_, info| {
-        let mut tail = locked(&remembered);
+        let mut tail = remembered.lock();
         if !tail.has_ended {
             tail.last = info.buffer().map(|buffer| buffer.to_owned());
         }
@@ -41,7 +42,7 @@ pub fn repeat_last(encoder: &gst::Element, times: u32) {
             .is_some_and(|event| event.type_() == gst::EventType::Eos)
         {
             let last = {
-                let mut tail = locked(&ending);
+                let mut tail = ending.lock();
                 tail.has_ended = true;
                 tail.last.clone()
             };
@@ -55,7 +56,7 @@ pub fn repeat_last(encoder: &gst::Element, times: u32) {
         gst::PadProbeReturn::Ok
     });
     source.add_probe(gst::PadProbeType::BUFFER, move |_, info| {
-        let tail = locked(&tail);
+        let tail = tail.lock();
         let last = tail.last.as_ref().and_then(|last| last.pts());
         let is_repetition = tail.has_ended
             && matches!((info.buffer().and_then(|buffer| buffer.pts()), last), (Some(pts), Some(last)) if pts > last);
@@ -80,8 +81,4 @@ fn repetitions(last: &gst::Buffer, times: u32) -> impl Iterator<Item = gst::Buff
         writable.set_duration(step);
         repetition
     })
-}
-
-fn locked(tail: &Mutex<LastSample>) -> MutexGuard<'_, LastSample> {
-    tail.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,12 +1,11 @@
 //! Light and colour of I420 frames, meant as for images: on red, green and blue, whose linear changes are linear in
 //! luma and chroma too.
 
-use std::sync::{Mutex, PoisonError};
-
 use gst::prelude::*;
 use gst_video::{VideoColorRange, VideoFrameRef, VideoInfo, prelude::*};
 use gstreamer as gst;
 use gstreamer_video as gst_video;
+use parking_lot::Mutex;
 use sluice_media::task::Adjust;
 
 use super::kernel::{Kernel, Plane};
@@ -26,7 +25,7 @@ pub fn apply(element: &gst::Element, adjust: &Adjust) {
         let Some(gst::PadProbeData::Buffer(buffer)) = &mut info.data else {
             return gst::PadProbeReturn::Ok;
         };
-        let mut work = work.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut work = work.lock();
         let caps = pad.current_caps();
         if work.as_ref().map(|(known, ..)| known) != caps.as_ref() {
             *work = caps.and_then(|caps| {

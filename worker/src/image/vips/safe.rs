@@ -18,10 +18,11 @@ use std::{
     mem::zeroed,
     ptr::{NonNull, null_mut},
     slice,
-    sync::{Mutex, MutexGuard, Once, PoisonError},
+    sync::Once,
 };
 
 use libvips::bindings as c;
+use parking_lot::{Mutex, MutexGuard};
 
 /// libvips refused; the caller's step names the reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,7 +67,7 @@ pub fn start() {
 /// a second thread then corrupts the heap. A worker has one thread that asks, which never waits here; tests have many.
 fn alone() -> MutexGuard<'static, ()> {
     static AT_WORK: Mutex<()> = Mutex::new(());
-    AT_WORK.lock().unwrap_or_else(PoisonError::into_inner)
+    AT_WORK.lock()
 }
 
 unsafe extern "C" fn discard_log(
