@@ -87,6 +87,16 @@ pub struct OnAir {
     pub publishers: [u64; Protocol::ALL.len()],
 }
 
+impl OnAir {
+    /// Counts a publisher by the name of its protocol.
+    pub fn count_publisher(&mut self, name: Option<&str>) {
+        let mut protocols = Protocol::ALL.iter();
+        if let Some(index) = protocols.position(|protocol| Some(protocol.as_str()) == name) {
+            self.publishers[index] += 1;
+        }
+    }
+}
+
 /// The registry and the metrics that requests write.
 #[derive(Debug)]
 pub struct Metrics {
@@ -435,14 +445,17 @@ mod tests {
     fn a_scrape_shows_requests_process_and_live_state() {
         let metrics = Metrics::default();
         metrics.answered("/api/keys".into(), "GET", 204, 0.004);
-        let on_air = OnAir {
+        let mut on_air = OnAir {
             idle: 3,
             live: 2,
             reconnecting: 1,
             viewers: 5,
             bitrate_bps: 12_000_000,
-            publishers: [2, 0, 1, 0],
+            ..OnAir::default()
         };
+        for protocol in [Some("rtmp"), Some("srt"), None, Some("rtmp")] {
+            on_air.count_publisher(protocol);
+        }
         let pool = PoolStatus {
             workers: 2,
             busy: 1,

@@ -7,7 +7,6 @@ use sluice_actors::{
     Error,
     live::{Health, InputStatus, Live, Playback, Times},
 };
-use sluice_ingest::publish::Protocol;
 use sluice_store::{live_inputs::LiveInput, now_ms};
 use uuid::Uuid;
 
@@ -60,22 +59,21 @@ impl LivePort for Live {
         let now_ms = now_ms();
         let mut on_air = OnAir::default();
         for playback in self.playbacks() {
+            let health = playback.health();
             match playback.status() {
                 InputStatus::Idle => on_air.idle += 1,
-                InputStatus::Live => on_air.live += 1,
+                InputStatus::Live => {
+                    on_air.live += 1;
+                    let protocol = health.as_ref().and_then(|health| health.protocol);
+                    on_air.count_publisher(protocol);
+                }
                 InputStatus::Reconnecting => on_air.reconnecting += 1,
             }
             on_air.viewers += playback.viewers(now_ms);
-            if let Some(health) = playback.health() {
+            if let Some(health) = health {
                 let measured = &health.measured;
                 on_air.bitrate_bps += measured.video_bitrate_bps.unwrap_or(0)
                     + measured.audio_bitrate_bps.unwrap_or(0);
-                let counts = Protocol::ALL.into_iter().zip(&mut on_air.publishers);
-                for (_, count) in
-                    counts.filter(|(protocol, _)| health.protocol == Some(protocol.as_str()))
-                {
-                    *count += 1;
-                }
             }
         }
         on_air
