@@ -174,20 +174,24 @@ impl Subsystem for Live {
         let (mut viewers, mut bitrate_bps) = (0, 0);
         let mut publishers = Protocol::ALL.map(|protocol| (protocol.as_str(), 0_u64));
         for playback in self.directory.playbacks() {
+            let health = playback.health();
             match playback.status() {
                 InputStatus::Idle => idle += 1,
-                InputStatus::Live => live += 1,
+                InputStatus::Live => {
+                    live += 1;
+                    let protocol = health.as_ref().and_then(|health| health.protocol);
+                    let of_protocol = |(name, _): &&mut (&str, u64)| protocol == Some(*name);
+                    if let Some((_, count)) = publishers.iter_mut().find(of_protocol) {
+                        *count += 1;
+                    }
+                }
                 InputStatus::Reconnecting => reconnecting += 1,
             }
             viewers += playback.viewers(now_ms);
-            if let Some(health) = playback.health() {
+            if let Some(health) = health {
                 let measured = &health.measured;
                 bitrate_bps += measured.video_bitrate_bps.unwrap_or(0)
                     + measured.audio_bitrate_bps.unwrap_or(0);
-                let of_protocol = |(name, _): &&mut (&str, u64)| health.protocol == Some(*name);
-                if let Some((_, count)) = publishers.iter_mut().find(of_protocol) {
-                    *count += 1;
-                }
             }
         }
         let metrics = vec![

@@ -7,7 +7,7 @@ use crate::{operation, task::Placeholder};
 
 /// Writes the differences from the defaults, as a query in a fixed order; it parses to the same request.
 pub(super) fn text(wanted: &VariantSpec) -> String {
-    // All fields by name: a new one has its place in the text, or two different images had one.
+    // All fields by name: without one of them two different images would share a key.
     let &VariantSpec {
         kind,
         width,
