@@ -33,7 +33,7 @@ pub struct Upload {
     length: usize,
 }
 
-/// What HEAD says of it.
+/// Answer of HEAD.
 #[derive(Debug, PartialEq, Eq)]
 struct Standing {
     offset: usize,
@@ -127,7 +127,7 @@ impl Upload {
         Ok(socket)
     }
 
-    /// What the service says of it without ending anything.
+    /// Returns the service's record of it, without ending anything.
     async fn shown(&self) -> Result<Value, Failure> {
         let shown = request(Method::GET, &self.url).send().await?;
         let shown: Value = shown.json().await?;
@@ -155,7 +155,7 @@ async fn stored(api: &Api, file_id: &str) -> Result<Vec<u8>, Failure> {
     Ok(answer.bytes().await?.to_vec())
 }
 
-/// What lies on the disk of unfinished uploads.
+/// Counts the bytes of unfinished uploads on the disk.
 fn partial_bytes(data_dir: &Path) -> Result<u64, Failure> {
     let mut bytes = 0;
     for entry in std::fs::read_dir(data_dir.join("partial"))? {
@@ -173,7 +173,7 @@ async fn until_written(server: &Server, bytes: u64) -> Result<(), Failure> {
 async fn read_to_end(socket: &mut TcpStream) -> Result<String, Failure> {
     let mut answer = Vec::new();
     let reading = socket.read_to_end(&mut answer);
-    // A connection that was reset has told all that it will.
+    // A connection that was reset sends nothing more.
     let _ = tokio::time::timeout(SOON, reading).await?;
     Ok(String::from_utf8_lossy(&answer).into_owned())
 }

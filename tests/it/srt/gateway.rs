@@ -53,7 +53,7 @@ async fn it_is_shut_in() -> Result<(), Failure> {
         (has("Seccomp: 2") && has("NoNewPrivs: 1") && has("CapEff: 0000000000000000")).then_some(())
     });
     is_shut_in.await?;
-    // Nothing of the service's environment or arguments tells it a secret.
+    // Neither environment nor arguments of the service give it a secret.
     let told = fs::read(format!("/proc/{gateway}/cmdline"))?;
     assert!(!String::from_utf8_lossy(&told).contains("svc_"));
     Ok(())

@@ -22,7 +22,7 @@ const DATAGRAMS: usize = 100_000;
 const BURST: usize = 50;
 /// Handshakes that libsrt believes up to the stream id, each from a port of its own.
 const HANDSHAKES: usize = 2_000;
-/// What the attacks may leave behind in the gateway.
+/// Memory that the attacks may leave behind in the gateway.
 const RESIDENT_GROWTH_KIB: u64 = 96 * 1024;
 
 /// Stops the shared listener of a Rust implementation.

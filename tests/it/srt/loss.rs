@@ -31,7 +31,7 @@ const SHUTDOWN: [u8; 2] = [0x80, 0x05];
 /// Carries one caller's packets both ways, and loses some. Ends when it is dropped.
 struct LossyLine {
     address: SocketAddr,
-    /// Of a hundred packets each way.
+    /// Lost packets of a hundred, each way.
     percent: Arc<AtomicU64>,
     lost: Arc<AtomicU64>,
     carrying: JoinHandle<()>,
@@ -114,7 +114,7 @@ impl Sent {
         })
     }
 
-    /// What health says once it fits.
+    /// Returns the health once it fits.
     async fn health(&self, what: &str, fits: impl Fn(&Value) -> bool) -> Result<Value, Failure> {
         let api = self.server.api();
         api.wait_health(&self.input.id, what, PLAYED, fits).await

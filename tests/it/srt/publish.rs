@@ -1,4 +1,4 @@
-//! What an encoder sends arrives whole, and one input is one input whatever the protocol.
+//! Media of an encoder arrive whole, and one input is one input whatever the protocol.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Anyone who may not publish is told so in the handshake, by SRT's own codes.
+//! A publisher without permission is refused in the handshake, by SRT's own codes.
 
 use std::time::Duration;
 
@@ -43,7 +43,7 @@ async fn each_reason_has_its_code() -> Result<(), Failure> {
     let wrong = format!("svc_live_{}", "x".repeat(32));
 
     const UNSECURE: u32 = 11;
-    // The gateway hears of an input a moment after its owner, who is answered first.
+    // The gateway gets an input a moment after its owner's answer.
     eventually("the gateway knows the last one", SOON, async || {
         let refused = rejection(address, &published(&fresh)).await.ok()?;
         (refused == Some(UNSECURE)).then_some(())

@@ -46,7 +46,7 @@ impl Transmit {
         })
     }
 
-    /// Reads what it says until these words are there. It does not always give up then, though it was told.
+    /// Reads its output until these words come. It does not always end then, though it was refused.
     pub async fn says(mut self, words: &str) -> Result<(), Failure> {
         let mut output = self.transmit.stderr.take().ok_or("no pipe")?;
         let mut said = Vec::new();

@@ -11,7 +11,7 @@ const HEADER_BYTES: usize = 16;
 pub const HANDSHAKE_BYTES: usize = HEADER_BYTES + 48;
 const KIND_AT: usize = HEADER_BYTES + 20;
 const COOKIE_AT: usize = HEADER_BYTES + 28;
-/// What is added to a reason in the place of the handshake's kind.
+/// Offset of a reason in the place of the handshake's kind.
 const REFUSED: u32 = 1000;
 const ANSWERED_WITHIN: Duration = Duration::from_secs(3);
 
@@ -30,7 +30,7 @@ pub async fn rejection(address: SocketAddr, stream_id: &str) -> Result<Option<u3
     Ok(kind.checked_sub(REFUSED).filter(|code| *code < 10_000))
 }
 
-/// Of an answered induction.
+/// Returns the cookie of an answered induction.
 pub fn cookie_of(answer: &[u8]) -> Option<u32> {
     word_at(answer, COOKIE_AT)
 }

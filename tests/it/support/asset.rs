@@ -42,7 +42,7 @@ impl Rendition {
         parts.flat_map(|part| part.to_vec()).collect()
     }
 
-    /// Whether its audio or its frames begin where the playlist says, to `slack_s`; the lengths too.
+    /// Checks that its audio and its frames begin where the playlist says, to `slack_s`, and the lengths too.
     fn check_times(&self, slack_s: f64) -> Result<(), Failure> {
         let tracks = fmp4::tracks(&self.init)?;
         let [track] = &tracks[..] else {

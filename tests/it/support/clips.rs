@@ -16,7 +16,7 @@ use super::{Failure, ffprobe, media::target_folder};
 /// Changes when clips of the same name would look different.
 const GENERATION: u32 = 1;
 
-/// Words that stand for several arguments.
+/// Words that mean several arguments.
 const WORDS: &[(&str, &str)] = &[
     // 25 pictures a second with a counter in them, 2 s.
     (
@@ -60,7 +60,7 @@ pub fn clip(name: &str, arguments: &str) -> Result<PathBuf, Failure> {
     Ok(path)
 }
 
-/// What ffprobe says of a file.
+/// Facts of a file by ffprobe.
 #[derive(Clone, Debug)]
 pub struct Probed(Value);
 
@@ -77,7 +77,7 @@ impl Probed {
         found.unwrap_or(&Value::Null)
     }
 
-    /// Of the first track of a kind; empty: there is none.
+    /// Returns the codec of the first track of a kind; empty: there is none.
     pub fn codec(&self, kind: &str) -> &str {
         self.track(kind)["codec_name"].as_str().unwrap_or_default()
     }
@@ -86,7 +86,7 @@ impl Probed {
         self.track("audio")["channels"].as_u64().unwrap_or_default()
     }
 
-    /// As a player shows it: in square pixels, and turned.
+    /// Returns the size as a player shows it: in square pixels, and turned.
     pub fn shown_size(&self) -> (u64, u64) {
         let track = self.track("video");
         let side = |name: &str| track[name].as_u64().unwrap_or_default();
@@ -105,14 +105,14 @@ impl Probed {
         }
     }
 
-    /// Of the whole file.
+    /// Returns the duration of the whole file.
     pub fn duration_s(&self) -> f64 {
         let text = self.0["format"]["duration"].as_str().unwrap_or_default();
         text.parse().unwrap_or_default()
     }
 }
 
-/// What ffmpeg writes to its standard output; a file that it complains about fails.
+/// Returns ffmpeg's standard output; a file that it complains about fails.
 pub async fn read_by_ffmpeg(path: &Path, arguments: &str) -> Result<Vec<u8>, Failure> {
     let mut command = Command::new("ffmpeg");
     command.args(["-v", "error", "-nostdin", "-xerror", "-i"]);

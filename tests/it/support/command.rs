@@ -25,7 +25,7 @@ pub struct Call {
     input: String,
 }
 
-/// What a call ended with.
+/// Outcome of a call.
 #[derive(Debug)]
 pub struct Outcome {
     /// `None` when a signal ended it.
@@ -91,7 +91,7 @@ impl Call {
         self.env("SLUICE_STORE__DATA_DIR", &path)
     }
 
-    /// What is typed into it.
+    /// Sets its standard input.
     pub fn input(mut self, text: &str) -> Self {
         text.clone_into(&mut self.input);
         self

@@ -24,7 +24,7 @@ pub fn chain(nodes: Vec<Value>) -> Value {
     json!({"nodes": all, "edges": edges})
 }
 
-/// One rule, as a group.
+/// Makes a group of one rule.
 pub fn rule(field: &str, operator: &str, value: impl Into<Value>) -> Value {
     json!({"logic": "and", "conditions": [{"field": field, "operator": operator, "value": value.into()}]})
 }

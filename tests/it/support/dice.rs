@@ -4,7 +4,7 @@ use super::Failure;
 
 const DEFAULT_SEED: u64 = 20_261_121;
 
-/// Of this run: `SLUICE_TEST_SEED`, or the same one each time.
+/// Returns the seed of this run: `SLUICE_TEST_SEED`, or the same one each time.
 pub fn seed() -> Result<u64, Failure> {
     match std::env::var("SLUICE_TEST_SEED") {
         Ok(seed) => Ok(seed.parse()?),

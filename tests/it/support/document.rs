@@ -1,4 +1,4 @@
-//! What documents tell their readers to type.
+//! Commands of documents for their readers.
 
 /// All fenced blocks of this language, each with its line end.
 pub fn blocks(text: &str, tag: &str) -> Vec<String> {

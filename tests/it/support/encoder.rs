@@ -19,11 +19,11 @@ use super::{
     media::{Clip, modern_ffmpeg},
 };
 
-/// What is kept of ffmpeg's complaints.
+/// Kept bytes of ffmpeg's complaints.
 const KEPT_BYTES: usize = 64 * 1024;
 const STOP_DEADLINE: Duration = Duration::from_secs(10);
 
-/// How a clip is to be published.
+/// Settings of a publish.
 #[derive(Clone, Debug)]
 pub struct Publish {
     program: PathBuf,
@@ -134,7 +134,7 @@ impl Ffmpeg {
         Ok(Self { child, complaints })
     }
 
-    /// What ffmpeg complained of so far, at least the first 64 KiB.
+    /// Returns ffmpeg's complaints so far, at least the first 64 KiB.
     pub fn complaints(&self) -> String {
         self.complaints.lock().expect("no holder panics").clone()
     }

@@ -1,4 +1,4 @@
-//! What Debian's ffprobe makes of the result: any complaint about what is streamed is a failure.
+//! Check by Debian's ffprobe: any complaint about the stream is a failure.
 
 use std::{ffi::OsStr, io::Write};
 
@@ -7,13 +7,13 @@ use tokio::process::Command;
 
 use super::Failure;
 
-/// One stream of the media, read to its end.
+/// A stream of the media, read to its end.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Stream {
     /// `h264`, `hevc`, `av1`, `aac`, `opus`.
     #[serde(rename = "codec_name")]
     pub codec: String,
-    /// As a decimal number.
+    /// Number of packets, in decimal.
     #[serde(rename = "nb_read_packets")]
     packets: String,
 }
@@ -49,7 +49,7 @@ pub async fn probe(source: &str) -> Result<Vec<Stream>, Failure> {
     Ok(output.streams)
 }
 
-/// What it says as JSON, and what it complains about; fails when it cannot read the source.
+/// Returns its JSON, and its complaints; fails when it cannot read the source.
 pub(super) async fn run(
     arguments: &[&str],
     source: impl AsRef<OsStr>,

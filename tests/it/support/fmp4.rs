@@ -1,4 +1,4 @@
-//! As much of fragmented MP4 (ISO/IEC 14496-12) as counting frames and checking decode times needs.
+//! Reader of fragmented MP4 (ISO/IEC 14496-12), as far as counting frames and checking decode times needs.
 
 use super::Failure;
 
@@ -10,7 +10,7 @@ pub struct Track {
     pub timescale: u32,
 }
 
-/// What a movie fragment holds of one track.
+/// Samples of one track in a movie fragment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Run {
     pub track: u32,

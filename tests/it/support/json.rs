@@ -19,7 +19,7 @@ pub fn list(value: &Value) -> Result<Vec<Value>, Failure> {
     list.ok_or_else(|| format!("{value} is no list").into())
 }
 
-/// That field of each entry of a list.
+/// Returns that field of each entry of a list.
 pub fn each(value: &Value, field: &str) -> Result<Vec<Value>, Failure> {
     let entries = list(value)?;
     Ok(entries.iter().map(|entry| entry[field].clone()).collect())

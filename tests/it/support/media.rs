@@ -43,7 +43,7 @@ pub enum AudioCodec {
     Opus,
 }
 
-/// What a clip holds.
+/// Content of a clip.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Recipe {
     /// The number in the first frame.
@@ -322,8 +322,8 @@ fn python_ffmpeg() -> Option<PathBuf> {
     path.is_file().then_some(path)
 }
 
-/// The numbers in the frames of an fMP4 byte string (init section and segments), in the order of presentation. Fails
-/// when the decoder complains or a frame's bars cannot be told.
+/// Reads the numbers in the frames of an fMP4 byte string (init section and segments), in the order of presentation.
+/// Fails when the decoder complains or a frame's bars are unreadable.
 pub fn read_numbers(init_and_segments: &[u8]) -> Result<Vec<u32>, Failure> {
     let mut file = tempfile::NamedTempFile::new()?;
     file.write_all(init_and_segments)?;
@@ -386,7 +386,7 @@ fn numbers_in(luma: &[u8]) -> Result<Vec<u32>, Failure> {
         .collect()
 }
 
-/// Whether the numbers are `first`, `first + 1`, …; says where they are not.
+/// Checks that the numbers are `first`, `first + 1`, …; the error says where they are not.
 pub fn check_contiguous(numbers: &[u32], first: u32) -> Result<(), Failure> {
     for (&number, expected) in numbers.iter().zip(first..) {
         if number != expected {
@@ -398,7 +398,7 @@ pub fn check_contiguous(numbers: &[u32], first: u32) -> Result<(), Failure> {
 }
 
 /// [`check_contiguous`] for an encoder that was stopped anywhere: when that was between B-frames, the last frame, which
-/// they refer to, stands behind a hole.
+/// they refer to, comes after a hole.
 pub fn check_contiguous_to_a_cut(numbers: &[u32], first: u32) -> Result<(), Failure> {
     let Some((&last, before)) = numbers.split_last() else {
         return Ok(());
@@ -482,7 +482,7 @@ fn run(
     Ok(output)
 }
 
-/// Cargo's target folder, which `CARGO_TARGET_TMPDIR` lies in.
+/// Returns Cargo's target folder, the parent of `CARGO_TARGET_TMPDIR`.
 pub fn target_folder() -> &'static Path {
     let scratch = Path::new(env!("CARGO_TARGET_TMPDIR"));
     scratch.parent().expect("a folder below target")

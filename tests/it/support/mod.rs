@@ -1,4 +1,4 @@
-//! What scenarios are made of: clips, encoders, viewers, a strict playlist checker and the service under test.
+//! Parts of scenarios: clips, encoders, viewers, a strict playlist checker and the service under test.
 //!
 //! Everything here waits for conditions with deadlines, and ends what it started when it is dropped.
 #![allow(dead_code, unused_imports, reason = "each scenario uses a part of it")]
@@ -58,6 +58,6 @@ pub async fn eventually<T>(
 
 /// Says on the terminal, past the test harness, that a scenario was left out on this machine.
 pub fn skip(scenario: &str, reason: &str) {
-    // No one is there to hear of a terminal that is gone.
+    // A terminal that is gone is no failure.
     let _ = writeln!(std::io::stderr(), "SKIPPED {scenario}: {reason}");
 }

@@ -13,7 +13,7 @@ use super::{
 };
 
 const SEEN_WITHIN: Duration = Duration::from_secs(10);
-/// Of a clip that is published at its own pace.
+/// Longest time of a clip that is published at its own pace.
 const PUBLISHED_WITHIN: Duration = Duration::from_secs(40);
 
 /// A clip that is published, and watched.

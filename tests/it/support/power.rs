@@ -1,4 +1,4 @@
-//! What a power cut leaves of a broadcast on air: an older journal, damaged files and another boot of the machine.
+//! Effects of a power cut on a broadcast on air: an older journal, corrupt files and another boot of the machine.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::Failure;
 
-/// What did not reach the disk.
+/// Bytes that did not reach the disk.
 #[derive(Clone, Copy, Debug)]
 pub enum Loss {
     /// The journal's lines from before a segment's end on, and the second half of the segment's file.

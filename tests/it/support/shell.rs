@@ -54,7 +54,7 @@ impl Shell {
         })
     }
 
-    /// Waits for its end, which must be a success; what it began in the background goes on. All that was said.
+    /// Waits for its end, which must be a success; its background processes continue. Returns all output.
     pub async fn succeed(&mut self, deadline: Duration) -> Result<String, Failure> {
         let ended = timeout(deadline, self.process.wait()).await;
         let said = self.read("output");

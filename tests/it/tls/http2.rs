@@ -231,7 +231,7 @@ async fn requests_with_too_many_fields_are_refused() -> Result<(), Failure> {
             }
         };
         if answer.kind == HEADERS {
-            // 431 is not in HPACK's static table: its digits stand in the block, as they are or in Huffman's code.
+            // 431 is not in HPACK's static table: its digits are in the block, plain or in Huffman's code.
             assert!(
                 has(&answer.payload, b"431") || has(&answer.payload, &[0x69, 0x90, 0xff]),
                 "{count}: {:?}",

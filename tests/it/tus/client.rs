@@ -19,7 +19,7 @@ fn folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/tus")
 }
 
-/// What the client says of its upload; `None` when it is not installed on a machine where tests may be left out.
+/// Returns the client's report of its upload; `None` when it is not installed on a machine where tests may be left out.
 async fn perform(mut task: Value, bytes: &[u8]) -> Result<Option<Value>, Failure> {
     let needed = folder().join("node_modules/tus-js-client");
     if !is_there(&needed, "the official tus client")? {

@@ -1,4 +1,4 @@
-//! `kill -9` in mid-upload: what was told is there, and the upload goes on.
+//! `kill -9` in mid-upload: acknowledged bytes remain, and the upload continues.
 
 use super::{cuts::upload_at, *};
 use crate::{files, support::server::Settings};

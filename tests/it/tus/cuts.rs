@@ -1,4 +1,4 @@
-//! Requests that end too early, one way or another: what came of them is kept, and the next one goes on.
+//! Requests that end too early, one way or another: the received bytes are kept, and the next one continues.
 
 use super::*;
 use crate::{files, support::server::Settings};
@@ -54,7 +54,7 @@ async fn a_question_ends_a_request_that_only_seems_to_be_alive() -> Result<(), F
     let answer = read_to_end(&mut lingering).await?;
     assert!(answer.starts_with("HTTP/1.1 423"), "{answer}");
 
-    // A request that asks nothing before ends the one before it, too, and hears where the upload is.
+    // A request that asks nothing before ends the one before it, too, and gets the upload's offset.
     let mut lingering = upload
         .begin(&server, offset, &bytes[offset..offset + 300_000])
         .await?;

@@ -5,7 +5,7 @@ use crate::files;
 
 const ATTEMPTS: usize = 500;
 
-/// As a client does that is sure to be alone: asks, sends the rest, and asks again when that failed.
+/// Uploads as a client does that is sure to be alone: asks, sends the rest, and asks again when that failed.
 async fn insist(upload: &Upload, bytes: &[u8]) -> Result<String, Failure> {
     for _ in 0..ATTEMPTS {
         let head = request(Method::HEAD, &upload.url).send().await?;

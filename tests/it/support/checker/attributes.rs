@@ -47,7 +47,7 @@ impl<'a> Attributes<'a> {
         }
     }
 
-    /// An enumerated string or a number as it stands.
+    /// Returns an enumerated string or a number unchanged.
     pub fn plain(&mut self, name: &str) -> Result<Option<&'a str>, String> {
         match self.take(name) {
             None => Ok(None),

@@ -1,6 +1,6 @@
 //! A strict checker of low-latency media playlists, over all the reloads of one broadcast (RFC 8216bis).
 //!
-//! It is a state machine without clock or network, and shares no code with the service. Rules of one text stand in
+//! It is a state machine without clock or network, and shares no code with the service. Rules of one text are in
 //! `rules.rs`, rules from one text to the next here.
 
 mod attributes;
@@ -37,11 +37,11 @@ pub struct Checker {
     observed: usize,
 }
 
-/// What a reload brought.
+/// Result of a reload.
 #[derive(Clone, Debug)]
 pub struct Update {
     pub at: Instant,
-    /// As the text says it, with skipped segments put back.
+    /// Playlist of the text, with skipped segments put back.
     pub playlist: MediaPlaylist,
     /// Segments that were not listed as whole before, oldest first; gaps are not among them.
     pub segments: Vec<Segment>,
@@ -57,7 +57,7 @@ pub struct NewPart {
     pub msn: u64,
     pub index: usize,
     pub part: Part,
-    /// Of its segment.
+    /// Map of its segment.
     pub map: String,
     pub range: u64,
 }
@@ -118,7 +118,7 @@ impl Checker {
         Ok(update)
     }
 
-    /// What a delta update says in full, without taking it.
+    /// Expands a delta update, without taking it.
     pub fn expand(&self, text: &str) -> Result<MediaPlaylist, String> {
         self.put_back_skipped(MediaPlaylist::parse(text)?)
     }
@@ -231,7 +231,7 @@ impl Checker {
     }
 }
 
-/// What holds for the whole broadcast.
+/// Checks the rules of a whole broadcast.
 fn check_head(last: &MediaPlaylist, list: &MediaPlaylist) -> Result<(), String> {
     if list.target_duration_s != last.target_duration_s {
         return Err(format!(

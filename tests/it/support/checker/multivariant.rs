@@ -2,7 +2,7 @@
 
 use super::attributes::{Attributes, integer};
 
-/// What the playlist says of its rendition.
+/// Attributes of the rendition in the playlist.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Multivariant {
     pub version: u64,
@@ -12,7 +12,7 @@ pub struct Multivariant {
     pub codecs: Vec<String>,
     pub resolution: Option<(u64, u64)>,
     pub frame_rate: Option<f64>,
-    /// Of the media playlist, relative to this one.
+    /// Address of the media playlist, relative to this one.
     pub uri: String,
 }
 

@@ -2,7 +2,7 @@
 
 use super::attributes::{Attributes, decimal, integer};
 
-/// What one text says. In a delta update the skipped segments are missing, and a map that was named among them.
+/// Content of one text. In a delta update the skipped segments are missing, and a map that was named among them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MediaPlaylist {
     pub version: u64,
@@ -63,7 +63,7 @@ impl Segment {
         self.whole.is_some()
     }
 
-    /// Of a closed segment what EXTINF says, of an open one its parts' sum.
+    /// Returns EXTINF of a closed segment, the sum of its parts of an open one.
     pub fn duration_s(&self) -> f64 {
         match &self.whole {
             Some(whole) => whole.duration_s,
@@ -93,7 +93,7 @@ impl MediaPlaylist {
         reader.finish()
     }
 
-    /// What comes after the last part: media sequence number and part index.
+    /// Returns media sequence number and part index after the last part.
     pub fn next(&self) -> (u64, u64) {
         match self.segments.last() {
             Some(open) if !open.is_closed() => (open.msn, open.parts.len() as u64),
@@ -115,7 +115,7 @@ struct Reader {
     open: Segment,
     duration_s: Option<f64>,
     map: Option<String>,
-    /// A tag or part of a segment was read: the playlist's own tags must stand above.
+    /// A tag or part of a segment was read: the playlist's own tags must come before.
     in_segments: bool,
 }
 
@@ -239,7 +239,7 @@ impl Reader {
         }
     }
 
-    /// What a tag says of a segment holds for its parts, which stand below it (RFC 8216bis §4.4.4.9).
+    /// Checks that tags of a segment come before its parts, for which they hold too (RFC 8216bis §4.4.4.9).
     fn tags_before_parts(&self) -> Result<(), String> {
         match self.open.parts.is_empty() {
             true => Ok(()),

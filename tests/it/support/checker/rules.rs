@@ -1,4 +1,4 @@
-//! What a single media playlist must obey, skipped segments put back.
+//! Rules of a single media playlist, skipped segments put back.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ const PART_HOLD_BACK_TARGETS: f64 = 3.0;
 const SHORTEST_PART: f64 = 0.85;
 /// Parts are listed at least so far from the end (RFC 8216bis §6.2.2).
 const PARTS_FOR_TARGETS: f64 = 3.0;
-/// What the programme's time may stray from the sum of durations inside a range.
+/// Allowed drift of the programme's time from the sum of durations inside a range.
 const DATE_DRIFT_MS: f64 = 50.0;
 /// The service numbers segments from here on; a gap may lead them.
 const FIRST_MSN: u64 = 1;
@@ -237,7 +237,7 @@ fn check_dates(list: &MediaPlaylist) -> Result<(), String> {
     Ok(())
 }
 
-/// Only what lies wholly before the skip boundary may be left out (RFC 8216bis §6.2.5.1).
+/// Only segments wholly before the skip boundary may be left out (RFC 8216bis §6.2.5.1).
 fn check_skip(list: &MediaPlaylist, total_s: f64) -> Result<(), String> {
     if list.skipped == 0 {
         return Ok(());

@@ -13,7 +13,7 @@ pub struct Master {
     pub captions: Vec<Group>,
 }
 
-/// What is said of a rendition with all that plays beside it.
+/// Attributes of a rendition with everything that plays beside it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Variant {
     pub bandwidth: u64,
@@ -248,7 +248,7 @@ fn body(text: &str) -> Result<impl Iterator<Item = &str>, String> {
     Ok(rest.split('\n'))
 }
 
-/// Relative, and without a way out of where it stands.
+/// Returns whether it is relative, and does not leave its folder.
 fn is_uri(line: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./".contains(c);
     !line.is_empty() && line.chars().all(plain) && !line.starts_with('/') && !line.contains("..")

@@ -1,4 +1,4 @@
-//! What Pillow makes of an image.
+//! Decoding of an image by Pillow.
 
 use std::{io::Write, time::Duration};
 
@@ -28,14 +28,14 @@ pub struct Picture {
     pub mode: String,
     pub frames: u32,
     pub has_alpha: bool,
-    /// What EXIF still says; 1 when the picture stands upright as stored.
+    /// Orientation in EXIF; 1 when the picture is stored upright.
     pub orientation: u8,
     pub exif_tags: u32,
     /// The description in the embedded ICC profile.
     pub profile: Option<String>,
     /// Mean colours in sRGB of 4×4 cells, row by row, of the first frame.
     grid: Vec<Pixel>,
-    /// Of an animation, in milliseconds.
+    /// Delays of an animation, in milliseconds.
     pub delays: Vec<u32>,
     last_grid: Option<Vec<Pixel>>,
 }
@@ -50,7 +50,7 @@ impl Picture {
         corners(&self.grid)
     }
 
-    /// Those of the last frame of an animation.
+    /// Returns the corners of the last frame of an animation.
     pub fn last_corners(&self) -> Option<[Pixel; 4]> {
         self.last_grid.as_deref().map(corners)
     }

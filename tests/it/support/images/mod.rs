@@ -71,7 +71,8 @@ fn read(path: &Path) -> Result<Vec<u8>, Failure> {
     std::fs::read(path).map_err(|cause| format!("{}: {cause}", path.display()).into())
 }
 
-/// Whether the decoder is there; says that `scenario` is left out when it is not. A failure where nothing may be left out.
+/// Returns whether the decoder is installed; prints that `scenario` is left out when it is not. A failure where nothing
+/// may be left out.
 pub fn available(scenario: &str) -> Result<bool, Failure> {
     if python_folder().join("complete").exists() {
         return Ok(true);

@@ -1,4 +1,4 @@
-//! What a server says of a publish: `onStatus`, and `_error`.
+//! Answers of a server to a publish: `onStatus`, and `_error`.
 
 /// The information object of a status event (RTMP 1.0, section 7.2.2).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

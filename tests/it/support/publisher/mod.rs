@@ -28,7 +28,7 @@ use self::{
 };
 use super::{Failure, media};
 
-/// Where to publish: `rtmp://{address}/{app}` and the stream name.
+/// Target of a publish: `rtmp://{address}/{app}` and the stream name.
 #[derive(Clone, Debug)]
 pub struct Target {
     pub address: String,
@@ -36,16 +36,16 @@ pub struct Target {
     pub stream: String,
 }
 
-/// How fast tags leave.
+/// Pace of the tags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pace {
-    /// When their time has come since the session's first tag.
+    /// At their time since the session's first tag.
     RealTime,
     /// As fast as the server reads.
     Unbounded,
 }
 
-/// Why nothing was published.
+/// Reason why nothing was published.
 #[derive(Debug, thiserror::Error)]
 pub enum PublishError {
     /// The server said no, in the protocol's own way.
@@ -55,7 +55,7 @@ pub enum PublishError {
     Failed(#[from] Failure),
 }
 
-/// What left whole in a session.
+/// Tags that were sent whole in a session.
 #[derive(Clone, Debug, Default)]
 pub struct Sent {
     /// The numbers in the frames, ascending: with B-frames there may be a hole before the last ones.
@@ -85,7 +85,8 @@ impl Publisher {
         Self::begin(target, NumberedClip::read(clip)?, false).await
     }
 
-    /// As an encoder whose audio comes later: up to [`Publisher::unmute`] it sends neither audio nor its configuration.
+    /// Opens a session of an encoder whose audio comes later: up to [`Publisher::unmute`] it sends neither audio nor
+    /// its configuration.
     pub async fn open_muted(target: &Target, clip: &media::Clip) -> Result<Self, PublishError> {
         Self::begin(target, NumberedClip::read(clip)?, true).await
     }
@@ -209,7 +210,7 @@ impl Publisher {
         Ok((tag, time_ms))
     }
 
-    /// What has left whole so far.
+    /// Returns the tags that were sent whole so far.
     pub fn sent(&self) -> &Sent {
         &self.sent
     }
@@ -281,7 +282,7 @@ impl NumberedClip {
     }
 }
 
-/// Frames are numbered in the order of presentation, tags stand in the order of decoding.
+/// Frames are numbered in the order of presentation, tags are in the order of decoding.
 fn numbers(tags: &[Tag], first: u32) -> Vec<Option<u32>> {
     let mut shown_at: Vec<(i64, usize)> = tags
         .iter()

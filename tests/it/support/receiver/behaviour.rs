@@ -1,4 +1,4 @@
-//! What a receiver does about a request.
+//! Behaviour of a receiver on a request.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -8,7 +8,7 @@ use super::Request;
 #[derive(Clone)]
 pub enum Behaviour {
     Reply(Reply),
-    /// Waits, then goes on so.
+    /// Waits, then behaves so.
     After(Duration, Box<Behaviour>),
     /// Reads the request and says nothing.
     Hang,

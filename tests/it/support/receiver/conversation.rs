@@ -1,4 +1,4 @@
-//! One connection: requests read byte by byte as HTTP/1.1 has them (RFC 9112), answers as the behaviour has them.
+//! A connection: requests read byte by byte by the rules of HTTP/1.1 (RFC 9112), answers by the behaviour.
 
 use std::{
     io::{Error, ErrorKind},
@@ -14,7 +14,7 @@ use tokio::{
 
 use super::{Behaviour, Reply, Request, Shared};
 
-/// Of a request that a test could mean.
+/// Largest body of a request that a test could mean.
 const MAX_BODY: usize = 64 * 1024 * 1024;
 const MAX_HEAD: usize = 1024 * 1024;
 const BOMB_BYTES: usize = 4 * 1024 * 1024;
@@ -22,7 +22,7 @@ const HUGE_HEAD_BYTES: usize = 1024 * 1024;
 
 type Connection = BufReader<TcpStream>;
 
-/// Whether the connection may carry another request.
+/// Next step of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Then {
     Keep,
@@ -192,7 +192,7 @@ async fn drip(connection: &mut Connection, first: &[u8], pause: Duration) -> Res
 /// of matches that repeat it 258 times in 13 bits each.
 fn bomb(bytes: usize) -> Vec<u8> {
     const HEADER: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff];
-    // Codes stand with their first bit first: last block, fixed codes (01, low bit first), literal 0.
+    // Codes come first bit first: last block, fixed codes (01, low bit first), literal 0.
     const START: &str = "11000110000";
     // Length 258 (code 285, no further bits), distance 1.
     const MATCH: &str = "1100010100000";

@@ -57,7 +57,7 @@ impl Api {
         self
     }
 
-    /// Where the service is: `http://127.0.0.1:…`.
+    /// Returns the service's base address: `http://127.0.0.1:…`.
     pub fn base(&self) -> &str {
         &self.base
     }

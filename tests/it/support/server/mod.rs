@@ -30,10 +30,10 @@ pub const ADMIN_PASSWORD: &str = "correct horse battery staple";
 /// A first start migrates a database and hashes a password, in a debug build on a busy machine.
 const START_DEADLINE: Duration = Duration::from_secs(30);
 const STOP_DEADLINE: Duration = Duration::from_secs(40);
-/// Of the log, shown when a scenario fails.
+/// Bytes of the log that are shown when a scenario fails.
 const SHOWN_BYTES: usize = 16 * 1024;
 
-/// How to start the service.
+/// Settings for the start of the service.
 #[derive(Debug, Default)]
 pub struct Settings {
     environment: Vec<(String, String)>,
@@ -150,7 +150,7 @@ impl Server {
 
     async fn launch(&mut self) -> Result<(), Failure> {
         let announced = self.data_dir.join("addresses.json");
-        // Gone, so that what stands there later was written by this start.
+        // Removed, so that a later file was written by this start.
         if announced.exists() {
             std::fs::remove_file(&announced)?;
         }
@@ -239,7 +239,7 @@ impl Server {
         Ok(std::fs::read_dir(self.data_dir.join("tmp"))?.count())
     }
 
-    /// What was spooled is removed, at the latest soon after its request has ended.
+    /// Waits until spooled files are removed, which is soon after their request has ended.
     pub async fn nothing_temporary_is_left(&self, deadline: Duration) -> Result<(), Failure> {
         eventually("no temporary file is left", deadline, async || {
             (self.temporary_files().ok()? == 0).then_some(())
@@ -257,7 +257,7 @@ impl Server {
         )
     }
 
-    /// What a viewer gets at a path, such as [`Input::playback_path`] gives.
+    /// Fetches a path as a viewer, such as [`Input::playback_path`] gives.
     pub async fn get(&self, path: &str) -> Result<(StatusCode, Bytes), Failure> {
         let url = format!("{}{path}", self.base_url());
         let answer = http::client().get(url).send().await?;
@@ -351,7 +351,7 @@ impl Server {
         text(&self.log)
     }
 
-    /// What the service showed at its starts, for a person at the terminal.
+    /// Returns the greetings of the service at its starts.
     pub fn greeting(&self) -> String {
         text(&self.greeting)
     }

@@ -1,4 +1,4 @@
-//! What a viewer has fetched: init sections, parts, segments, and when.
+//! Media that a viewer has fetched: init sections, parts, segments, and their times.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -12,7 +12,7 @@ use crate::support::{
     media::read_numbers,
 };
 
-/// What came of one segment.
+/// Result of one segment.
 #[derive(Clone, Debug, Default)]
 pub struct Piece {
     pub msn: u64,
@@ -49,9 +49,9 @@ pub struct Collection {
     pub pieces: BTreeMap<u64, Piece>,
     pub inits: BTreeMap<String, Bytes>,
     pub tracks: BTreeMap<String, Vec<Track>>,
-    /// When the multivariant playlist was there.
+    /// Time at which the multivariant playlist existed.
     pub on_air_at: Option<Instant>,
-    /// When the first media were there.
+    /// Time of the first media.
     pub first_media_at: Option<Instant>,
     pub last_media_at: Option<Instant>,
     pub outages: Vec<Outage>,
@@ -121,7 +121,7 @@ impl Collection {
         )
     }
 
-    /// Keeps a part, and checks it: whole fragments, decode times that go on where the part before ended.
+    /// Keeps a part, and checks it: whole fragments, decode times that continue where the part before ended.
     pub(super) fn add_part(&mut self, msn: u64, index: usize, bytes: Bytes) -> Result<(), Failure> {
         let piece = self.pieces.get(&msn).ok_or("a part without its segment")?;
         let runs = fmp4::runs(&bytes)?;
@@ -218,7 +218,7 @@ impl Range {
     }
 }
 
-/// A track's decode time goes on where its last run ended, to a tick.
+/// Checks that a track's decode time continues where its last run ended, to a tick.
 fn check_decode_times(before: &[fmp4::Run], now: &[fmp4::Run]) -> Result<(), Failure> {
     for run in now {
         let previous = before.iter().rfind(|previous| previous.track == run.track);

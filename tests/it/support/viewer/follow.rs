@@ -20,17 +20,17 @@ use crate::support::{
 
 /// Between two tries while the stream is not on air, or the service is away.
 const NOT_YET: Duration = Duration::from_millis(20);
-/// How long a tolerated outage may last.
+/// Longest tolerated outage.
 const LONGEST_OUTAGE: Duration = Duration::from_secs(30);
 /// A hinted part comes with, or just after, the playlist that lists it.
 const HINT_GRACE: Duration = Duration::from_secs(5);
 
-/// One viewer's state between reloads.
+/// State of a viewer between reloads.
 #[derive(Debug)]
 pub struct Follower {
     options: Viewer,
     client: Client,
-    /// Of the multivariant playlist, with its slash.
+    /// Folder of the multivariant playlist, with its slash.
     folder: String,
     checker: Checker,
     collection: Collection,
@@ -252,7 +252,8 @@ impl Follower {
         });
     }
 
-    /// What the hint brought, when it was about this part. A hint that broke is no fault: the part is listed now.
+    /// Returns the media of the hint, when it was about this part. A hint that broke is no fault: the part is listed
+    /// now.
     async fn take_hinted(&mut self, uri: &str) -> Option<Bytes> {
         let mut hinted = self.hinted.take_if(|hinted| hinted.uri == uri)?;
         let answer = timeout(HINT_GRACE, &mut hinted.answer)

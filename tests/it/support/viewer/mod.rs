@@ -14,7 +14,7 @@ pub use self::collection::{Collection, Outage, Piece, Range};
 use self::follow::Follower;
 use super::Failure;
 
-/// What to follow, and how.
+/// Stream to follow, and the manner.
 #[derive(Clone, Debug)]
 pub struct Viewer {
     hls_url: String,
@@ -58,7 +58,7 @@ impl Viewer {
     }
 }
 
-/// What the follower shows of itself.
+/// Visible state of the follower.
 #[derive(Clone, Debug, Default)]
 struct State {
     collection: Arc<Collection>,
@@ -80,7 +80,7 @@ impl Drop for Viewing {
 }
 
 impl Viewing {
-    /// What is collected so far.
+    /// Returns the media collected so far.
     pub fn collected(&self) -> Arc<Collection> {
         Arc::clone(&self.state.borrow().collection)
     }

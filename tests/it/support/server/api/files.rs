@@ -49,7 +49,8 @@ impl Form {
         fields.iter().fold(self, add)
     }
 
-    /// As browsers send it: quotes and line ends of the name escaped (HTML, "multipart/form-data encoding algorithm").
+    /// Adds a file as browsers send it: quotes and line ends of the name escaped (HTML, "multipart/form-data encoding
+    /// algorithm").
     pub fn file(self, name: &str, filename: &str, bytes: &[u8]) -> Self {
         let escaped = filename
             .replace('"', "%22")
@@ -58,7 +59,7 @@ impl Form {
         self.part(name, &format!("filename=\"{escaped}\""), bytes)
     }
 
-    /// A file part whose name stands in the header as given: `filename="x"`, `filename*=UTF-8''x`.
+    /// Adds a file part whose name is in the header as given: `filename="x"`, `filename*=UTF-8''x`.
     pub fn part(mut self, name: &str, filename: &str, bytes: &[u8]) -> Self {
         let head = format!(
             "--{BOUNDARY}\r\nContent-Disposition: form-data; name=\"{name}\"; {filename}\r\n\
@@ -92,7 +93,7 @@ impl Fetched {
         String::from_utf8_lossy(beginning).into_owned()
     }
 
-    /// A result, or a rejection with its code that tells nothing of this machine.
+    /// Checks for a result, or a rejection with its code that reveals nothing of this machine.
     pub fn check_typed(&self) -> Result<(), Failure> {
         if self.status == StatusCode::OK {
             return Ok(());
@@ -226,7 +227,7 @@ impl Api {
         }
     }
 
-    /// What the month's meter says.
+    /// Returns the state of the month's meter.
     pub async fn operations_used(&self) -> Result<u64, Failure> {
         let path = "/api/usage";
         let usage = self.expect(StatusCode::OK, Method::GET, path, None).await?;
