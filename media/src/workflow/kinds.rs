@@ -132,7 +132,7 @@ impl Sort {
             Self::Webhook => vec![FieldInfo::text(
                 "url",
                 "an http or https address",
-                "where the run is told; the definition's webhookUrl without it",
+                "address to which the event of the run is posted; the definition's webhookUrl without it",
             )],
             Self::Hls => vec![FieldInfo {
                 values: PROFILES.to_vec(),
