@@ -42,7 +42,7 @@ use crate::{
 
 /// Longest time for the tree and the background work to stop.
 const STOP_TIMEOUT: Duration = Duration::from_secs(10);
-/// Workers are this same program, also when another one has taken its place on the disk since (proc_pid_exe(5)).
+/// Path of this same program for workers, also when another one has replaced it on the disk (proc_pid_exe(5)).
 const OWN_PROGRAM: &str = "/proc/self/exe";
 /// Between two sweeps of expired rows.
 const SWEEP_EVERY: Duration = Duration::from_secs(60);

@@ -1,7 +1,6 @@
 //! Public addresses in answers, and the address of the client itself.
 //!
-//! Pure: [`Seen`] holds what one request showed, and `X-Forwarded-*` counts only when its peer is a trusted proxy
-//! (decisions.md §2 "Reaching it").
+//! Pure: [`Seen`] holds the facts of one request; `X-Forwarded-*` counts only when the peer is a trusted proxy.
 
 use std::{borrow::Cow, net::IpAddr};
 
@@ -21,12 +20,12 @@ pub struct Seen<'a> {
     pub forwarded_for: Option<Cow<'a, str>>,
     pub forwarded_proto: Option<Cow<'a, str>>,
     pub forwarded_host: Option<Cow<'a, str>>,
-    /// The port this connection came in on.
+    /// Local port of this connection.
     pub local_port: u16,
 }
 
 impl Seen<'static> {
-    /// A request from this machine to the listener's own port.
+    /// Returns the facts of a request from this machine to the listener's own port.
     pub fn local(port: u16, tls: bool) -> Self {
         Self {
             tls,
@@ -36,17 +35,18 @@ impl Seen<'static> {
     }
 }
 
-/// The address under which the client that asks reaches the service.
+/// Address under which the requesting client reaches the service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PublicAddress {
-    /// Without a slash at its end; may have a path when `http.base_url` has one.
+    /// Base URL without a trailing slash; may have a path when `http.base_url` has one.
     pub base: String,
     /// Host as it is written in an address: IPv6 in brackets, no port.
     pub host: String,
 }
 
 impl PublicAddress {
-    /// `base_url` when it is set, else the request's scheme and host as the trusted proxy or the request itself says.
+    /// Returns `base_url` when it is set, else the request's scheme and host as the trusted proxy or the request itself
+    /// gives them.
     pub fn of(base_url: &str, seen: &Seen<'_>, trusted: &[Cidr]) -> Self {
         if let Some(configured) = parse(base_url.trim_end_matches('/')) {
             return configured;
@@ -119,7 +119,8 @@ impl PublicAddress {
     }
 }
 
-/// The client's own address: the right-most entry of `X-Forwarded-For` that no trusted proxy wrote about itself.
+/// Returns the client's own address: the right-most entry of `X-Forwarded-For` that no trusted proxy wrote about
+/// itself.
 pub fn client(seen: &Seen<'_>, trusted: &[Cidr]) -> Option<IpAddr> {
     let mut client = seen.peer?;
     for entry in seen

@@ -1,4 +1,4 @@
-//! The calls under way: how many at a time, and which of them a client has given up.
+//! Running tool calls: their bound, and their cancellation by the client.
 
 use std::{net::IpAddr, sync::Arc};
 
@@ -11,8 +11,8 @@ use uuid::Uuid;
 /// An API key, and the address that it is used from.
 pub type Client = (Uuid, Option<IpAddr>);
 
-/// Places for calls, `mcp.max_calls` of them, of which one account has at most three quarters: calls wait for runs, and others
-/// must get through meanwhile. A list of those taken is bounded by that, too.
+/// Permits for calls, `mcp.max_calls` of them, of which one account holds at most three quarters: calls wait for runs,
+/// and other accounts must get through meanwhile. This also bounds the list of the permits taken.
 #[derive(Debug)]
 pub struct Calls {
     places: Arc<Semaphore>,
@@ -35,7 +35,7 @@ struct Listed {
     given_up: CancellationToken,
 }
 
-/// The place of one call; dropping it leaves it to another.
+/// Permit of one call; dropping it frees the slot.
 #[derive(Debug)]
 pub struct CallPermit {
     number: u64,
@@ -53,7 +53,7 @@ impl Calls {
         }
     }
 
-    /// `None` when all places are taken, or as many as the account may have.
+    /// Returns `None` when all permits are taken, or as many as the account may have.
     pub fn begin(
         &self,
         account_id: Uuid,
@@ -97,7 +97,7 @@ impl Calls {
 }
 
 impl CallPermit {
-    /// Comes when the client has given the call up.
+    /// Completes when the client has cancelled the call.
     pub async fn given_up(&self) {
         self.given_up.cancelled().await;
     }

@@ -3,7 +3,7 @@
 use serde::{Serialize, Serializer};
 use utoipa::ToSchema;
 
-/// `{"success": true}`: the thing is gone.
+/// `{"success": true}`: the record is deleted.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Success {
     success: bool,

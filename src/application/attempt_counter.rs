@@ -1,4 +1,4 @@
-//! Counts of wrong failed_tokens, by a key, inside a window of time.
+//! Counts of failed attempts by a key, inside a window of time.
 //!
 //! The number of keys is bounded. Room is made at the cost of keys below their limit only: a key at its limit is kept until its
 //! window is over, however many others come.
@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 /// Keys counted at a time.
 const CAPACITY: usize = 10_000;
 
-/// Up to `allowed` failed_tokens for each key; a window begins with a key's first one.
+/// Allows up to `allowed` failed attempts for each key; a window begins with a key's first one.
 #[derive(Debug)]
 pub(crate) struct AttemptCounter<K> {
     allowed: u32,
@@ -48,8 +48,8 @@ impl<K: Eq + Hash + Clone> AttemptCounter<K> {
             .filter(|left| !left.is_zero())
     }
 
-    /// Counts a guess; one with a `mark` only when the key does not have that mark. `Err` with the time to wait when the key is at its
-    /// limit, or when there is no room because all keys are at theirs.
+    /// Counts a failed attempt; one with a `mark` only when the key does not have that mark. `Err` with the time to
+    /// wait when the key is at its limit, or when there is no room because all keys are at theirs.
     pub(crate) fn count(&self, key: K, mark: Option<u64>, now: Instant) -> Result<(), Duration> {
         let mut counts = self.counts.lock();
         if !counts.contains_key(&key) && counts.len() >= CAPACITY {
@@ -77,7 +77,7 @@ impl<K: Eq + Hash + Clone> AttemptCounter<K> {
         Ok(())
     }
 
-    /// Takes one guess without a mark back, because it was right.
+    /// Takes one attempt without a mark back, because it was right.
     pub(crate) fn take_back(&self, key: &K) {
         let mut counts = self.counts.lock();
         if let Some(count) = counts.get_mut(key) {

@@ -16,7 +16,7 @@ use crate::{
     config::Plan,
 };
 
-/// A dashboard session, as found by its cookie.
+/// Dashboard session, found by its cookie.
 #[derive(Debug)]
 pub struct SignedIn {
     pub session: SignInSession,
@@ -76,15 +76,15 @@ pub enum Authentication {
     Wrong,
 }
 
-/// Needs a credential that may read.
+/// Marker type: needs a credential with scope read.
 #[derive(Debug)]
 pub struct Read;
 
-/// Needs a credential that may change things.
+/// Marker type: needs a credential with scope write.
 #[derive(Debug)]
 pub struct Write;
 
-/// Needs scope `admin`, which every dashboard session has for its own account.
+/// Marker type: needs scope `admin`, which every dashboard session has for its own account.
 #[derive(Debug)]
 pub struct Admin;
 
@@ -113,7 +113,7 @@ pub struct Caller<S> {
 }
 
 impl<S: Needs> Caller<S> {
-    /// For those who reach handlers otherwise than by a route; 403 when the scope does not suffice.
+    /// Makes a caller for code that reaches handlers otherwise than by a route; 403 when the scope does not suffice.
     pub(crate) fn of(identity: &Arc<Identity>) -> Result<Self, ApiError> {
         identity.reach(S::SCOPE)?;
         Ok(Self {

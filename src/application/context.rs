@@ -175,7 +175,7 @@ pub struct AppState {
     /// `None` when SRT is not listened for.
     pub srt: Option<SrtAccess>,
     pub metrics: Metrics,
-    /// The API's description with this configuration's plans, made when first asked for.
+    /// OpenAPI document with this configuration's plans, made at the first request.
     pub(crate) description: OnceLock<Bytes>,
     /// The keys of playback tokens, read at the first token.
     pub(crate) playback_keys: OnceCell<TokenKeys>,
@@ -193,7 +193,7 @@ pub struct AppState {
     pub(crate) uploading: Arc<Semaphore>,
     /// The request that works on each resumable upload.
     pub(crate) turns: Arc<Turns>,
-    /// Cancelled when the service stops: viewers that wait are answered at once.
+    /// Cancelled when the service stops: waiting viewers are answered at once.
     pub closing: CancellationToken,
     pub(crate) rate_limit: RateLimit,
     pub(crate) attempts: Attempts,
@@ -257,13 +257,13 @@ impl AppState {
         }
     }
 
-    /// With SRT at this port.
+    /// Sets the SRT access shown to people.
     pub fn with_srt(mut self, srt: SrtAccess) -> Self {
         self.srt = Some(srt);
         self
     }
 
-    /// Tells `/readyz` where the service is.
+    /// Sets the stage that `/readyz` reports.
     pub fn set_stage(&self, stage: Stage) {
         self.stage.store(stage as u8, Ordering::Release);
     }

@@ -18,7 +18,7 @@ pub(crate) enum Downloadable {
     File(Uuid),
     /// The result of one operation of a job, by the item's id.
     Result(Uuid),
-    /// The second file of such a result, by the item's id.
+    /// Second file of a result, by the item's id.
     Attachment(Uuid),
     /// The archive of a job's results, by the job's id.
     Archive(Uuid),
@@ -35,7 +35,7 @@ pub(crate) struct DownloadGrant {
 }
 
 impl DownloadGrant {
-    /// For a stored file, as long as `uploads.link_lifetime` says.
+    /// Grants a stored file for `uploads.link_lifetime`.
     pub(crate) fn for_file(id: Uuid, state: &AppState) -> Self {
         let lifetime = state.config.uploads.link_lifetime.as_millis();
         Self {
@@ -65,7 +65,7 @@ impl DownloadGrant {
         signing::encode(&[&message[..], &signature].concat())
     }
 
-    /// `None` for a token that was not made here; expired ones are read.
+    /// Reads a token, expired ones too; `None` for one that this service did not make.
     pub(crate) fn read(token: &str, signer: &Signer) -> Option<Self> {
         let bytes = signing::decode(token)?;
         let (message, signature) = bytes.split_at_checked(MESSAGE_BYTES)?;

@@ -16,11 +16,11 @@ pub struct ErrorBody {
     /// A stable word for programs, where the status alone does not say enough.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
-    /// All problems of a refused definition, as lint answers them.
+    /// All problems of a rejected definition, as lint answers them.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Vec<super::workflows::review::ProblemRecord>>)]
     pub detail: Option<Value>,
-    /// The present version of what another save has changed (409).
+    /// Present version of a record that another save has changed (409).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<i64>,
     /// Address at which a larger plan can be had.
@@ -28,7 +28,7 @@ pub struct ErrorBody {
     pub upgrade_url: Option<String>,
 }
 
-/// An operator mends a disk in minutes; a remounted one is back at once.
+/// An operator repairs a disk in minutes; a remounted one is usable at once.
 pub(crate) const STORAGE_RETRY_AFTER_S: u64 = 10;
 
 pub(crate) type Cause = Box<dyn std::error::Error + Send + Sync>;
@@ -46,13 +46,13 @@ pub enum ApiError {
     /// The operator suspended the account (403).
     #[error("this account is suspended: ask the operator of this service to resume it")]
     AccountSuspended,
-    /// Playback needs leave that did not come, or does not hold (403).
+    /// Playback needs a token that is missing or not valid (403).
     #[error("{message}")]
     NoPlayback {
         code: &'static str,
         message: &'static str,
     },
-    /// The one answer to a link that is unknown, malformed, revoked or expired, or whose folder is gone (404).
+    /// The one answer to a link that is unknown, malformed, revoked or expired, or whose folder is deleted (404).
     #[error("This link is no longer available.")]
     ShareUnavailable,
     /// The link does not permit it, or not yet (403).
@@ -79,7 +79,7 @@ pub enum ApiError {
     },
     #[error("{method} is not allowed here; allowed: {allow}")]
     MethodNotAllowed { method: String, allow: String },
-    /// No form that the client takes can be answered (406); the text names what to accept.
+    /// None of the forms that the client accepts can be answered (406); the text names what to accept.
     #[error("{0}")]
     NotAcceptable(&'static str),
     #[error("{0}")]
@@ -93,7 +93,7 @@ pub enum ApiError {
     #[error("{message}")]
     InvalidDefinition {
         message: String,
-        /// All of them, with the warnings.
+        /// All problems, with the warnings.
         problems: Value,
     },
     /// The client speaks another version of tus, or none (412).
@@ -120,7 +120,7 @@ pub enum ApiError {
     /// The bytes begin like the type and do not decode (415).
     #[error("{0}")]
     Undecodable(String),
-    /// No one knows this media tool (404); the text names those there are.
+    /// Unknown media tool (404); the text names the known ones.
     #[error("there is no tool `{asked}`: use one of {known}")]
     NoSuchTool { asked: String, known: &'static str },
     #[error("{message}; try again in {retry_after_s} s")]
@@ -154,7 +154,7 @@ pub enum ApiError {
         limit_bytes: u64,
         upgrade_url: Option<String>,
     },
-    /// No byte of the range asked for is there (416).
+    /// No byte of the requested range exists (416).
     #[error("the range is outside of the {total_bytes} bytes of this resource")]
     NoSuchRange { total_bytes: u64 },
     /// The client was too slow with its body.
@@ -180,8 +180,8 @@ impl ApiError {
         Self::Internal(cause.into())
     }
 
-    /// A file of the service's disk could not be read or written: 507 when the disk is full, else 503, since it may work again
-    /// once the operator has mended it.
+    /// Maps an I/O error on a file of the service's disk: 507 when the disk is full, else 503, since it may work again
+    /// once the operator has repaired it.
     pub fn of_disk(cause: std::io::Error) -> Self {
         if is_full(&cause) {
             return Self::NoSpace;

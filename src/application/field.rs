@@ -1,12 +1,12 @@
-//! Checks of single fields; every message names the field, what came and what is allowed.
+//! Checks of single fields; every message names the field, the value given and what is allowed.
 
 use crate::application::error::ApiError;
 
 const MAX_NAME: usize = 120;
 const MAX_DOMAINS: usize = 25;
 
-/// Refuses a field that clients of this interface may send and that would change what they rely on: ignored like an unknown
-/// one, they would find out by addresses that do not work.
+/// Rejects a field that clients of this interface may send and that would change what they rely on: if it were ignored
+/// like an unknown one, clients would notice by addresses that do not work.
 pub fn refuse_unsupported(name: &str, is_given: bool) -> Result<(), ApiError> {
     match name {
         "cdnSlug" | "cdn_slug" if is_given => Err(ApiError::Invalid(
@@ -18,7 +18,7 @@ pub fn refuse_unsupported(name: &str, is_given: bool) -> Result<(), ApiError> {
     }
 }
 
-/// 1 to 120 characters after trimming, without control characters. `None` when none was given.
+/// Checks a name: 1 to 120 characters after trimming, without control characters. `None` when none was given.
 pub fn name(given: Option<String>) -> Result<Option<String>, ApiError> {
     name_within(given, MAX_NAME)
 }
@@ -28,7 +28,7 @@ pub fn name_within(given: Option<String>, most: usize) -> Result<Option<String>,
     words("name", given, most)
 }
 
-/// 1 to `most` characters after trimming, without control characters. `None` when none was given.
+/// Checks a text: 1 to `most` characters after trimming, without control characters. `None` when none was given.
 pub fn words(field: &str, given: Option<String>, most: usize) -> Result<Option<String>, ApiError> {
     let Some(given) = given else { return Ok(None) };
     let text = given.trim();
@@ -46,7 +46,8 @@ pub fn words(field: &str, given: Option<String>, most: usize) -> Result<Option<S
     Ok(Some(text.to_owned()))
 }
 
-/// At most `most` characters, in lines, without other control characters. `None` when none was given; null and blanks empty it.
+/// Checks a description: at most `most` characters, in lines, without other control characters. `None` when none was
+/// given; null and blanks empty it.
 pub fn description(
     given: Option<Option<String>>,
     most: usize,
@@ -104,7 +105,7 @@ pub fn within(
     }
 }
 
-/// At most 25 hosts, each exact or `*.` and a domain; kept in lower case, each once.
+/// Checks at most 25 hosts, each exact or `*.` and a domain; kept in lower case, each once.
 pub fn allowed_domains(given: Option<Vec<String>>) -> Result<Option<Vec<String>>, ApiError> {
     let Some(given) = given else { return Ok(None) };
     if given.len() > MAX_DOMAINS {
@@ -129,7 +130,7 @@ pub fn allowed_domains(given: Option<Vec<String>>) -> Result<Option<Vec<String>>
     Ok(Some(domains))
 }
 
-/// A DNS name or an IPv4 address (RFC 1123 §2.1), or an IPv6 address in brackets.
+/// Returns whether the text is a DNS name or an IPv4 address (RFC 1123 §2.1), or an IPv6 address in brackets.
 fn is_host(host: &str) -> bool {
     if let Some(v6) = host
         .strip_prefix('[')
@@ -148,7 +149,7 @@ fn is_host(host: &str) -> bool {
     (1..=253).contains(&host.len()) && host.split('.').all(is_label)
 }
 
-/// For `Option<Option<T>>` in a change: a field that is there is `Some`, null among its values.
+/// Deserializes an `Option<Option<T>>` of a change: a present field is `Some`, null included.
 pub fn given<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
 where
     D: serde::Deserializer<'de>,

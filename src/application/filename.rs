@@ -1,29 +1,29 @@
-//! Names of files, as they come from clients and as they go out again (RFC 6266).
+//! File names, as clients send them and as answers carry them (RFC 6266).
 //!
-//! A name is shown to people, written into headers and joined to folders by those who download. So it loses what could
-//! mislead any of them on its way in, and is encoded on its way out; any script is welcome.
+//! A name is shown to people, written into headers and joined to folders by downloaders. So cleaning removes what could
+//! mislead any of them, and answers encode the name; any script is accepted.
 
 use unicode_normalization::UnicodeNormalization as _;
 
 use crate::application::error::ApiError;
 
-/// The longest name, in bytes of UTF-8: what file systems take.
+/// Longest name, in bytes of UTF-8: the limit of common file systems.
 const MAX_BYTES: usize = 255;
 /// The longest extension that a shortened name keeps.
 const MAX_EXTENSION_BYTES: usize = 16;
 /// Name of a file when nothing is left of its own.
 const NAMELESS: &str = "file";
 
-/// A safe name out of any text: the last component of a path, in NFC, without control and bidirectional formatting
-/// characters, at most 255 bytes with its extension kept; `file` when nothing is left.
+/// Makes a safe name out of any text: the last component of a path, in NFC, without control and bidirectional
+/// formatting characters, at most 255 bytes with its extension kept; `file` when nothing is left.
 pub fn clean(given: &str) -> String {
-    // NFC comes last: what is taken out may have kept a letter and its accent apart.
+    // NFC comes last: a removed character may have separated a letter from its accent.
     let name: String = last_component(given)
         .chars()
         .filter(|&c| !is_refused(c))
         .nfc()
         .collect();
-    // Judged when it has been shortened: dots may be all that is left then.
+    // Checked after shortening, which may leave dots only.
     let name = shorten(name.trim_matches(|c: char| c.is_whitespace()));
     match name.chars().all(|c| c == '.') {
         true => NAMELESS.to_owned(),
@@ -31,7 +31,7 @@ pub fn clean(given: &str) -> String {
     }
 }
 
-/// A name that a person chose: refused rather than repaired where it is not as [`clean`] would have it.
+/// Checks a name that a person chose: rejected rather than repaired where it differs from its [`clean`] form.
 pub fn checked(field: &str, given: &str) -> Result<String, ApiError> {
     let name: String = given.trim().nfc().collect();
     if !(1..=MAX_BYTES).contains(&name.len()) {
@@ -61,7 +61,8 @@ fn last_component(path: &str) -> &str {
         .unwrap_or_default()
 }
 
-/// Control characters, line and paragraph separators, marks that turn the direction of writing, byte order marks.
+/// Returns whether a character is rejected: control characters, line and paragraph separators, marks that change the
+/// direction of writing, byte order marks.
 fn is_refused(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{2028}' | '\u{2029}' | '\u{61C}' | '\u{200E}' | '\u{200F}' | '\u{FEFF}'

@@ -20,11 +20,11 @@ pub trait LivePort: Subsystem {
     /// Number of viewers now.
     fn viewers(&self, input_id: Uuid) -> u64;
     fn playback(&self, playback_id: &str) -> Option<Arc<Playback>>;
-    /// By the input's own id.
+    /// Returns the playback of the input with this id.
     fn playback_of(&self, input_id: Uuid) -> Option<Arc<Playback>>;
-    /// The row was committed like this.
+    /// Applies a committed row.
     fn changed(&self, input: LiveInput) -> BoxFuture<'static, Result<(), Error>>;
-    /// The row is gone.
+    /// Ends the input of a deleted row.
     fn deleted(&self, input_id: Uuid) -> BoxFuture<'static, Result<(), Error>>;
 }
 

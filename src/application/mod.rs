@@ -1,4 +1,4 @@
-//! The application layer: what the service does for a caller, whichever way the caller came (HTTP, MCP, the command line).
+//! The application layer: the use cases for a caller, whatever the transport (HTTP, MCP, the command line).
 //!
 //! Functions take a [`caller::Caller`] or an account id, the [`context::AppState`], and typed requests; they answer with records that
 //! serialize as the API shows them, or with an [`error::ApiError`] whose text says what to change. Nothing here knows HTTP: the façade

@@ -38,7 +38,7 @@ pub(crate) fn from_object<T: DeserializeOwned>(object: Map<String, Value>) -> Re
     })
 }
 
-/// snake_case keys become camelCase; a field given in both spellings is refused.
+/// Converts snake_case keys to camelCase; a field given in both spellings is rejected.
 pub(crate) fn in_camel_case(object: Map<String, Value>) -> Result<Map<String, Value>, ApiError> {
     let mut folded = Map::with_capacity(object.len());
     for (key, value) in object {
@@ -64,7 +64,7 @@ pub(crate) fn camel_case(key: &str) -> String {
     name
 }
 
-/// The field that cannot be read even alone. serde_json does not say which one it was.
+/// Returns the field that cannot be read even alone; serde_json does not name it.
 pub(crate) fn culprit<T: DeserializeOwned>(
     object: Map<String, Value>,
 ) -> Option<(String, serde_json::Error)> {

@@ -8,13 +8,13 @@ use uuid::Uuid;
 
 use crate::application::error::ApiError;
 
-/// The largest `limit` a client may name.
+/// Largest `limit` that a client may request.
 pub(crate) const MAX_LIMIT: u32 = 100;
 
-/// Rows in one answer when the client names no limit: lists of the specification have none, but every answer has a bound.
+/// Rows in one answer when the client gives no limit: the API's lists have none, but every answer has a bound.
 pub(crate) const WHOLE_LIST: u32 = 1000;
 
-/// The page that a query asks for, `limit` rows long when it does not say.
+/// Reads the page that a query requests, `limit` rows long when the query has no limit.
 pub(crate) fn page(query: &str, limit: u32) -> Result<Page, ApiError> {
     let mut page = Page::first(limit);
     for (name, value) in form_urlencoded::parse(query.as_bytes()) {

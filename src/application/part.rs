@@ -1,4 +1,4 @@
-//! Files that came with a request, and how large they may be.
+//! Files sent with a request, and their size limits.
 
 use sluice_media::format::Format;
 use sluice_store::blob::Spool;
@@ -22,7 +22,7 @@ impl SizeLimit {
         }
     }
 
-    /// The same of audio and video.
+    /// Limit for audio and video that an operation takes.
     pub fn of_videos(plan: &Plan) -> Self {
         Self {
             bytes: plan.video_upload.as_u64(),
@@ -30,7 +30,7 @@ impl SizeLimit {
         }
     }
 
-    /// 413 when the length, of a file or of what has come of it, is beyond the limit.
+    /// Answers 413 when the length, of a file or of its bytes so far, is beyond the limit.
     pub fn check(&self, filename: &str, length: u64) -> Result<(), ApiError> {
         match length > self.bytes {
             false => Ok(()),
@@ -38,7 +38,7 @@ impl SizeLimit {
         }
     }
 
-    /// 413 for a file known to be larger.
+    /// Makes the 413 for a file known to be larger.
     pub fn rejection(&self, filename: &str) -> ApiError {
         let (bytes, named) = (self.bytes, self.named);
         ApiError::TooLarge(format!("{filename} is larger than {bytes} bytes ({named})"))
@@ -78,7 +78,7 @@ impl SizeLimits {
         }
     }
 
-    /// 413 when what has come of a file is beyond the limit for what it is by its first bytes.
+    /// Answers 413 when the bytes of a file so far are beyond the limit for the type that its first bytes show.
     pub fn check(self, filename: &str, spool: &Spool) -> Result<(), ApiError> {
         let smallest = self.image.bytes.min(self.video.bytes);
         if spool.len() <= smallest {
@@ -89,7 +89,7 @@ impl SizeLimits {
     }
 }
 
-/// The same whatever the file is.
+/// Applies one limit to every type.
 impl From<SizeLimit> for SizeLimits {
     fn from(limit: SizeLimit) -> Self {
         Self {
@@ -99,12 +99,12 @@ impl From<SizeLimit> for SizeLimits {
     }
 }
 
-/// A file of a form.
+/// File of a form.
 #[derive(Debug)]
 pub struct Part {
     /// The field's name as the client wrote it.
     pub field: String,
-    /// Safe, see [`filename::clean`].
+    /// Safe name, see [`filename::clean`].
     pub filename: String,
     /// The stored bytes; the media type that the client declares is not kept.
     pub spool: Spool,

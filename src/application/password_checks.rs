@@ -1,8 +1,8 @@
-//! Turns at hashing passwords, which takes 19 MiB and tens of milliseconds of a core each.
+//! Turns at hashing passwords; a hash takes 19 MiB and tens of milliseconds of a core.
 //!
-//! One client network hashes at most one password at a time and has a bounded number of requests waiting, and turns are taken in
-//! order of arrival, so that a network that asks for many delays each other network by one check at most. A turn belongs to the
-//! work and not to the request: it ends when the hash is made, also when the client is gone.
+//! One client network hashes at most one password at a time and has a bounded number of requests waiting, and turns are
+//! taken in order of arrival, so that a network with many requests delays each other network by one check at most. A
+//! turn is held by the work and not by the request: it ends when the hash is made, also after a disconnect.
 
 use std::{collections::HashMap, net::IpAddr, sync::Arc, time::Duration};
 
@@ -13,7 +13,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::application::error::ApiError;
 
-/// Passwords of links that are hashed at a time: sign-in must not wait behind strangers' failed_tokens.
+/// Passwords of links that are hashed at a time: sign-in must not wait behind strangers' guesses.
 const CONCURRENT_LINK_HASHES: usize = 1;
 /// Longest wait of a request for its turn.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -32,7 +32,7 @@ type Network = (PasswordUse, Option<IpAddr>);
 /// Turns, shared by client network.
 #[derive(Debug)]
 pub(crate) struct PasswordChecks {
-    /// Requests of one network that may wait or have a turn.
+    /// Bound of the requests of one network that wait or have a turn.
     max_waiting: usize,
     all: Arc<Semaphore>,
     links: Arc<Semaphore>,
@@ -85,7 +85,8 @@ impl PasswordChecks {
         })?;
         let links = (purpose == PasswordUse::Link).then(|| self.links.clone());
         let permits = async {
-            // One of each network waits for the others' permits, which makes their order fair.
+            // The network's own permit comes first: only one request of each network queues for the shared permits,
+            // which keeps their order fair.
             let one = permit(Some(one)).await;
             let link = permit(links).await;
             [one, link, permit(Some(self.all.clone())).await]
@@ -199,7 +200,7 @@ mod tests {
         }
         let refused = turn(1).await.unwrap_err();
         assert!(matches!(refused, ApiError::TooMany { .. }), "{refused:?}");
-        // A second network has the other place at once, and a third one the next that comes free.
+        // A second network gets the other slot at once, and a third one the next that is free.
         let second = turn(2).await.unwrap();
         let mut third = turn(3);
         assert!(third.as_mut().now_or_never().is_none());

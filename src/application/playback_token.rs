@@ -1,5 +1,5 @@
-//! Leave to watch a stream: a compact JWT (RFC 7519 in RFC 7515 §3.1) in the path, in place of the playback id, so that the
-//! relative addresses of playlists carry it on.
+//! Playback tokens: a compact JWT (RFC 7519 in RFC 7515 §3.1) in the path, in place of the playback id, so that the
+//! relative addresses of playlists keep it.
 //!
 //! There are two kinds, both HS256 and nothing else. What the service issues is written exactly as [`TokenKeys::issue`]
 //! writes it: one header, one spelling of base64url, an expiry always. What an account mints itself names its signing key as
@@ -44,7 +44,7 @@ pub(crate) struct PlaybackGrant {
     pub dom: Vec<String>,
 }
 
-/// A token that holds.
+/// Claims of a valid token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct VerifiedClaims {
     pub grant: PlaybackGrant,
@@ -62,13 +62,13 @@ impl VerifiedClaims {
 /// Reason why a token permits nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rejection {
-    /// Not made here nor with a known key, or bent.
+    /// Malformed, altered, or signed with an unknown key.
     Wrong,
     Expired,
 }
 
-/// The header of a token that was minted outside. Whatever else a header can say (`crit`, `jku`, `jwk`, `x5c` …) would
-/// change how the token is to be checked, and is refused.
+/// Header of a token that was minted outside. Other header fields (`crit`, `jku`, `jwk`, `x5c` …) would change how the
+/// token is to be checked, and are rejected.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct MintedHeader {
@@ -77,7 +77,7 @@ struct MintedHeader {
     typ: Option<String>,
 }
 
-/// The claims of such a token; those that are not named here mean nothing to the service.
+/// Claims of a token that was minted outside; claims not named here have no meaning to the service.
 #[derive(Deserialize)]
 struct MintedClaims {
     sub: String,
@@ -85,7 +85,7 @@ struct MintedClaims {
     nbf: Option<Number>,
     #[serde(default)]
     dom: Vec<String>,
-    /// The service is no one's audience (RFC 7519 §4.1.3).
+    /// Rejected when present: the service is not an audience of any token (RFC 7519 §4.1.3).
     aud: Option<IgnoredAny>,
 }
 
@@ -98,7 +98,7 @@ pub(crate) struct TokenKeys {
 }
 
 impl TokenKeys {
-    /// The installation's, with every account's keys; read once.
+    /// Returns the installation's keys, with every account's; read once.
     pub(crate) async fn of(state: &AppState) -> Result<&Self, ApiError> {
         let read = async || {
             let mut db = state.store.read().await?;
@@ -128,7 +128,7 @@ impl TokenKeys {
         Secret::new(format!("{SECRET_PREFIX}{}", signing::encode(&derived)))
     }
 
-    /// A signing key was made, and that is committed.
+    /// Adds a signing key whose creation is committed.
     pub(crate) fn made(&self, key_id: Uuid, account_id: Uuid) {
         let mut minters = self.minters.write();
         minters.insert(key_id, account_id);
@@ -140,7 +140,7 @@ impl TokenKeys {
         minters.remove(&key_id);
     }
 
-    /// `None` when it would be longer than a token may be.
+    /// Issues a token; `None` when it would be longer than a token may be.
     pub(crate) fn issue(&self, grant: &PlaybackGrant) -> Option<String> {
         let claims = serde_json::to_vec(grant).expect("a grant is plain values");
         let signed = format!(
@@ -184,6 +184,7 @@ impl TokenKeys {
             None => &self.issued,
             Some(minter) => &minter.key,
         };
+        // Verified before the claims are decoded: nothing unverified is parsed but the header, which names the key.
         over(key, signed).verify_slice(&signature).ok()?;
         let claims = signing::decode(claims)?;
         let grant = match &minter {
@@ -217,7 +218,7 @@ struct Minter {
     key: Hmac<Sha256>,
 }
 
-/// `None` also for a token whose time has not come.
+/// Reads the claims of a minted token; `None` also before its `nbf` time.
 fn minted(claims: &[u8], now_s: i64) -> Option<PlaybackGrant> {
     let claims: MintedClaims = serde_json::from_slice(claims).ok()?;
     let is_early = match &claims.nbf {
@@ -234,7 +235,7 @@ fn minted(claims: &[u8], now_s: i64) -> Option<PlaybackGrant> {
     })
 }
 
-/// A NumericDate (RFC 7519 §2), which may have a fraction.
+/// Reads a NumericDate (RFC 7519 §2), which may have a fraction.
 fn seconds(date: &Number) -> Option<i64> {
     /// Beyond it a `f64` is no longer exact to the second.
     const LATEST: f64 = 9e15;
@@ -259,7 +260,7 @@ pub(crate) struct Issued {
     pub expires_at: Time,
 }
 
-/// A token of the service for a stream that the caller owns.
+/// Issues a token of the service for a stream that the caller owns.
 pub(crate) async fn issue(
     state: &AppState,
     playback_id: String,
@@ -330,7 +331,7 @@ mod tests {
         }
     }
 
-    /// A token with a right signature of the service over whatever it says.
+    /// Signs any header and claims with a valid signature of the service.
     fn signed(header: &str, claims: &str) -> String {
         minted_by(
             &Signer::new(b"key").sign(Purpose::PlaybackKey, b""),
@@ -513,7 +514,7 @@ mod tests {
                 assert_eq!(keys.read(&token, NOW), Err(Rejection::Wrong), "{header}");
             }
         }
-        // Neither key opens what the other one signed.
+        // Neither key verifies a token signed by the other one.
         let minted = format!(r#"{{"alg":"HS256",{kid}}}"#);
         let crossed = [
             minted_by(&of_service, &minted, &claims),

@@ -1,7 +1,7 @@
 //! Requests per minute and account: a fixed window, counted in memory.
 //!
-//! Windows are counted on the monotonic clock, so that a clock set back neither blocks nor frees anybody. The table is
-//! emptied with each new minute and is thereby bounded by the accounts that asked in one.
+//! Windows are counted on the monotonic clock, so that a clock set back neither blocks nor admits requests. The table
+//! is emptied with each new minute and is thereby bounded by the accounts with requests in one minute.
 
 use std::{
     collections::HashMap,

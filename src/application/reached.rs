@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use super::{address::PublicAddress, context::AppState};
 
-/// The public address for answers to a request, and the client's own address.
+/// Public address for answers to a request, and the client's own address.
 #[derive(Clone, Debug)]
 pub struct Reached {
     pub address: PublicAddress,

@@ -1,5 +1,5 @@
-//! Wrong passwords: counted by name and client network, so that no other client is locked out, and by network alone, so that many names do
-//! not make many failed_tokens.
+//! Wrong passwords: counted by name and client network, so that no other client is locked out, and by network alone, so
+//! that many names do not allow many guesses.
 
 use std::{
     net::IpAddr,
@@ -10,10 +10,10 @@ use sluice_actors::network::client_network;
 
 use crate::application::attempt_counter::AttemptCounter;
 
-/// Characters of a name that are looked at, so that an entry is small.
+/// Characters of a name that count, so that an entry is small.
 const NAME_LENGTH: usize = 64;
 
-/// The wrong passwords of the last `window`.
+/// Wrong passwords of the last `window`.
 #[derive(Debug)]
 pub struct Attempts {
     by_name: AttemptCounter<(String, Option<IpAddr>)>,
@@ -21,7 +21,7 @@ pub struct Attempts {
 }
 
 impl Attempts {
-    /// `allowed` wrong passwords for one name from one network, and `allowed_in_all` for all names.
+    /// Allows `allowed` wrong passwords for one name from one network, and `allowed_in_all` for all names.
     pub fn new(allowed: u32, allowed_in_all: u32, window: Duration) -> Self {
         Self {
             by_name: AttemptCounter::new(allowed, window),
@@ -39,7 +39,7 @@ impl Attempts {
         }
     }
 
-    /// Counts a try before its password is looked at, so that tries at the same time cannot slip through; a right one is
+    /// Counts a try before its password is checked, so that concurrent tries cannot exceed the limit; a right one is
     /// taken back by [`Attempts::succeeded`]. `Err` holds the seconds to wait.
     pub fn begin(&self, name: &str, client: Option<IpAddr>, now: Instant) -> Result<(), u64> {
         let pair = pair(name, client);
@@ -51,8 +51,8 @@ impl Attempts {
         })
     }
 
-    /// The password was right: the name starts again, and the network has one try back. No more than that: one right password of its
-    /// own would let a network guess for ever.
+    /// Clears the name after a right password, and takes back one try of the network. No more than that: one right
+    /// password of its own would let a network guess without limit.
     pub fn succeeded(&self, name: &str, client: Option<IpAddr>) {
         let pair = pair(name, client);
         self.by_network.take_back(&pair.1);
@@ -115,7 +115,7 @@ mod tests {
         let (attempts, now) = (Attempts::new(5, 10, WINDOW), Instant::now());
         let (network, other) = ("192.0.2.1".parse().ok(), "192.0.2.2".parse().ok());
         for number in 0..10 {
-            // A right password in between gives back its own try only.
+            // A right password in between takes back its own try only.
             assert_eq!(attempts.begin("own", network, now), Ok(()));
             attempts.succeeded("own", network);
             assert_eq!(attempts.begin(&number.to_string(), network, now), Ok(()));

@@ -1,4 +1,4 @@
-//! Addresses that carry their own permission: signed with the installation's key, so that nothing secret is stored.
+//! Addresses with a permission in them: signed with the installation's key, so that no secret is stored.
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use hmac::{Hmac, KeyInit as _, Mac as _};
@@ -15,9 +15,9 @@ pub(crate) const SIGNATURE_BYTES: usize = 32;
 pub(crate) enum Purpose {
     Download,
     Upload,
-    /// Not an address but the key of playback tokens, which are signed as RFC 7515 has it.
+    /// Key of playback tokens, not an address; tokens are signed as in RFC 7515.
     PlaybackKey,
-    /// The secret of an account's own key for such tokens.
+    /// Secret of an account's own key for playback tokens.
     PlaybackSigningKey,
     /// The token of a folder's link.
     Share,
@@ -59,7 +59,7 @@ impl Signer {
         self.begin(purpose, message).finalize().into_bytes().into()
     }
 
-    /// In a time that does not depend on where a wrong signature differs.
+    /// Verifies a signature in constant time.
     pub(crate) fn accepts(&self, purpose: Purpose, message: &[u8], signature: &[u8]) -> bool {
         self.begin(purpose, message).verify_slice(signature).is_ok()
     }

@@ -1,7 +1,7 @@
-//! `sourceUrl`: files that a request names by their address instead of sending them (decisions.md §3 and §12).
+//! `sourceUrl`: files that a request names by their address instead of sending them.
 //!
-//! They go through the guarded connector into spools and are judged as uploads are. A request none of whose files may be
-//! kept leaves nothing behind, and nothing is charged before all of its files are here.
+//! They are fetched by the guarded connector into spools and checked as uploads are. A request none of whose files may
+//! be kept stores nothing, and nothing is charged before all of its files are complete.
 
 use std::io;
 
@@ -19,13 +19,13 @@ use crate::application::{
     part::{Part, SizeLimit, SizeLimits},
 };
 
-/// The field that names one file; a form may repeat it.
+/// Field that names one file; a form may repeat it.
 pub(crate) const ONE: &str = "sourceUrl";
 /// The field that names several: a JSON array.
 const MANY: &str = "sourceUrls";
 
-/// The addresses among the fields of a form or of a JSON body, by either spelling, in their order. Empty text and null mean
-/// "not given".
+/// Returns the addresses among the fields of a form or of a JSON body, by either spelling, in their order. Empty text
+/// and null mean "not given".
 pub(crate) fn named<'f>(
     fields: impl IntoIterator<Item = (&'f str, Value)>,
 ) -> Result<Vec<String>, ApiError> {
@@ -75,8 +75,8 @@ fn list(value: &Value) -> Result<Vec<Value>, ApiError> {
 /// closed at the answer: the request is carried out, like one that came with its files.) Rejections name `field`, which
 /// held the addresses.
 ///
-/// 400 for an address that is none or that is refused, 413 for a file beyond its bound, 422 `source_failed` for what the
-/// other side did, 503 when too many files are being fetched or the service stops, 507 for a full disk.
+/// 400 for a malformed or rejected address, 413 for a file beyond its limit, 422 `source_failed` for an error of the
+/// other side, 503 when too many files are being fetched or the service stops, 507 for a full disk.
 pub(crate) async fn fetch(
     state: &AppState,
     field: &str,
@@ -155,7 +155,7 @@ struct Spooling<'s> {
     /// Name of the file in a rejection.
     name: String,
     limits: SizeLimits,
-    /// Made for the first piece: who waits for a place or is refused needs none.
+    /// Spool, made for the first bytes: a fetch that waits for a permit or is rejected needs none.
     spool: Option<Spool>,
     /// Reason why nothing more is taken: the connector only knows that it stopped.
     failure: Option<ApiError>,

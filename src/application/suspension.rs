@@ -1,8 +1,10 @@
-//! Suspended accounts: the set that requests without a database look read, and the task that follows the database.
+//! Suspended accounts: the set for requests that do not read the database, and the task that updates it from the
+//! database.
 //!
-//! `sluice accounts suspend` runs in a process of its own, so a running service learns of it from the database. Requests of the
-//! API read the account's row anyway and refuse at once; image delivery, playback and live inputs follow within
-//! `account.look_every`. A live input of a suspended account is treated as disabled; its row is not changed.
+//! `sluice accounts suspend` runs in a process of its own, so a running service learns of it from the database.
+//! Requests of the API read the account's row anyway and are rejected at once; image delivery, playback and live inputs
+//! follow within `account.look_every`. A live input of a suspended account is treated as disabled; its row is not
+//! changed.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -14,7 +16,7 @@ use uuid::Uuid;
 
 use crate::application::context::AppState;
 
-/// The accounts that are suspended, as far as this process knows.
+/// Set of the suspended accounts, as of the last read.
 #[derive(Debug, Default)]
 pub struct Suspensions {
     accounts: ArcSwap<HashSet<Uuid>>,
@@ -43,7 +45,7 @@ pub fn in_force(input: LiveInput, suspended: &HashSet<Uuid>) -> LiveInput {
     }
 }
 
-/// Follows the database until `stop`. `applied` are the accounts whose live inputs are known to be suspended.
+/// Follows the database until `stop`. `applied` are the accounts whose live inputs already have the suspension applied.
 pub async fn follow(state: Arc<AppState>, mut applied: HashSet<Uuid>, stop: CancellationToken) {
     let mut is_failing = false;
     loop {

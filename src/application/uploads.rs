@@ -1,4 +1,4 @@
-//! Direct uploads: making one, and its signed address.
+//! Error of a request that a newer one has ended.
 
 use serde::{Deserialize, Serialize};
 use sluice_store::{
@@ -27,7 +27,7 @@ pub(crate) const MAX_CONTENT_TYPE: usize = 255;
 #[serde(rename_all = "camelCase")]
 pub struct NewUploadRequest {
     filename: String,
-    /// Exactly so many bytes must be put.
+    /// Exact number of bytes to be put.
     size_bytes: u64,
     /// Media type that the client declares; the bytes decide it.
     content_type: Option<String>,
@@ -68,7 +68,7 @@ pub struct CompleteUpload {
 #[derive(Serialize, ToSchema)]
 pub struct UploadCompleted {
     pub(crate) file: FileRecord,
-    /// An earlier call has made the file.
+    /// True when an earlier call has made the file.
     pub(crate) idempotent: bool,
 }
 
@@ -134,7 +134,7 @@ pub(crate) fn checked_content_type(given: Option<String>) -> Result<String, ApiE
     }
 }
 
-/// Looked up before the transaction that makes the file; nothing for an upload that has no bytes yet.
+/// Finds the facts of an upload, before the transaction that makes the file; none for an upload that has no bytes yet.
 pub(crate) async fn facts_of(state: &AppState, upload: &Upload) -> Result<Facts, ApiError> {
     let (State::Received, Some(blob), Some(mime_type)) =
         (upload.state, upload.blob_hash, &upload.mime_type)
@@ -158,8 +158,8 @@ pub(crate) fn signed_url(signer: &Signer, base: &str, id: Uuid, expires_at: i64)
     format!("{base}/api/uploads/{id}/content?expires={expires_at}&signature={signature}")
 }
 
-/// The upload behind a `signedUrl`, for anyone who works with its bytes and makes no file of them. 400 for an address of another
-/// kind, 403 for one that was not made here or is too old, 404 for another account's.
+/// Finds the upload of a `signedUrl`, for callers that use its bytes and make no file of them. 400 for an address of
+/// another kind, 403 for one that was not made here or is too old, 404 for another account's.
 pub(crate) async fn by_signed_url(
     state: &AppState,
     account_id: Uuid,
@@ -176,7 +176,7 @@ pub(crate) async fn by_signed_url(
     }
 }
 
-/// The id and the query of a [`signed_url`], under whatever name the service was reached.
+/// Returns the id and the query of a [`signed_url`], whatever host name it has.
 pub(crate) fn upload_of(address: &str) -> Option<(Uuid, String)> {
     let address = Url::parse(address.trim()).ok()?;
     let (before, id) = address.path().strip_suffix("/content")?.rsplit_once('/')?;
@@ -185,7 +185,7 @@ pub(crate) fn upload_of(address: &str) -> Option<(Uuid, String)> {
     Some((id, address.query()?.to_owned()))
 }
 
-/// 403 for an address that was not made here, or is too old.
+/// Answers 403 for an address that was not made here, or is too old.
 pub(crate) async fn check_signature(
     query: &str,
     state: &AppState,

@@ -17,7 +17,7 @@ pub struct Archive {
     pub max_per_account: usize,
     /// Folders that are listed for an archive at a time; each holds a reader of the database.
     pub max_listed: usize,
-    /// For the lists of all archives that are sent, about 40 bytes and the name for each file.
+    /// Memory for the lists of all archives that are sent, about 40 bytes and the name for each file.
     #[serde(with = "size")]
     pub memory: ByteSize,
     /// Time for which an archive keeps its resources while its reader takes nothing.

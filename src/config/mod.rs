@@ -76,7 +76,7 @@ pub struct Config {
     pub account: Account,
     pub bootstrap: Bootstrap,
     pub log: Log,
-    /// By name; an account's row names its plan.
+    /// Plans by name; an account's row names its plan.
     pub plans: BTreeMap<String, Plan>,
 }
 
@@ -116,7 +116,8 @@ impl Default for Config {
 #[derive(Debug)]
 pub struct Loaded {
     pub config: Config,
-    /// In plain words, for the log once there is one: unknown `SLUICE_` variables, and settings under earlier names.
+    /// Warnings in plain words, for the log once there is one: unknown `SLUICE_` variables, and settings under earlier
+    /// names.
     pub warnings: Vec<String>,
 }
 
@@ -149,7 +150,7 @@ impl Config {
         Self::load_with(file, variables)
     }
 
-    /// [`Config::load`] with the environment given.
+    /// Runs [`Config::load`] with the given environment.
     pub fn load_with(
         file: Option<&Path>,
         variables: impl IntoIterator<Item = (String, String)>,

@@ -13,7 +13,7 @@ const RENAMED: [(&str, &str); 6] = [
     ("shares.guess_window", "shares.failed_token_window"),
 ];
 
-/// The present name of a setting that is given under an earlier one; both are dotted paths.
+/// Returns the present name of a setting that is given under an earlier one; both are dotted paths.
 pub(super) fn present(key: &str) -> Option<String> {
     RENAMED.iter().find_map(|(earlier, present)| {
         let rest = key.strip_prefix(earlier)?;
@@ -48,7 +48,7 @@ fn remove(table: &mut Table, path: &str) -> Option<Value> {
     }
 }
 
-/// `false` when there is a value already, or something that is no section on the way to it.
+/// Inserts a value; `false` when there is a value already, or a value that is not a section on the path.
 fn insert(table: &mut Table, path: &str, value: Value) -> bool {
     match path.split_once('.') {
         None => table.insert(path.to_owned(), value).is_none(),

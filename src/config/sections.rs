@@ -51,7 +51,7 @@ pub struct Http {
     pub body_timeout: Duration,
     #[serde(with = "duration")]
     pub keep_alive: Duration,
-    /// A client that takes nothing for so long is gone.
+    /// Time without progress in sending after which a client's connection is ended.
     #[serde(with = "duration")]
     pub send_timeout: Duration,
     #[serde(with = "duration")]
@@ -151,7 +151,7 @@ pub struct Uploads {
     pub keep_unfinished: Duration,
     /// Unfinished resumable uploads of an account.
     pub max_unfinished: u64,
-    /// Bytes of a resumable upload that a crash may cost: so many arrive before they are brought to the disk.
+    /// Bytes of a resumable upload that a crash may cost: the amount between two flushes to the disk.
     #[serde(with = "size")]
     pub checkpoint: ByteSize,
     /// Lifetime of the `download_url` of a stored file.
@@ -295,8 +295,8 @@ impl Default for Log {
 }
 
 impl Log {
-    /// The filter, with what it would let through unasked: at `debug` the transport of agents' tools and the handshake of
-    /// SRT write whole messages, secrets among them.
+    /// Returns the filter, with crates off that it does not name: at `debug` the transport of agents' tools and the
+    /// handshake of SRT write whole messages, secrets among them.
     pub fn directives(&self) -> String {
         let mut directives = self.filter.clone();
         for crate_name in ["rmcp", "srt_protocol", "srt_tokio"] {

@@ -29,7 +29,7 @@ pub(super) struct StoredBytes {
     pub modified_at: i64,
 }
 
-/// 200, 206, 304 or 416 with the bytes, in pieces as the client takes them. `cache` is the `Cache-Control`.
+/// Answers 200, 206, 304 or 416 with the bytes, in pieces as the client reads them. `cache` is the `Cache-Control`.
 pub(super) async fn respond(
     request: &HttpRequest,
     state: &AppState,
@@ -46,7 +46,7 @@ pub(super) async fn respond(
 /// Presentation of bytes that a browser follows a link to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ShownAs {
-    /// For what [`is_shown`] only.
+    /// Only for types that [`is_shown`] allows.
     Inline,
     Attachment,
 }
@@ -103,7 +103,8 @@ pub(super) fn is_shown(mime_type: &str) -> bool {
     }
 }
 
-/// RFC 9110 §13.1.2 and §13.1.3: the entity tag decides where there is one, else the date.
+/// Evaluates the preconditions of RFC 9110 §13.1.2 and §13.1.3: the entity tag decides where there is one, else the
+/// date.
 pub(super) fn is_unchanged(request: &HttpRequest, tag: &str, modified: HttpDate) -> bool {
     is_known(request, tag).unwrap_or_else(|| {
         given(request, header::IF_MODIFIED_SINCE)
@@ -132,7 +133,8 @@ fn weakly_same(given: &str, tag: &str) -> bool {
     given.strip_prefix("W/").unwrap_or(given) == tag
 }
 
-/// RFC 9110 §13.1.5: a range counts only while the bytes are those of the tag or date, compared exactly.
+/// Evaluates `If-Range` (RFC 9110 §13.1.5): a range counts only while the bytes are those of the tag or date, compared
+/// exactly.
 pub(super) fn if_range_holds(request: &HttpRequest, tag: &str, modified: &str) -> bool {
     request
         .headers()

@@ -184,7 +184,7 @@ fn checked_name(given: Option<String>) -> Result<Option<String>, ApiError> {
     Ok(Some(name))
 }
 
-/// The one query for everything that means this.
+/// Returns the one query for all equivalent parameters.
 fn canonical(
     state: &AppState,
     params: Option<Map<String, Value>>,

@@ -22,7 +22,7 @@ fn in_ascii(name: &str) -> String {
     name.chars().map(plain).collect()
 }
 
-/// RFC 8187 §3.2.1: everything but `attr-char` as `%XX` of its UTF-8.
+/// Percent-encodes by RFC 8187 §3.2.1: everything but `attr-char` as `%XX` of its UTF-8.
 fn encoded(name: &str) -> String {
     let mut text = String::with_capacity(name.len() * 3);
     for byte in name.bytes() {

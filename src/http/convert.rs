@@ -1,4 +1,4 @@
-//! `POST /api/convert` and `POST /api/compress` (decisions.md §3): files in, files out, while the client waits.
+//! `POST /api/convert` and `POST /api/compress`: files in, files out, while the client waits.
 
 use actix_web::{HttpRequest, HttpResponse, web};
 use sluice_media::operation;

@@ -31,7 +31,7 @@ const PLAYER_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 's
 pub(super) const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
      connect-src 'self'; font-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// Pages are asked for again each time; their scripts and styles carry a hash of their content in the name.
+/// Pages are revalidated each time; their scripts and styles carry a hash of their content in the name.
 const PAGE_CACHE: &str = "no-cache";
 const ASSET_CACHE: &str = "public, max-age=31536000, immutable";
 
@@ -183,7 +183,7 @@ pub async fn asset(
     Ok(answer(&request, embedded, None))
 }
 
-/// A page that the service fills before it answers with it.
+/// Returns a page that the service fills before it answers with it.
 pub(super) fn frame(name: &str) -> Option<String> {
     let embedded = Front::get(name)?;
     String::from_utf8(embedded.data.into_owned()).ok()

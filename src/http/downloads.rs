@@ -18,7 +18,8 @@ use crate::{
     http::content_disposition::content_disposition,
 };
 
-/// Bytes never change under one id, but they go with their row: only the client keeps them, and asks before it uses them.
+/// Bytes never change under one id, but are deleted with their row: only the client stores them, and revalidates before
+/// use.
 pub(super) const CACHE: &str = "private, no-cache";
 
 /// Download by an expiring address
@@ -126,7 +127,7 @@ async fn attachment_bytes(db: &mut Reader, id: Uuid) -> Result<Option<Owned>, Ap
     Ok(bytes.map(|bytes| (job.account_id, bytes)))
 }
 
-/// An item of a job, and the job.
+/// Finds an item and its job.
 async fn item(db: &mut Reader, id: Uuid) -> Result<Option<(jobs::Item, jobs::Job)>, ApiError> {
     let item = match jobs::item(db, id).await {
         Err(sluice_store::Error::NotFound(_)) => return Ok(None),

@@ -1,4 +1,4 @@
-//! The only place where an error becomes a status (decisions.md §2).
+//! Maps errors to statuses; the only place that does.
 //!
 //! Handlers return [`ApiError`]; every path answers `{error, code?, detail?, version?, upgradeUrl?}` as JSON. A private cause is
 //! logged here, once, and never shown.

@@ -1,7 +1,7 @@
 //! Server-sent events (WHATWG HTML, "Server-sent events"): what their answers share.
 //!
-//! A stream is asked for its next piece when the client has taken the one before, so that a slow client holds up no one
-//! and nothing piles up for it.
+//! The next piece of a stream is made when the client has taken the one before, so that a slow client delays no other
+//! and no queue grows for it.
 
 use std::{convert::Infallible, fmt::Display, time::Duration};
 
@@ -34,7 +34,7 @@ const HEARTBEAT: Duration = Duration::from_secs(15);
 /// A comment, which keeps the connection open and has no meaning for the client.
 pub(super) const STILL_HERE: &str = ": still here\n\n";
 
-/// A source of pieces, each one or several whole events.
+/// Source of pieces, each one or several whole events.
 pub(super) trait Pieces: Sized {
     /// The next piece and the source of those after it; without that it was the last one.
     async fn next(self) -> Option<(String, Option<Self>)>;
@@ -43,7 +43,7 @@ pub(super) trait Pieces: Sized {
 /// Next action of a stream that waited.
 pub(super) enum Waited<T> {
     Happened(T),
-    /// It has been silent for long: send something.
+    /// No piece for long: send a keep-alive.
     Silent,
     /// The service stops: end.
     Closing,

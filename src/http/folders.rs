@@ -1,4 +1,4 @@
-//! `/api/folders`: where files lie (decisions.md §4).
+//! `/api/folders`: where files lie.
 
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::{Deserialize, Serialize};

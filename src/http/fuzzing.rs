@@ -1,4 +1,4 @@
-//! Fuzz targets of what HTTP requests carry (see [`sluice_media::fuzzing`]).
+//! Fuzz targets of HTTP request contents (see [`sluice_media::fuzzing`]).
 
 use std::net::{IpAddr, Ipv4Addr};
 

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Display, Write as _};
 
-/// HTML under way.
+/// HTML document under construction.
 #[derive(Debug, Default)]
 pub struct Html(String);
 
@@ -38,7 +38,7 @@ impl fmt::Write for Escaped<'_> {
                 '>' => self.0.push_str("&gt;"),
                 '"' => self.0.push_str("&quot;"),
                 '\'' => self.0.push_str("&#39;"),
-                // HTML has no way to say these, and browsers differ in what they make of them.
+                // HTML cannot represent these characters, and browsers treat them differently.
                 '\0'..='\x08' | '\x0b'..='\x1f' | '\x7f'..='\u{9f}' => self.0.push('\u{fffd}'),
                 plain => self.0.push(plain),
             }

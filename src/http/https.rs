@@ -28,7 +28,7 @@ use crate::{
     config::Http,
 };
 
-/// In order of preference.
+/// Protocols in order of preference.
 pub(super) const ALPN: [&[u8]; 2] = [HTTP_2, b"http/1.1"];
 const HTTP_2: &[u8] = b"h2";
 /// Body bytes that one HTTP/2 connection may send before they are read. With the heads of its requests and what waits to be
@@ -37,7 +37,7 @@ const HTTP2_WINDOW_BYTES: u32 = 1 << 20;
 /// Longest time for the end of a TLS connection, as in actix-web.
 const DISCONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// A server that does what actix-web's `HttpServer` does, behind an [`Acceptor`].
+/// Returns a server equal to actix-web's `HttpServer`, behind an [`Acceptor`].
 pub(super) fn server(
     state: web::Data<AppState>,
     listener: TcpListener,
@@ -58,7 +58,7 @@ pub(super) fn server(
         let application = application(state.clone())
             .into_factory()
             .map_err(|error: actix_web::Error| error.error_response());
-        // The only public way to say that requests came by TLS and to which port.
+        // The only public way to set that requests arrived by TLS, and the port.
         let config = AppConfig::__priv_test_new(true, address.to_string(), address);
         let http_service = HttpService::build()
             .graceful_shutdown_signal(move || {
@@ -104,7 +104,8 @@ impl Acceptor {
         }
     }
 
-    /// The connection and its protocol once the handshake is done. A connection beyond its network's bound is closed at once.
+    /// Returns the connection and its protocol after the handshake. A connection beyond its network's bound is closed
+    /// at once.
     async fn accept(&self, socket: TcpStream) -> Result<Accepted, DispatchError> {
         let peer = socket.peer_addr()?;
         let _place = if is_trusted(peer.ip(), &self.trusted) {

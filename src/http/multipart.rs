@@ -39,7 +39,7 @@ pub struct FormLimits {
     pub size: SizeLimits,
 }
 
-/// A form that was read to its end.
+/// Form that was read to its end.
 #[derive(Debug, Default)]
 pub struct Form {
     /// In the order they came. A file field that a browser sent empty and nameless is not there.
@@ -180,7 +180,7 @@ impl Reader<'_> {
         mut part: Field,
     ) -> Result<(), ApiError> {
         let first = self.piece(&mut part).await?;
-        // What browsers send for a file field in which nothing was chosen.
+        // Browsers send this for a file field in which nothing was chosen.
         if first.is_none() && given_name.is_empty() {
             return Ok(());
         }

@@ -71,18 +71,18 @@ impl Watched for Arc<video::Playback> {
     }
 }
 
-/// A viewer that was admitted.
+/// Admitted viewer.
 #[derive(Debug)]
 pub(super) struct Viewer<W> {
     pub watched: W,
-    /// Seconds that are left of the token; `None` without one.
+    /// Seconds until the token expires; `None` without one.
     left_s: Option<i64>,
 }
 
 /// Time for which an answer may be cached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CacheLifetime {
-    /// Its bytes never change.
+    /// For bytes that never change.
     Forever,
     Hour,
     /// An hour, and its bytes never change.
@@ -91,12 +91,13 @@ pub(super) enum CacheLifetime {
     Seconds(u32),
     /// It grows: revalidated at once.
     Moment,
-    /// It is made for this viewer alone.
+    /// For content made for this viewer alone.
     Never,
 }
 
 impl<W> Viewer<W> {
-    /// The `Cache-Control`. What needs a token is kept by the viewer's own browser alone, and no longer than the token holds.
+    /// Returns the `Cache-Control`. Content that needs a token is cached by the viewer's own browser alone, and no
+    /// longer than the token is valid.
     pub fn cache_control(&self, keeping: CacheLifetime) -> String {
         let (kept_s, more) = match keeping {
             CacheLifetime::Forever => (31_536_000, ", immutable"),

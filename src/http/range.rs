@@ -23,7 +23,7 @@ pub(super) enum RangeRequest {
 }
 
 impl RangeRequest {
-    /// By the request's `Range`, of a resource with `total` bytes.
+    /// Reads the request's `Range`, for a resource with `total` bytes.
     pub(super) fn of(request: &HttpRequest, total: u64) -> Self {
         request
             .headers()
@@ -32,7 +32,7 @@ impl RangeRequest {
             .map_or(Self::Whole, |range| parse(range, total))
     }
 
-    /// Sets status and headers of a 200 or 206, and returns where to begin and how many bytes to send; else 416.
+    /// Sets status and headers of a 200 or 206, and returns the first byte and the number of bytes to send; else 416.
     pub(super) fn begin(
         self,
         response: &mut HttpResponseBuilder,
@@ -98,7 +98,7 @@ pub(super) fn cut(pieces: Vec<Bytes>, start: u64, len: u64) -> Vec<Bytes> {
     taken
 }
 
-/// Reads on the blocking pool, one bounded piece at a time, as the client takes them.
+/// Reads on the blocking pool, one bounded piece at a time, as the client reads them.
 pub(super) fn pieces_of(
     file: Arc<File>,
     offset: u64,
@@ -108,6 +108,7 @@ pub(super) fn pieces_of(
         if left == 0 {
             return Ok(None);
         }
+        // Bounded pieces, read only when the client has taken the one before: a slow client holds one piece in memory.
         let count = left.min(PIECE);
         let reading = file.clone();
         let piece = tokio::task::spawn_blocking(move || {

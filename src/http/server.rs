@@ -20,7 +20,7 @@ use crate::{
     tls::{Certificates, TlsError},
 };
 
-/// A process that is just ending may hold the port a moment longer.
+/// A process that is about to end may hold the port a moment longer.
 const BIND_PATIENCE: Duration = Duration::from_secs(3);
 const BIND_PAUSE: Duration = Duration::from_millis(100);
 
@@ -36,7 +36,7 @@ pub enum StartError {
     Tls(#[from] TlsError),
 }
 
-/// A server that accepts once it is awaited or spawned; stop it through [`Server::handle`].
+/// Server that accepts once it is awaited or spawned; stop it through [`Server::handle`].
 pub struct Bound {
     pub server: Server,
     /// The address in use, also when the setting asked for port 0.
@@ -55,7 +55,7 @@ pub fn server(
 ) -> Result<Bound, StartError> {
     let http = state.config.http.clone();
     let address = listener.local_addr().map_err(listen_error(http.listen))?;
-    // Connections have it from their listener. It counts for closed windows as for lost packets (tcp(7)).
+    // Connections inherit it from their listener. It counts for closed windows as for lost packets (tcp(7)).
     set_tcp_user_timeout(&listener, milliseconds(http.send_timeout))
         .map_err(|error| listen_error(http.listen)(error.into()))?;
     let is_https = certificates.is_some();

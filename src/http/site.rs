@@ -37,7 +37,7 @@ impl Cors {
     }
 }
 
-/// The answer depends on who asked: an upstream cache must not give it to another site.
+/// Sets `Vary`: the answer depends on the requesting origin, and an upstream cache must not give it to another site.
 fn vary(headers: &mut HeaderMap) {
     headers.insert(header::VARY, HeaderValue::from_static("Origin, Referer"));
 }

@@ -1,5 +1,4 @@
-//! `/api/uploads`: direct uploads, in which a page sends bytes to a signed address without a credential of its own
-//! (decisions.md §4).
+//! `/api/uploads`: direct uploads, in which a page sends bytes to a signed address without a credential of its own.
 //!
 //! Making one is a call of the API, the PUT needs only the address, and completing it makes the file. A PUT that died is
 //! taken over by the next one.

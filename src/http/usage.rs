@@ -1,4 +1,4 @@
-//! `GET /api/usage`: what an account has used of its plan (decisions.md §2).
+//! `GET /api/usage`: what an account has used of its plan.
 
 use actix_web::{HttpResponse, web};
 use serde::Serialize;

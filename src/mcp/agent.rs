@@ -54,7 +54,7 @@ impl Agent {
         Caller::of(&self.identity)
     }
 
-    /// 403 for a key that may only read.
+    /// Returns the caller with scope write; 403 for a key that may only read.
     pub fn writer(&self) -> Result<Caller<Write>, ApiError> {
         Caller::of(&self.identity)
     }
@@ -67,7 +67,7 @@ impl Agent {
         self.identity.account_id
     }
 
-    /// Tells one client from another as far as can be without sessions.
+    /// Returns the identity of the client, as far as clients can be distinguished without sessions.
     pub fn client(&self) -> crate::application::agent_calls::Client {
         (self.key_id, self.reached.client)
     }

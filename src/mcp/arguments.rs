@@ -1,4 +1,4 @@
-//! The arguments of a call: in either spelling, none that the tool does not know, read as fields of a request are.
+//! Arguments of a call: in either spelling, rejected when the tool does not have them, read like fields of a request.
 
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -11,7 +11,7 @@ use crate::application::{field, object};
 pub struct Arguments(Map<String, Value>);
 
 impl Arguments {
-    /// Refuses names that the tool does not have: a wrong name would else be an argument without effect.
+    /// Rejects names that the tool does not have: a wrong name would otherwise be an argument without effect.
     pub fn of(tool: &Tool, given: Map<String, Value>) -> Result<Self, CallError> {
         let schema = tool.input();
         let known = schema["properties"]
@@ -38,7 +38,7 @@ impl Arguments {
         Ok(Self(given))
     }
 
-    /// Reads them; the rejection names the one that is missing or wrong.
+    /// Reads the arguments; the rejection names the missing or wrong one.
     pub fn read<T: DeserializeOwned>(self) -> Result<T, CallError> {
         object::from_object(self.0).map_err(|error| CallError::Arguments(error.to_string()))
     }

@@ -17,9 +17,9 @@ const MAX_LABEL_BYTES: usize = 256;
 /// A message, as far as the gate must know it.
 #[derive(Debug, PartialEq)]
 pub enum Message {
-    /// `notifications/cancelled`: the client no longer waits for this request.
+    /// Message, as far as the gate must distinguish it.
     Cancelled(RequestId),
-    /// Says itself which revision of the protocol it follows (2026-07-28 and later).
+    /// Message that names its revision of the protocol (2026-07-28 and later).
     Versioned,
     Other,
 }

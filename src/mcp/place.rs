@@ -1,5 +1,5 @@
-//! Under which names `/mcp` answers, and to which pages: what keeps a web page from reaching a service in its reader's own
-//! network by a name that it controls (DNS rebinding; MCP, Streamable HTTP, "Security Warning").
+//! Host names under which `/mcp` answers, and the pages that may call it: protection of a service in its reader's own
+//! network from a web page that controls a name (DNS rebinding; MCP, Streamable HTTP, "Security Warning").
 //!
 //! Pure. A program sends no `Origin`, a page always does.
 
@@ -51,7 +51,8 @@ impl Names<'_> {
         })
     }
 
-    /// 403 unless the page is the service's own (`own`, or under the very `Host` it asks), or allowed by name.
+    /// Answers 403 unless the page is the service's own (`own`, or under the very `Host` of the request), or allowed by
+    /// name.
     pub fn check_origin(
         &self,
         origin: &str,

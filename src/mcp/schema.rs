@@ -10,7 +10,7 @@ pub fn input(properties: Value, required: &[&str]) -> Value {
     schema
 }
 
-/// An object with these properties among others, for answers: later versions may add fields.
+/// Returns the schema of an object with these properties among others, for answers: later versions may add fields.
 pub fn object(properties: Value, required: &[&str]) -> Value {
     json!({"type": "object", "properties": properties, "required": required})
 }

@@ -1,4 +1,4 @@
-//! The server that the transport makes for every message: it lists the tools, and calls one.
+//! MCP server that the transport makes for every message: it lists the tools, and calls one.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -47,7 +47,7 @@ impl Call {
     }
 }
 
-/// Holds nothing: whom it serves comes with each message.
+/// Stateless server: the caller comes with each message.
 #[derive(Clone, Copy, Debug)]
 pub struct Server;
 
@@ -59,7 +59,7 @@ impl ServerHandler for Server {
             .with_instructions(INSTRUCTIONS)
     }
 
-    /// All of them on one page; a key that may only read sees those that only read.
+    /// Lists all tools on one page; a key that may only read gets those that only read.
     async fn list_tools(
         &self,
         page: Option<PaginatedRequestParams>,
@@ -167,7 +167,8 @@ fn no_such_tool(name: &str) -> ErrorData {
     ErrorData::invalid_params(text, None)
 }
 
-/// Up to 2025-06-18 an error of the protocol; since 2025-11-25 (SEP-1303) a result that the model reads and mends.
+/// Makes the answer to wrong arguments: up to 2025-06-18 an error of the protocol; since 2025-11-25 (SEP-1303) a result
+/// that the model reads and corrects.
 fn wrong_arguments(
     text: String,
     version: Option<ProtocolVersion>,

@@ -12,22 +12,22 @@ use crate::application::{archive::places::Memory, context::AppState, error::ApiE
 /// Version of the layout: changes whenever the same list gives other bytes than before, so that no download continues
 /// in another archive.
 const FORM: &[u8] = b"3";
-/// Entries after which the memory that they take is counted.
+/// Entries between two charges of the memory that the list takes.
 const COUNTED: u32 = 1024;
 
 /// The list of an archive; about 40 bytes and the name for each file.
 #[derive(Debug)]
 pub(crate) struct Listing {
     pub layout: Layout,
-    /// By the number of the file.
+    /// File ids by the number of the file.
     pub ids: Vec<Uuid>,
-    /// The entity tag: whatever the archive's bytes depend on is in it.
+    /// Entity tag: covers everything that the archive's bytes depend on.
     pub tag: String,
     _memory: Memory,
 }
 
 impl Listing {
-    /// 413 when there is too much for one archive, 503 when there are too many archives.
+    /// Lists a folder. 413 when there is too much for one archive, 503 when there are too many archives.
     pub(crate) async fn of(
         state: &AppState,
         account_id: Uuid,
@@ -64,7 +64,7 @@ fn accepted(all: ControlFlow<ApiError>) -> Result<(), ApiError> {
     }
 }
 
-/// A list that is being made.
+/// List under construction.
 struct Draft {
     builder: Builder,
     folders: HashMap<Uuid, Folder>,
@@ -107,7 +107,7 @@ impl Draft {
     }
 
     fn add_file(&mut self, member: Member) -> Result<(), ApiError> {
-        // A folder that was made or moved since the folders were listed: what is in it belongs to a later moment.
+        // The folder was made or moved after the folders were listed: its files belong to a later moment.
         let Some(folder) = self.folders.get(&member.folder_id).copied() else {
             return Ok(());
         };
@@ -126,7 +126,7 @@ impl Draft {
         Ok(())
     }
 
-    /// With its length, so that no two lists read alike.
+    /// Hashes a name with its length, so that no two lists have the same digest input.
     fn digest_name(&mut self, name: &str, at: i64) {
         self.digest.update((name.len() as u64).to_le_bytes());
         self.digest.update(name);

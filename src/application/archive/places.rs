@@ -13,7 +13,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const RETRY_AFTER_S: u64 = 5;
 const KIB: u64 = 1024;
 
-/// Shared by all archives. Whatever is taken is given back when dropped.
+/// Limits shared by all archives. Permits are returned when dropped.
 #[derive(Debug)]
 pub(crate) struct ArchiveLimiter {
     sent: Arc<Semaphore>,
@@ -73,7 +73,7 @@ impl ArchiveLimiter {
         }
     }
 
-    /// A turn to list a folder.
+    /// Waits for a turn to list a folder; 503 after `PATIENCE`.
     pub(crate) async fn turn(&self) -> Result<SemaphorePermit<'_>, ApiError> {
         match tokio::time::timeout(PATIENCE, self.listed.acquire()).await {
             Ok(Ok(turn)) => Ok(turn),
@@ -123,7 +123,8 @@ impl Drop for ArchivePermit {
 }
 
 impl Memory {
-    /// Has so many bytes afterwards, rounded up; 413 when that is more than there is for all archives, 503 when others have it.
+    /// Raises the memory held to `bytes`, rounded up to KiB; 413 when that exceeds the bound for all archives, 503 when
+    /// other archives hold it.
     pub(crate) fn hold(&mut self, bytes: usize) -> Result<(), ApiError> {
         let held_kib = self
             .held

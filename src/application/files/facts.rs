@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use crate::application::context::AppState;
 
-/// Facts are a service, not a condition: an upload does not wait longer for them.
+/// Facts are optional: an upload does not wait longer for them.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Returns the facts of a file of that media type; none when it is neither image, video nor audio, or when no worker

@@ -5,7 +5,7 @@ use sluice_media::format::{Class, Format};
 /// Media type of unknown bytes.
 const UNKNOWN: &str = "application/octet-stream";
 
-/// Types of files that have no signature of their own, or that are archives with a meaning, by extension.
+/// Types by extension, of files that have no signature of their own or that are archives with a meaning.
 const BY_EXTENSION: &[(&str, &str)] = &[
     ("txt", "text/plain"),
     ("log", "text/plain"),
@@ -47,14 +47,14 @@ const BY_EXTENSION: &[(&str, &str)] = &[
     ("otf", "font/otf"),
     ("woff", "font/woff"),
     ("woff2", "font/woff2"),
-    // Programs; a transport stream is known by its bytes.
+    // TypeScript source; a transport stream is recognised by its bytes.
     ("ts", "text/plain"),
 ];
 
 /// The media type of a file that begins with `head`.
 pub(crate) fn mime_type(head: &[u8], filename: &str) -> &'static str {
     match Format::recognise(head, filename) {
-        // Office documents and books are archives whose name says more.
+        // Office documents and books are archives; their name gives the more exact type.
         Some(Format::Zip) => by_extension(filename).unwrap_or(Format::Zip.mime()),
         Some(format) => format.mime(),
         None => by_extension(filename)
@@ -71,7 +71,8 @@ fn by_extension(filename: &str) -> Option<&'static str> {
         .map(|(_, mime_type)| *mime_type)
 }
 
-/// Some audio and video begins with anything, so its name is believed; an image that does not look like one is none.
+/// Returns the type by the name: some audio and video has no fixed first bytes, so its name is trusted; an image
+/// without an image's signature is not an image.
 fn by_audio(filename: &str) -> Option<&'static str> {
     Format::from_filename(filename)
         .filter(|format| matches!(format.class(), Class::Audio | Class::Video))

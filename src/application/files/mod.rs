@@ -42,7 +42,7 @@ pub struct FileList {
     next_cursor: Option<String>,
 }
 
-/// The files of the account that a query asks for.
+/// Lists the files of the account that match a query.
 pub(crate) async fn listed(
     state: &AppState,
     account_id: Uuid,
@@ -87,7 +87,8 @@ pub(crate) fn size_limit(state: &AppState) -> SizeLimit {
     }
 }
 
-/// Looks for the folder first: the file may be large. No more is fetched than the account has room for.
+/// Fetches a file from its address. Looks the folder up first, as the file may be large; fetches no more than the
+/// account has room for.
 pub(crate) async fn fetch(
     state: &AppState,
     account_id: Uuid,
@@ -159,7 +160,7 @@ pub(crate) async fn store(
     Ok(file)
 }
 
-/// Goes on when the client leaves: a change that was committed must reach the images made before it.
+/// Runs work to its end even when the client disconnects: a committed change must reach the images made before it.
 pub(crate) async fn to_its_end<T: Send + 'static>(
     work: impl Future<Output = Result<T, ApiError>> + Send + 'static,
 ) -> Result<T, ApiError> {

@@ -24,10 +24,10 @@ pub struct FileRecord {
     folder_id: Option<Uuid>,
     /// `uploaded`, `converted` or `recording`.
     role: &'static str,
-    /// In pixels as shown; null where it has none or they are not known.
+    /// Width in pixels as shown; null where it has none or it is not known.
     width: Option<u32>,
     height: Option<u32>,
-    /// In seconds.
+    /// Duration in seconds.
     duration: Option<f64>,
     focal_point: Option<FocalPoint>,
     description: Option<String>,

@@ -66,7 +66,7 @@ impl ListQuery {
     }
 }
 
-/// An id; the word `null`, or nothing, is the top.
+/// Parses a folder id; the word `null`, or nothing, is the top.
 pub(crate) fn id_or_top(field: &str, text: &str) -> Result<Option<Uuid>, ApiError> {
     if text.is_empty() || text == "null" {
         return Ok(None);
@@ -80,7 +80,7 @@ pub(crate) fn id_or_top(field: &str, text: &str) -> Result<Option<Uuid>, ApiErro
     Ok(Some(id))
 }
 
-/// In the form (NFC) in which names are kept.
+/// Normalises a search text to NFC, the form in which names are stored.
 fn searched(text: &str) -> Result<String, ApiError> {
     Ok(bounded("q", text)?.nfc().collect())
 }
@@ -101,7 +101,7 @@ fn bounded(field: &str, text: &str) -> Result<String, ApiError> {
 pub struct FileToFetch {
     /// http or https.
     pub(crate) source_url: String,
-    /// At the top without one.
+    /// Folder of the file; the top when missing.
     pub(crate) folder_id: Option<Uuid>,
 }
 
@@ -156,7 +156,7 @@ fn checked_point(FocalPoint { x, y }: FocalPoint) -> Result<(f64, f64), ApiError
     }
 }
 
-/// Trimmed, each once.
+/// Trims tags and drops duplicates.
 fn checked_tags(given: Vec<String>) -> Result<Vec<String>, ApiError> {
     if given.len() > MAX_TAGS {
         return Err(ApiError::Invalid(format!(

@@ -23,7 +23,7 @@ pub(crate) enum Material {
 }
 
 impl Material {
-    /// A stored file of the account; `NotFound` for another one's.
+    /// Opens a stored file of the account; `NotFound` for another account's.
     pub(crate) async fn stored(
         state: &AppState,
         account_id: Uuid,
@@ -71,7 +71,7 @@ impl Material {
         }
     }
 
-    /// Makes an input of it: an upload is flushed to the disk under its hash.
+    /// Makes a job input of the file: an upload is flushed to the disk under its hash.
     pub(crate) async fn settle(self) -> Result<Settled, ApiError> {
         Ok(match self {
             Self::Uploaded(part) => {

@@ -41,7 +41,7 @@ pub(crate) async fn stored_files(
     Ok(files)
 }
 
-/// A job of the account, with its results so far.
+/// Finds a job of the account, with its results so far.
 pub(crate) async fn find(
     state: &AppState,
     account_id: Uuid,

@@ -22,14 +22,14 @@ use crate::application::{
     signing::Signer,
 };
 
-/// A file that came out of an operation.
+/// File made by an operation.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ResultFile {
     pub filename: String,
-    /// Bytes that went in.
+    /// Bytes of the source.
     pub original_size: i64,
-    /// Bytes that came out; null when an inspection made no file.
+    /// Bytes of the result; null when an inspection made no file.
     pub final_size: Option<i64>,
     /// 100 × (1 − finalSize / originalSize), to one decimal; negative for a result that is larger; null for a second file,
     /// such as a storyboard's map.
@@ -37,12 +37,12 @@ pub struct ResultFile {
     pub mime_type: Option<String>,
     pub width: Option<u32>,
     pub height: Option<u32>,
-    /// In seconds, of audio and video.
+    /// Duration in seconds, of audio and video.
     pub duration: Option<f64>,
-    /// Works without a credential for 24 hours (`convert.keep_results`); null once that is over. Of an inspection: its facts as
-    /// a JSON file.
+    /// Download address without a credential, for 24 hours (`convert.keep_results`); null once that is over. For an
+    /// inspection: its facts as a JSON file.
     pub download_url: Option<String>,
-    /// The quality that met `targetBytes`.
+    /// Quality that met `targetBytes`.
     pub applied_quality: Option<u8>,
     /// The file it was stored as.
     pub stored_file_id: Option<Uuid>,
@@ -51,12 +51,12 @@ pub struct ResultFile {
     pub facts: Option<Value>,
 }
 
-/// A file that could not be done; nothing was charged for it.
+/// File that could not be processed; nothing was charged for it.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct FileError {
     pub filename: String,
     pub error: String,
-    /// Stable, such as `unsupported_type`, `undecodable`, `too_large`, `impossible`, `decode_failed`, `timed_out`.
+    /// Stable word, such as `unsupported_type`, `undecodable`, `too_large`, `impossible`, `decode_failed`, `timed_out`.
     pub code: String,
 }
 
@@ -79,11 +79,11 @@ pub struct JobRecord {
     pub job_type: &'static str,
     /// The media tool, of a job of type `tool`.
     pub tool: Option<String>,
-    /// `pending`, `processing`, `completed`, `failed` or `cancelled`. A job completes when at least one file came out.
+    /// `pending`, `processing`, `completed`, `failed` or `cancelled`. A job completes when at least one file was made.
     pub status: &'static str,
     /// 0 to 100: the mean over its files, what is done of running ones included.
     pub progress: u8,
-    /// Its place in the queue for work on video and audio, while it waits there; 1 is next.
+    /// Position in the queue for work on video and audio, while it waits there; 1 is next.
     pub queue_place: Option<u32>,
     pub total_files: u32,
     pub completed_files: u32,
@@ -120,7 +120,7 @@ impl Accepted {
             job_id: job.id,
             status: job.state.as_str(),
             tool: tool_of(job),
-            // It was made just now, or what is done of it can be asked for.
+            // The job is new or still running; clients poll it for its progress.
             progress: JobProgress::of(job).percent(),
             total_files: job.total_files,
         }
@@ -147,7 +147,7 @@ impl<'a> Records<'a> {
         })
     }
 
-    /// The record; with `items` also what came of them.
+    /// Returns the record of a job; with `items` also their results.
     pub(crate) fn job(&self, job: &Job, items: Option<&[Item]>) -> JobRecord {
         let progress = self.state.conversions.progress(job);
         JobRecord {
@@ -269,13 +269,13 @@ fn works_until(expires_at: Option<i64>, keep: Duration, now: i64) -> Option<i64>
     (now < expires_at).then_some(expires_at)
 }
 
-/// To one decimal.
+/// Returns the saved share in percent, to one decimal.
 fn saved_percent(original: i64, result: i64) -> f64 {
     if original <= 0 {
         return 0.0;
     }
     let share = 1.0 - result as f64 / original as f64;
-    // Adding zero makes of −0.0 what people write.
+    // Adding zero turns −0.0 into 0.0.
     (share * 1000.0).round() / 10.0 + 0.0
 }
 

@@ -1,7 +1,7 @@
 //! Health as the API describes it, and health without a broadcast.
 //!
-//! The facts themselves are [`Health`] of `actors` and `Measured` of `media`, which know nothing of OpenAPI; a test holds
-//! the description to them.
+//! The facts themselves are [`Health`] of `actors` and `Measured` of `media`, which do not depend on OpenAPI; a test
+//! keeps this description equal to them.
 
 use serde_json::Value;
 use sluice_actors::live::{Health, HealthIssue, InputStatus};
@@ -44,21 +44,21 @@ pub struct LiveInputHealth {
     audio_codec: Option<String>,
     sample_rate: Option<u32>,
     channels: Option<u8>,
-    /// Times that media time went back, or forward by more than 1 s.
+    /// Jumps of media time: back, or forward by more than 1 s.
     timestamp_jumps: u64,
     last_timestamp_jump_age_ms: Option<i64>,
     /// Media time against wall-clock time; negative when the encoder falls behind.
     drift_ms: Option<i64>,
     /// Positive when audio is ahead of video.
     av_offset_ms: Option<i64>,
-    /// Times that nothing came for more than 1 s.
+    /// Pauses of more than 1 s in which no data arrived.
     stalls: u64,
     last_stall_age_ms: Option<i64>,
     last_media_age_ms: Option<i64>,
     bytes_received: u64,
     /// Left out because they were damaged or their codec is not carried.
     damaged_units: u64,
-    /// Left out because no key frame or configuration had come yet.
+    /// Units dropped because no key frame or configuration had arrived yet.
     dropped_units: u64,
     /// Never arrived, or too late to be played. Null for protocols that cannot lose any, as all of these.
     lost_packets: Option<u64>,
@@ -71,11 +71,11 @@ pub struct LiveInputHealth {
     line_latency_ms: Option<u32>,
     /// Length of the receive buffer in time.
     receive_buffer_ms: Option<u32>,
-    /// Players that asked for the media playlist within the last three target durations.
+    /// Players that requested the media playlist within the last three target durations.
     viewers: Option<u64>,
     /// Publisher sessions of this broadcast so far.
     sessions: u64,
-    /// Encoders refused because another one had the key.
+    /// Encoders rejected because another one held the key.
     conflicts: u64,
     target_duration_s: Option<u32>,
     part_target_ms: Option<f64>,
@@ -101,7 +101,7 @@ pub struct HealthIssueRecord {
     pull: Option<String>,
 }
 
-/// The fields of [`Health`], null where there is nothing to say.
+/// Returns the fields of [`Health`], null where there is no value.
 pub(crate) fn idle() -> Value {
     let idle = Health {
         status: InputStatus::Idle,

@@ -1,4 +1,4 @@
-//! The record of a live input as clients see it: the row, what is on air, and addresses they can use.
+//! Record of a live input as clients see it: the row, the state on air, and usable addresses.
 
 use serde::Serialize;
 use sluice_actors::live::{InputStatus, address::MASK, pull::masked};
@@ -121,7 +121,7 @@ impl Record<'_> {
         is_counted.then(|| self.state.live.viewers(input_id))
     }
 
-    /// The process knows the times a moment before the row does.
+    /// Returns the times of the broadcast; the process has them a moment before the row does.
     fn times(&self, input: &LiveInput, status: InputStatus) -> (Option<Time>, Option<Time>) {
         let newer = self.state.live.times(input.id);
         let started = newer.last_started_ms.or(input.last_started_at);

@@ -1,6 +1,6 @@
 //! Settings of a live input that a client may change, and their checks.
 //!
-//! A field of the specification that this version cannot honour yet is refused rather than silently accepted.
+//! A field of the API that this version does not support yet is rejected rather than silently accepted.
 
 use serde::Deserialize;
 use sluice_actors::{live::pull::PullUrl, outbound::Outbound};
@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 
 use crate::application::{error::ApiError, field};
 
-/// A live input to be made; every field may be left out.
+/// Live input to be made; every field may be left out.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct NewLiveInputRequest {
@@ -21,11 +21,12 @@ pub struct NewLiveInputRequest {
     reconnect_window_seconds: Option<i64>,
     /// True when viewers need a playback token (false).
     require_signed_playback: Option<bool>,
-    /// At most 25 hosts, exact or `*.example.org`, whose pages may play; empty: everyone.
+    /// At most 25 hosts, exact or `*.example.org`, whose pages may play; empty: every page.
     allowed_domains: Option<Vec<String>>,
     /// `low` (without one) or `standard`.
     latency: Option<String>,
-    /// An RTSP source that the service fetches, `rtsp://` or `rtsps://`, with a user name and password where it wants them.
+    /// RTSP source that the service fetches, `rtsp://` or `rtsps://`, with a user name and password where it needs
+    /// them.
     pull_url: Option<String>,
 }
 
@@ -43,7 +44,7 @@ pub struct ChangeLiveInput {
     reconnect_window_seconds: Option<i64>,
     /// True when viewers need a playback token. From the answer on it holds for present viewers too.
     require_signed_playback: Option<bool>,
-    /// At most 25 hosts, exact or `*.example.org`; empty: everyone.
+    /// At most 25 hosts, exact or `*.example.org`; empty: every page.
     allowed_domains: Option<Vec<String>>,
     /// `low` or `standard`; from the next broadcast on.
     latency: Option<String>,
@@ -112,7 +113,7 @@ fn pull_url(given: Option<String>) -> Result<Option<String>, ApiError> {
     }
 }
 
-/// 400 for a source whose host is or now resolves to a refused address.
+/// Answers 400 for a source whose host is or now resolves to a rejected address.
 pub(crate) async fn refuse_unreachable(
     outbound: &Outbound,
     pull_url: Option<&str>,

@@ -1,4 +1,4 @@
-//! Tells live inputs what was committed.
+//! Notifies live inputs of committed changes.
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,14 +11,14 @@ use crate::application::context::AppState;
 /// Seconds between tries; afterwards the service is beyond help by this request, and its next start reads the rows.
 const RETRY_AFTER_S: [u64; 6] = [1, 2, 4, 8, 16, 30];
 
-/// The row was committed like this.
+/// Applies the committed row to the live input.
 pub(crate) async fn changed(state: &Arc<AppState>, input: &LiveInput) {
     let input_in_force = state.suspensions.in_force(input.clone());
     let told = state.live.changed(input_in_force).await;
     follow_up(state, input.id, told);
 }
 
-/// The row is gone.
+/// Ends the live input of a deleted row.
 pub(crate) async fn deleted(state: &Arc<AppState>, id: Uuid) {
     let told = state.live.deleted(id).await;
     follow_up(state, id, told);
@@ -31,7 +31,7 @@ fn follow_up(state: &Arc<AppState>, id: Uuid, told: Result<(), Error>) {
     }
 }
 
-/// Each try reads the row again, so that a late one cannot bring back an older state.
+/// Retries the notification; each try reads the row again, so that a late one cannot restore an older state.
 async fn tell_until_known(state: Arc<AppState>, id: Uuid) {
     for pause in RETRY_AFTER_S {
         tokio::time::sleep(Duration::from_secs(pause)).await;

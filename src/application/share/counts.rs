@@ -15,7 +15,7 @@ use parking_lot::{Mutex, MutexGuard};
 use sluice_store::{Store, shares};
 use uuid::Uuid;
 
-/// From a note to its writing.
+/// Delay from a note to its writing.
 pub(crate) const FLUSH_AFTER: Duration = Duration::from_secs(1);
 
 /// Downloads of links with a bound that are remembered, so that they may continue. The oldest are forgotten.

@@ -1,6 +1,6 @@
-//! Guessed links: counted by client network, so that guessing comes to an end.
+//! Bound on guessed links, counted by client network.
 //!
-//! What is counted is tokens that open nothing, each once: a page that was open when its link was revoked asks for a hundred
+//! Only tokens of no link are counted, each once: a page that was open when its link was revoked requests a hundred
 //! pictures with one token, and is no guesser. After too many of them, every link is unavailable to that network.
 
 use std::{

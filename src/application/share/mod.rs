@@ -21,7 +21,7 @@ use crate::{
     config,
 };
 
-/// Links under way that are looked up at a time.
+/// Links in use that are looked up at a time.
 pub(crate) const LOOKED_UP: usize = 1_000;
 
 /// Longest wait of a preview for its turn.
@@ -58,7 +58,7 @@ impl Shares {
         }
     }
 
-    /// A turn to have a preview rendered: anyone with a link may ask for thousands at once.
+    /// Waits for a turn to have a preview rendered: anyone with a link may request thousands at once.
     pub(crate) async fn preview_turn(&self) -> Result<SemaphorePermit<'_>, ApiError> {
         match tokio::time::timeout(PREVIEW_PATIENCE, self.previews.acquire()).await {
             Ok(Ok(turn)) => Ok(turn),
@@ -69,8 +69,8 @@ impl Shares {
         }
     }
 
-    /// Folders were deleted, and that is committed: what runs under their links ends. A store that is busy is asked again: no one
-    /// else would end it.
+    /// Withdraws the requests under links of deleted folders, after the commit. Retries while the store is busy, since
+    /// nothing else would end them.
     pub(crate) async fn folders_deleted(&self, store: &Store) -> Result<(), Error> {
         for some in self.open_requests.entered().chunks(LOOKED_UP) {
             for token_hash in gone(store, some).await? {

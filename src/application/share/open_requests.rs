@@ -1,7 +1,8 @@
-//! The requests that run under each link, and their end: whatever runs when a link is revoked or expires ends within a second.
+//! Running requests under each link, and their end: every request that runs when a link is revoked or expires ends
+//! within a second.
 //!
-//! A request enters by the hash of the token that it shows, *before* the link is looked up. So a revocation that commits after
-//! the look finds the request here, and one that commits before it is seen by the look.
+//! A request enters by the hash of its token *before* the link is looked up. So a revocation that commits after the
+//! look-up finds the request here, and one that commits before it is found by the look-up.
 
 use std::{
     collections::HashMap,
@@ -19,7 +20,7 @@ pub(crate) struct OpenRequests {
     inside: Mutex<HashMap<String, Weak<RequestGuard>>>,
 }
 
-/// Leave to send under one link; requests under way share it.
+/// Permission to send under one link; running requests share it.
 #[derive(Debug)]
 pub(crate) struct RequestGuard {
     open_requests: Arc<OpenRequests>,
@@ -64,7 +65,7 @@ impl OpenRequests {
 impl Drop for RequestGuard {
     fn drop(&mut self) {
         let mut inside = self.open_requests.inside.lock();
-        // Another one may have entered meanwhile.
+        // A new guard for the same token may have been inserted meanwhile.
         if inside
             .get(&self.token_hash)
             .is_some_and(|it| it.strong_count() == 0)
@@ -74,12 +75,12 @@ impl Drop for RequestGuard {
     }
 }
 
-/// Resolves when the link is revoked, its folder is gone, or at `expires_at` (milliseconds since 1970).
+/// Resolves when the link is revoked, its folder is deleted, or at `expires_at` (milliseconds since 1970).
 pub(crate) async fn withdrawn(guard: Arc<RequestGuard>, expires_at: Option<i64>) {
     let expired = async {
         match expires_at {
             Some(at) => {
-                // A timer of no length is not over at its first look.
+                // A sleep of zero length is not ready at its first poll.
                 if let Ok(left_ms @ 1..) = u64::try_from(at - now_ms()) {
                     tokio::time::sleep(Duration::from_millis(left_ms)).await;
                 }

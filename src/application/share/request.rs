@@ -14,11 +14,11 @@ use crate::application::{
 const LIFETIME_S: std::ops::RangeInclusive<u32> = 3_600..=315_360_000;
 /// Seven days.
 const USUAL_LIFETIME_S: u32 = 604_800;
-/// A client that means the shortest time has lost some of it on the way here.
+/// Tolerance for the time that a request for the shortest lifetime takes to arrive.
 const ON_THE_WAY_S: i64 = 60;
 const DOWNLOADS: std::ops::RangeInclusive<u32> = 1..=1_000_000_000;
 
-/// A link to be made.
+/// Link to be made.
 #[derive(Default, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct NewShareRequest {
@@ -26,7 +26,7 @@ pub struct NewShareRequest {
     #[serde(deserialize_with = "given")]
     #[schema(value_type = Option<i64>)]
     expires_in: Option<Option<i64>>,
-    /// In place of `expiresIn`; null: never.
+    /// Expiry in place of `expiresIn`; null: never.
     #[serde(deserialize_with = "given")]
     #[schema(value_type = Option<String>, format = DateTime)]
     expires_at: Option<Option<String>>,

@@ -17,14 +17,14 @@ const MOST: usize = 1_000;
 /// Longest wait for the request that adds up.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Anyone who holds the lock adds up. One that leaves meanwhile lets the next in.
+/// The holder of the lock adds up; when it is dropped, the next one may.
 type Sum = Arc<tokio::sync::Mutex<Option<(Instant, Totals)>>>;
 
 #[derive(Debug, Default)]
 pub(crate) struct KnownTotals(Mutex<HashMap<Uuid, Sum>>);
 
 impl KnownTotals {
-    /// The sums of a folder: those that were made a moment ago, or what `sum` adds up.
+    /// Returns the totals of a folder: cached ones, or what `sum` returns.
     pub async fn of(
         &self,
         folder_id: Uuid,
@@ -77,7 +77,7 @@ mod tests {
         }
     }
 
-    /// Lets the others run.
+    /// Yields to the other futures once.
     async fn step() {
         let mut is_first = true;
         poll_fn(|context| {

@@ -6,7 +6,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::application::{error::ApiError, field};
 
-/// The algorithms by their names in tus; every server knows the first.
+/// Algorithms by their names in tus; every tus server supports the first.
 pub(crate) const ALGORITHMS: &str = "sha1,sha256,crc32";
 
 /// The checksum that the client computed.
@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn known_digests_are_accepted_and_no_others() {
-        // Of `123456789`, as everybody computes them.
+        // Published values for `123456789`.
         let known = [
             "sha1 98O8HYCOBHMq32eZZczDTKeuNEE=",
             "sha256 FeKw08M4keuw8e9gnsQZQgwg4yDOlMZfvIwzEkSOsiU=",

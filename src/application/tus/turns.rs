@@ -20,12 +20,12 @@ pub(crate) struct Turns(Mutex<HashMap<Uuid, WaitingUploads>>);
 #[derive(Debug, Default)]
 struct WaitingUploads {
     order: Arc<Order<()>>,
-    /// Ends the newest request when one comes that is newer.
+    /// Ends the newest request when a newer one arrives.
     newest: CancellationToken,
     members: usize,
 }
 
-/// The turn of one request, until it is dropped.
+/// Turn of one request, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Turn {
     ended: CancellationToken,
@@ -35,14 +35,15 @@ pub(crate) struct Turn {
 }
 
 impl Turn {
-    /// Completes when a newer request has come.
+    /// Completes when a newer request has arrived.
     pub(crate) async fn ended(&self) {
         self.ended.cancelled().await;
     }
 }
 
 impl Turns {
-    /// Ends anyone who works on the upload, and takes its place. 423 when that one does not end in time, or a newer request came.
+    /// Ends the running request of the upload, and takes its turn. 423 when that one does not end in time, or a newer
+    /// request arrived.
     pub(crate) async fn take(self: &Arc<Self>, upload: Uuid) -> Result<Turn, ApiError> {
         let (member, order, ended) = self.join(upload);
         let order = tokio::time::timeout(PATIENCE, order.lock_owned())
@@ -61,6 +62,7 @@ impl Turns {
     fn join(self: &Arc<Self>, upload: Uuid) -> (Member, Arc<Order<()>>, CancellationToken) {
         let mut lines = self.0.lock();
         let line = lines.entry(upload).or_default();
+        // Cancels a request that still waits, too: only the newest may follow the running one.
         line.newest.cancel();
         line.newest = CancellationToken::new();
         line.members += 1;
@@ -122,7 +124,7 @@ mod tests {
         let third = third.await.unwrap();
         assert!(third.ended().now_or_never().is_none());
 
-        // One that does not end.
+        // A request that does not end.
         assert!(matches!(turns.take(upload).await, Err(ApiError::Locked(_))));
         drop((third, other));
         assert!(turns.0.lock().is_empty());

@@ -1,4 +1,4 @@
-//! Video streams as the API shows them (decisions.md §7).
+//! Video streams as the API shows them.
 
 use serde::Serialize;
 use sluice_actors::video::StreamProgress;
@@ -13,7 +13,7 @@ use crate::application::{answer::Time, context::AppState, error::ApiError, reach
 #[serde(rename_all = "camelCase")]
 pub struct StreamRecord {
     id: Uuid,
-    /// The stored file that it is made of; null once that is deleted.
+    /// Stored file that the stream is made of; null once that is deleted.
     source_file_id: Option<Uuid>,
     playback_id: String,
     title: String,
@@ -21,24 +21,24 @@ pub struct StreamRecord {
     status: &'static str,
     /// 0 to 100.
     progress: u8,
-    /// Its place among those that wait for a worker, 1 is next; null when it does not wait.
+    /// Position among the streams that wait for a worker, 1 is next; null when it does not wait.
     queue_place: Option<u32>,
     /// True when it can be played, which is so before it is ready.
     playable: bool,
     /// `basic`, `standard`, `hd`, `source_max` or `custom`.
     profile: String,
-    /// In seconds.
+    /// Segment duration in seconds.
     segment_duration: u32,
-    /// In seconds; null until the source has been looked at.
+    /// Duration in seconds; null until the source has been analysed.
     duration: Option<f64>,
-    /// In pixels as shown; null until the source has been looked at, and without pictures.
+    /// Width in pixels as shown; null until the source has been analysed, and without video.
     width: Option<u32>,
     height: Option<u32>,
     /// The multivariant playlist: 404 `not_ready` until the stream is playable. Null of one that failed.
     manifest_url: Option<String>,
     /// Null until it has been made, and without pictures.
     poster_url: Option<String>,
-    /// WebVTT that maps times to pictures; null until it has been made, and without pictures.
+    /// WebVTT that maps times to images; null until it has been made, and without video.
     storyboard_url: Option<String>,
     /// From the smallest to the largest; none above the source.
     renditions: Vec<RenditionRecord>,
@@ -133,7 +133,7 @@ pub(crate) async fn answer(
     Ok(StreamAnswer { stream })
 }
 
-/// The records of streams as they are now, in the same order.
+/// Returns the current records of streams, in the same order.
 pub(crate) async fn records(
     state: &AppState,
     reached: &Reached,

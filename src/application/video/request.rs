@@ -144,7 +144,7 @@ pub(crate) enum CaptionOrigin {
     Sent(String),
 }
 
-/// A token as it is asked for.
+/// Requested token.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct TokenSpec {
     /// Seconds.
@@ -186,7 +186,7 @@ impl NewStreamRequest {
 }
 
 impl StreamRequest {
-    /// The captions, which are read one by one before anything is made, and the rest.
+    /// Separates the captions, which are read one by one before anything is made, from the rest.
     pub(crate) fn without_captions(mut self) -> (Vec<CaptionSpec>, Self) {
         (std::mem::take(&mut self.captions), self)
     }

@@ -1,4 +1,4 @@
-//! Endpoints, deliveries and attempts as the API shows them (decisions.md §9).
+//! Endpoints, deliveries and attempts as the API shows them.
 
 use serde::Serialize;
 use sluice_store::{
@@ -65,7 +65,7 @@ pub struct DeliveryRecord {
     id: Uuid,
     endpoint_id: Uuid,
     endpoint_url: String,
-    /// `evt_…`, the same on every attempt.
+    /// Event id `evt_…`, the same on every attempt.
     event_id: String,
     event_type: String,
     /// `pending`, `delivering`, `retrying`, `delivered` or `failed`.

@@ -11,11 +11,11 @@ use crate::application::{
 };
 
 const MAX_DESCRIPTION: usize = 500;
-/// Bytes of a URL: what receivers and the proxies before them commonly take.
+/// Longest URL in bytes: the common bound of receivers and the proxies before them.
 const MAX_URL: usize = 2_048;
 /// Every event type of the specification, those left out that are sent by name only.
 const EVERYTHING: &str = "*";
-/// No one can subscribe to it, and it is delivered all the same.
+/// Event type without subscriptions, delivered all the same.
 const TEST: &str = "webhook.test";
 
 /// An endpoint to be made.
@@ -93,7 +93,8 @@ impl ChangeWebhook {
 }
 
 impl RecoverRequest {
-    /// Milliseconds since 1970. A time to come is refused: it is mostly milliseconds given as seconds.
+    /// Returns the time in milliseconds since 1970. A future time is rejected: it is mostly milliseconds given as
+    /// seconds.
     pub(crate) fn since_ms(&self, now_ms: i64) -> Result<i64, ApiError> {
         let rejection = |problem: &str| {
             invalid(format!(
@@ -154,7 +155,7 @@ fn checked_url(url: String) -> Result<String, ApiError> {
     }
 }
 
-/// At least one, all of them known.
+/// Checks event types: at least one, all of them known.
 fn checked_types(given: Vec<String>) -> Result<Vec<String>, ApiError> {
     if given.is_empty() {
         return Err(invalid(format!(
@@ -173,7 +174,7 @@ fn checked_types(given: Vec<String>) -> Result<Vec<String>, ApiError> {
     Ok(given)
 }
 
-/// Names at most five of the strange ones: a body may hold thousands.
+/// Names at most five of the unknown types: a body may hold thousands.
 fn unknown(field: &str, strange: &[&str]) -> ApiError {
     const NAMED: usize = 5;
     let mut named: Vec<String> = strange

@@ -1,4 +1,4 @@
-//! Workflows and their versions as the API shows them (decisions.md §8).
+//! Workflows and their versions as the API shows them.
 
 use serde::Serialize;
 use serde_json::{Value, value::RawValue};
@@ -44,7 +44,7 @@ pub struct WorkflowRecord {
 }
 
 impl WorkflowRecord {
-    /// Without the secret.
+    /// Makes the record without the secret.
     pub(crate) fn of(workflow: Workflow) -> Result<Self, ApiError> {
         let compression_mode = workflow.compression_mode.as_deref().map(parsed);
         Ok(Self {
@@ -64,7 +64,7 @@ impl WorkflowRecord {
         })
     }
 
-    /// With the secret, for the answer to anyone with just made it.
+    /// Makes the record with the secret, for the answer to the client that has just made it.
     pub(crate) fn with_secret(workflow: Workflow) -> Result<Self, ApiError> {
         let secret = workflow.webhook_secret.expose().to_owned();
         Ok(Self {
@@ -74,7 +74,7 @@ impl WorkflowRecord {
     }
 }
 
-/// JSON that was written here, left as it is: taken apart, small values would need many times its memory.
+/// Keeps JSON that was written here as text: parsed, small values would need many times its memory.
 pub(crate) fn written(text: String) -> Result<Box<RawValue>, ApiError> {
     RawValue::from_string(text).map_err(ApiError::internal)
 }

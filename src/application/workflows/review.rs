@@ -48,7 +48,7 @@ pub struct LintAnswer {
     valid: bool,
 }
 
-/// A definition with everything that was found about it.
+/// Definition with all of its problems.
 pub(crate) struct Review {
     /// `None`: it has errors.
     definition: Option<Definition>,
@@ -105,7 +105,7 @@ async fn checked(definition: Value) -> Result<Checked, ApiError> {
     static PLACES: Semaphore = Semaphore::const_new(CHECKS);
     let place = PLACES.acquire().await.map_err(ApiError::internal)?;
     let checked = spawn_blocking(move || {
-        // Held until the check is done, also when the client is gone.
+        // Held until the check is done, also after the client has disconnected.
         let _place = place;
         workflow::check(&definition)
     })
@@ -113,7 +113,7 @@ async fn checked(definition: Value) -> Result<Checked, ApiError> {
     checked.map_err(ApiError::internal)
 }
 
-/// 400 for what cannot be saved: in the words of the first error.
+/// Makes the 400 for a definition that cannot be saved, with the message of the first error.
 fn rejection(problems: &[ProblemRecord]) -> ApiError {
     let first = problems.iter().find(|problem| problem.is_error());
     ApiError::InvalidDefinition {
@@ -249,7 +249,7 @@ async fn file_problem(
     )))
 }
 
-/// Addresses that nothing may be posted to (decisions.md §12).
+/// Finds addresses that the guarded connector would refuse.
 async fn unreachable(state: &AppState, definition: &Definition) -> Vec<ProblemRecord> {
     let mut asked = BTreeSet::new();
     let lookups: Vec<_> = addresses(definition)

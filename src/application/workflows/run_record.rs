@@ -1,4 +1,4 @@
-//! Runs, their logs and outputs as the API shows them (decisions.md §8).
+//! Runs, their logs and outputs as the API shows them.
 
 use std::collections::HashMap;
 
@@ -220,7 +220,7 @@ fn record(links: &Links<'_>, run: Run, log: Vec<Step>, stored: Vec<File>) -> Run
     }
 }
 
-/// Makes the addresses of outputs.
+/// Makes the download addresses of outputs.
 struct Links<'a> {
     state: &'a AppState,
     base: &'a str,

@@ -5,9 +5,9 @@ use sluice_store::{Error, Tx, files::File};
 
 use crate::{application::workflows::operations::allowance, config::Plan};
 
-/// Tells of a file that an upload has just stored, and makes the runs of the workflows that wait for it, in the upload's
-/// transaction. Whether there are any: [`Workflows::announce`] them once it is committed. A run that cannot be charged is a
-/// failed one; the file is stored all the same.
+/// Makes the runs of the workflows bound to the folder of a file just uploaded, in the upload's transaction. Returns
+/// whether there are any: [`Workflows::announce`] them after the commit. A run that cannot be charged is recorded as
+/// failed; the file is stored all the same.
 pub(crate) async fn file_stored(
     tx: &mut Tx<'_>,
     engine: &Workflows,

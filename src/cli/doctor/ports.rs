@@ -32,7 +32,7 @@ const UDP: Kind = Kind {
     shown_by: "sudo ss -lunp",
 };
 
-/// A process that listens, as far as /proc shows it to this user.
+/// Listening process, as far as /proc shows it to this user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Listener {
     process: u32,

@@ -1,4 +1,4 @@
-//! The data folder: can it be written, who holds it, is there room.
+//! Checks of the data folder: writable, held by which process, free space.
 
 use std::{
     fs::{self, OpenOptions},

@@ -1,5 +1,5 @@
-//! `sluice mcp`: the service's tools for agents, for programs that talk to them by standard input and output, and with files
-//! of this machine (decisions.md §11).
+//! `sluice mcp`: the service's tools for agents, for programs that talk to them by standard input and output, and with
+//! files of this machine.
 //!
 //! It is a bridge to the `/mcp` of a running service and holds nothing itself. Standard output carries the protocol alone;
 //! words for people go to standard error. Whatever is wrong (no key, no service, bad settings) is the answer to each request, for

@@ -1,4 +1,4 @@
-//! The bytes of an archive, as the client takes them.
+//! Bytes of an archive, produced as the client reads them.
 //!
 //! Files are opened some at a time shortly before their headers are sent, when it is looked whether they are still there. What the
 //! system has in its memory is read at once, on the thread that sends it; what must come from the disk is read on the
@@ -30,7 +30,7 @@ const AHEAD_BYTES: u64 = 8 << 20;
 /// Buffers that are kept to be used again.
 const KEPT: usize = 4;
 
-/// Part of an archive, for as long as someone takes it. Ends in an error when a file is gone.
+/// Returns part of an archive as a stream. Ends in an error when a file is deleted.
 pub(super) fn pieces(
     store: Store,
     listing: Listing,
@@ -79,7 +79,7 @@ impl Sending {
         match self.cursor.next(&self.listing.layout) {
             None => Ok(None),
             Some(Piece::Bytes(headers)) => {
-                // No header goes out whose file is gone.
+                // A header is sent only after its file was opened.
                 if let Some((file, len)) = self.cursor.contents_next(&self.listing.layout) {
                     self.open(file, self.cursor.left() - len, len).await?;
                 }

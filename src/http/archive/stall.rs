@@ -1,4 +1,4 @@
-//! An end for archives whose reader takes nothing.
+//! Ends archives whose reader stops reading.
 //!
 //! A connection that takes nothing is ended by the system (`http.send_timeout`), but HTTP/2 lets a reader hold back one answer on
 //! a connection that is well. What an archive holds is dropped then, and its answer ends short of its length.
@@ -26,9 +26,9 @@ pub(super) struct Watched<S> {
 }
 
 struct Held<S> {
-    /// `None` once it was given up.
+    /// `None` once the stream was dropped.
     stream: Option<Pin<Box<S>>>,
-    /// Since when the reader has had all that it asked for; `None` while it waits for the stream.
+    /// Time since which the reader has had all that it requested; `None` while it waits for the stream.
     untaken_since: Option<Instant>,
 }
 
@@ -47,7 +47,7 @@ impl<S: Send + 'static> Watched<S> {
     }
 }
 
-/// Gives the stream up when its reader has let it wait for so long.
+/// Drops the stream when its reader has stopped reading for that long.
 async fn watch<S>(held: Weak<Mutex<Held<S>>>, patience: Duration) {
     let mut look_at = Instant::now() + patience;
     loop {

@@ -1,6 +1,7 @@
 //! Pictures of live inputs: `frame=live`, and the poster of a playback address.
 //!
-//! A delivery key is public. So who may see a live input's picture is decided as for its playlist, with the token beside.
+//! A delivery key is public. So access to a live input's image is decided as for its playlist, with the token in the
+//! query.
 
 use std::sync::Arc;
 
@@ -39,7 +40,7 @@ const POSTER: &str = "w=1280&format=jpg&q=86";
 /// The query's parameter with a playback token.
 const TOKEN: &str = "token";
 
-/// The newest picture of the input of that id.
+/// Delivers the newest image of the input with that id.
 pub(super) async fn deliver(
     state: &web::Data<AppState>,
     request: &HttpRequest,
@@ -90,7 +91,7 @@ fn narrow(headers: &mut HeaderMap, cors: &Cors) {
     }
 }
 
-/// The newest picture of a stream, as its players show it before they begin.
+/// Delivers the newest image of a stream, shown by its players before playback.
 pub(in crate::http) async fn poster(
     state: &AppState,
     playback: &Playback,
@@ -100,7 +101,7 @@ pub(in crate::http) async fn poster(
     Ok(fetched.entry)
 }
 
-/// A variant of the newest picture; without a key, none's limit holds.
+/// Renders a variant of the newest image; without a delivery key no key's limit applies.
 async fn picture(
     state: &AppState,
     playback: &Playback,

@@ -1,4 +1,4 @@
-//! Image delivery: `/cdn/v1/{deliveryKey}/{fileId}` (decisions.md §5), and what its owner does about it.
+//! Image delivery: `/cdn/v1/{deliveryKey}/{fileId}`, and what its owner does about it.
 //!
 //! A variant that is published is answered from memory, without any actor message. Every delivery is counted before it
 //! is made, and taken back when nothing was delivered; every answer under a valid key carries the month's quota.
@@ -124,7 +124,7 @@ async fn answer(request: &HttpRequest, address: Address<'_>) -> HttpResponse {
     };
     let mut response = in_the_open(rejection.error_response());
     let meter = state.images.meter();
-    // Who has waited for the meter in vain does not wait for it again.
+    // A request that timed out at the meter does not wait for it again.
     let quota = match rejection {
         ApiError::Unavailable { .. } => meter.published(key.account.id()),
         _ => meter.quota(&key.account).await,
@@ -140,7 +140,7 @@ fn missing() -> ApiError {
     ApiError::NotFound("image")
 }
 
-/// Scripts of any site may read why there is no image.
+/// Lets scripts of any site read the reason of a missing image.
 fn in_the_open(mut response: HttpResponse) -> HttpResponse {
     response.headers_mut().insert(
         header::ACCESS_CONTROL_ALLOW_ORIGIN,
@@ -232,7 +232,7 @@ fn parse(
     }
 }
 
-/// Several Accept headers count as one (RFC 9110 §5.3).
+/// Returns the class of the `Accept` headers; several count as one (RFC 9110 §5.3).
 fn accept_of(request: &HttpRequest) -> AcceptClass {
     let fold = |value: &HeaderValue| AcceptClass::fold(value.to_str().ok());
     request.headers().get_all(header::ACCEPT).map(fold).fold(

@@ -1,4 +1,4 @@
-//! Queries that were read before: pages ask for the same few again and again.
+//! Cache of parsed queries: pages request the same few again and again.
 
 use std::{cell::RefCell, collections::HashMap, sync::Arc};
 
@@ -15,7 +15,7 @@ const LONGEST: usize = 256;
 #[derive(Clone)]
 pub(super) struct Parsed {
     pub request: Arc<VariantRequest>,
-    /// By [`index`].
+    /// Cache keys by [`index`].
     keys: [Arc<str>; 4],
     /// The same without its time, where it has one.
     timeless: Option<Arc<Parsed>>,

@@ -1,4 +1,4 @@
-//! `POST /api/cdn-purge`: variants are made again at the next request.
+//! `POST /api/cdn-purge`: purged variants are rendered again at the next request.
 
 use actix_web::{HttpResponse, web};
 use serde::{Deserialize, Serialize};

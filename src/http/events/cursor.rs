@@ -33,7 +33,7 @@ impl std::fmt::Display for Cursor {
     }
 }
 
-/// The types wanted; empty: all.
+/// Requested types; empty: all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in crate::http) struct Types(Vec<String>);
 

@@ -1,4 +1,4 @@
-//! `/api/events`: what happened, in the order of the commits, for those who cannot receive webhooks (decisions.md §9).
+//! `/api/events`: what happened, in the order of the commits, for those who cannot receive webhooks.
 //!
 //! A cursor is a place in that order. There is one writer, so that nothing is ever committed before a place that a client has
 //! passed.
@@ -106,7 +106,7 @@ fn limit(query: &str) -> Result<u32, ApiError> {
         .map_or(Ok(PAGE), |(_, limit)| row_count(&limit))
 }
 
-/// Some events of an account, and how far one is who has seen them.
+/// Events of an account, and the cursor after them.
 struct Page {
     events: Vec<Event>,
     end: Cursor,
@@ -126,7 +126,7 @@ impl Page {
             None => events::dropped_up_to(db, account_id).await?,
         };
         let page = events::after(db, account_id, begin, limit).await?;
-        // Asked once the page is read: what was dropped before that is missing in it.
+        // Read after the page: events dropped before that are missing in it.
         if after.is_some() && begin < events::dropped_up_to(db, account_id).await? {
             return Err(ApiError::CursorExpired);
         }

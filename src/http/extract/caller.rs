@@ -50,7 +50,8 @@ impl FromRequest for SessionCaller {
     }
 }
 
-/// The identity behind the request when its scope suffices and, for a cookie, the call is not forged by another site.
+/// Returns the identity of the request when its scope suffices and, for a cookie, the call is not forged by another
+/// site.
 fn admit(request: &HttpRequest, needed: Scope) -> Result<Arc<Identity>, ApiError> {
     let identity = identity(request)?;
     if let Some(signed_in) = identity.session() {
@@ -60,7 +61,7 @@ fn admit(request: &HttpRequest, needed: Scope) -> Result<Arc<Identity>, ApiError
     Ok(identity)
 }
 
-/// The identity behind the request, whatever it may do; 403 when its account is suspended.
+/// Returns the identity of the request, whatever its scope; 403 when its account is suspended.
 pub(crate) fn identity(request: &HttpRequest) -> Result<Arc<Identity>, ApiError> {
     let authentication = request.extensions().get::<Authentication>().cloned();
     match authentication {
@@ -77,7 +78,8 @@ pub(crate) fn identity(request: &HttpRequest) -> Result<Arc<Identity>, ApiError>
     }
 }
 
-/// A browser sends the cookie with requests that other sites provoke; those know neither our origin nor the token.
+/// Rejects a forged call: a browser sends the cookie with requests that other sites provoke, which have neither our
+/// origin nor the token.
 fn refuse_forgery(request: &HttpRequest, session: &SignInSession) -> Result<(), ApiError> {
     if matches!(
         *request.method(),

@@ -24,7 +24,7 @@ impl Reached {
         }
     }
 
-    /// The client's address alone.
+    /// Returns the client's address alone.
     pub fn client_of(request: &HttpRequest) -> Option<IpAddr> {
         let http = &AppState::of(request).config.http;
         address::client(&seen(request), &http.trusted_proxies)

@@ -1,4 +1,4 @@
-//! `/api/files`: what users store (decisions.md §4).
+//! `/api/files`: what users store.
 //!
 //! Any bytes are taken; an upload streams to the disk and is answered once bytes and rows are safe there.
 

@@ -1,4 +1,5 @@
-//! Requests that wait for their job: 200 with the files, 202 when it takes longer, the failure's status when none came out.
+//! Requests that wait for their job: 200 with the files, 202 when it takes longer, the failure's status when no file
+//! was made.
 
 use actix_web::HttpResponse;
 use serde::Serialize;
@@ -58,7 +59,7 @@ pub(in crate::http) async fn answer(
 ) -> Result<HttpResponse, ApiError> {
     let deadline = Instant::now() + state.config.convert.inline_wait;
     let job = tokio::select! {
-        // The job is safe whether the store can be read or not, and who does not learn of it would ask for it twice.
+        // The job is committed whether the store can be read or not; a client that got an error would request it twice.
         ended = state.conversions.wait(job.id, deadline) => ended.unwrap_or(job),
         () = state.closing.cancelled() => job,
     };

@@ -1,5 +1,4 @@
-//! `/api/jobs`: conversions that no one waits for (decisions.md §3). Conversions that are waited for are jobs too, and can be
-//! found here.
+//! `/api/jobs`: conversions that no one waits for. Conversions that are waited for are jobs too, and can be found here.
 
 mod events;
 mod inline;

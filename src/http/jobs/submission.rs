@@ -1,4 +1,4 @@
-//! From a request to a job: everything is read and judged before anything is charged or stored.
+//! From a request to a job: everything is read and checked before anything is charged or stored.
 
 use actix_web::{HttpRequest, dev::Payload};
 use serde_json::Value;
@@ -117,7 +117,7 @@ impl<'a> Submitter<'a> {
         })
     }
 
-    /// Refuses a request that would wait for workers that are not there. A job waits for them as a row.
+    /// Rejects a request that would wait for workers that do not run. A job waits for them as a row.
     fn check_workers(&self, wanted: &JobRequest) -> Result<(), ApiError> {
         match self.state.conversions.refused() {
             Some(reason) if wanted.is_waited_for => {
@@ -138,7 +138,7 @@ impl<'a> Submitter<'a> {
     ) -> Result<(Job, bool), ApiError> {
         let operations = self.operations(&wanted)?;
         if !wanted.sources.is_empty() {
-            // What can be refused without the files is refused before they are fetched.
+            // Checks that need no files come before the fetch.
             self.check_workers(&wanted)?;
             self.storing(&wanted).await?;
             self.check_operations_left(&wanted).await?;
@@ -174,7 +174,8 @@ impl<'a> Submitter<'a> {
         }
     }
 
-    /// Refuses a request for which the month has nothing left. One with a key may be known, and then costs nothing.
+    /// Rejects a request when the month's operations are used up. One with an idempotency key may be a repeat, which
+    /// costs nothing.
     async fn check_operations_left(&self, wanted: &JobRequest) -> Result<(), ApiError> {
         let most = self.plan.operations_per_month;
         if most == 0 || wanted.idempotency_key.is_some() {
@@ -318,7 +319,7 @@ fn lane_of(wanted: &JobRequest, operations: &[Operation]) -> Lane {
     }
 }
 
-/// Brings the uploads to the disk and makes the job's items.
+/// Flushes the uploads to the disk and makes the job's items.
 async fn settle(
     wanted: JobRequest,
     operations: Vec<Operation>,

@@ -1,4 +1,4 @@
-//! `/api/live/inputs`: where encoders publish and viewers play (decisions.md §6).
+//! `/api/live/inputs`: where encoders publish and viewers play.
 //!
 //! The row is the truth: a change is committed first, then sent to live inputs; when they are busy it is sent again
 //! until they have it, and the answer does not wait for that.

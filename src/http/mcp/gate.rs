@@ -32,7 +32,7 @@ const BOTH_TYPES: HeaderValue = HeaderValue::from_static("application/json, text
 /// Request headers that a page may send.
 const HEADERS_OF_PAGES: &str = "authorization, x-api-key, content-type, mcp-protocol-version, mcp-method, mcp-name, mcp-session-id, last-event-id";
 
-/// Lets messages through; answers everything else itself.
+/// Passes messages to the transport; answers everything else itself.
 pub async fn gate(
     mut request: ServiceRequest,
     next: Next<impl MessageBody + 'static>,
@@ -69,13 +69,13 @@ fn names(state: &AppState) -> Names<'_> {
     }
 }
 
-/// `None`: the transport's turn, for which the body is ready.
+/// Checks a request; `None`: it is for the transport, and its body is read.
 async fn check(request: &mut ServiceRequest) -> Result<Option<HttpResponse>, ApiError> {
     let state = AppState::of(request.request()).clone();
     if !state.config.mcp.enabled {
         return Err(ApiError::NotFound("path"));
     }
-    // A browser asks without the credential.
+    // A browser sends the preflight without the credential.
     if request.method() == Method::OPTIONS && request.headers().contains_key(header::ORIGIN) {
         check_place(request, &state)?;
         return Ok(Some(preflight()));
@@ -105,7 +105,7 @@ async fn check(request: &mut ServiceRequest) -> Result<Option<HttpResponse>, Api
     Ok(None)
 }
 
-/// Every name that the request was sent to, and the page that it came from.
+/// Checks every host name of the request, and the page that sent it.
 fn check_place(request: &ServiceRequest, state: &AppState) -> Result<(), ApiError> {
     let names = names(state);
     let headers = request.headers();
@@ -163,7 +163,7 @@ fn check_types(request: &ServiceRequest) -> Result<(), ApiError> {
     }
 }
 
-/// 400 for a revision that no one here knows (MCP, "Protocol Version Header").
+/// Answers 400 to an unknown revision (MCP, "Protocol Version Header").
 fn check_version(headers: &HeaderMap) -> Result<(), ApiError> {
     let Some(version) = headers.get(PROTOCOL_VERSION) else {
         return Ok(());

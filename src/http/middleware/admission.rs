@@ -1,6 +1,6 @@
 //! Authentication and the rate limit, before any handler of `/api` runs.
 //!
-//! The extractors of [`crate::http::extract`] turn what is found here into 401 and 403.
+//! The extractors of [`crate::http::extract`] turn the result into 401 and 403.
 
 use std::{sync::Arc, time::Instant};
 
@@ -60,6 +60,7 @@ pub async fn admit(
         }
         _ => None,
     };
+    // Failures are stored, too: only handlers that take a caller answer them with 401.
     request.extensions_mut().insert(authentication);
 
     let mut response = match standing {
@@ -87,8 +88,8 @@ fn is_share(path: &str) -> bool {
     path.starts_with("/api/share/")
 }
 
-/// The credential that counts: Bearer, then `x-api-key`, then the session cookie where one is taken. The first that is
-/// there decides.
+/// Authenticates by the first credential present: Bearer, then `x-api-key`, then the session cookie where one is
+/// accepted.
 async fn authenticate(
     state: &web::Data<AppState>,
     request: &ServiceRequest,
@@ -109,8 +110,8 @@ async fn authenticate(
     }
 }
 
-/// `None` without a credential in the headers, `Some(None)` with one that is not text. Another scheme of `Authorization`
-/// than Bearer is another's.
+/// Returns `None` without a credential in the headers, `Some(None)` with one that is not text. Another scheme of
+/// `Authorization` than Bearer is ignored.
 fn api_key(headers: &HeaderMap) -> Option<Option<&str>> {
     let bearer = headers.get(header::AUTHORIZATION).and_then(|value| {
         let (scheme, key) = value.as_bytes().split_at_checked(7)?;
@@ -131,7 +132,7 @@ async fn by_api_key(state: &web::Data<AppState>, token: &str) -> Result<Authenti
     identity(&mut db, key.account_id, key.scope, Credential::Key(key.id)).await
 }
 
-/// Every session may do everything in its own account.
+/// Authenticates by session; every session may do everything in its own account.
 async fn by_session(
     state: &web::Data<AppState>,
     token: Secret,
@@ -168,7 +169,7 @@ async fn identity(
     })))
 }
 
-/// Off the request's way: the answer does not wait for it, and losing one is no loss.
+/// Records the use of a key in a task of its own: the answer does not wait for it, and losing one record does no harm.
 fn note_use(state: web::Data<AppState>, key: &ApiKey) {
     let id = key.id;
     actix_web::rt::spawn(async move {

@@ -10,7 +10,7 @@ use actix_web::{
 
 use crate::application::error::ApiError;
 
-/// 415 for every request `Content-Encoding` other than identity.
+/// Answers 415 to every request `Content-Encoding` other than identity.
 pub async fn refuse_encoded(
     request: ServiceRequest,
     next: Next<impl MessageBody + 'static>,

@@ -1,4 +1,5 @@
-//! The outermost layer: request ids, the access log, metrics, security headers, and JSON for whatever failed inside.
+//! The outermost layer: request ids, the access log, metrics, security headers, and JSON bodies for errors of the
+//! framework.
 //!
 //! The log names the route's pattern, never the path or the query: both may hold a token.
 
@@ -46,7 +47,7 @@ const DELIVERY: &str = "/cdn/v1/";
 const DELIVERY_BY_QUERY: &str = "/cdn/v1/{deliveryKey}/{fileId}";
 const DELIVERY_BY_PRESET: &str = "/cdn/v1/{deliveryKey}/{fileId}/p/{preset}";
 
-/// Wraps everything; every answer leaves through here.
+/// Wraps all middleware and handlers; every answer passes through it.
 pub async fn observe(
     request: ServiceRequest,
     next: Next<impl MessageBody + 'static>,
@@ -60,7 +61,7 @@ pub async fn observe(
         .then(|| Reached::client_of(request.request()))
         .flatten();
     let id = request_id(request.headers());
-    // Opening a span costs as much as looking a published variant up.
+    // Opening a span costs as much as looking up a published variant.
     let span = match is_logged {
         true => tracing::info_span!("request", id = %id.to_str().unwrap_or_default()),
         false => tracing::Span::none(),
@@ -76,7 +77,7 @@ pub async fn observe(
             let route = route_of(response.request());
             (route, Ok(in_json(response.map_into_boxed_body())))
         }
-        // Without its request, the answer can only leave as an error that carries it.
+        // Without its request, the answer can only be returned as an error that carries it.
         Ok(Err(error)) => (None, Err(error.error_response())),
         Err(_panic) => (
             None,
@@ -89,7 +90,7 @@ pub async fn observe(
     };
     decorate(head, id.clone());
     if state.stage() == Stage::Draining {
-        // Players ask again at once; on a connection of their own choosing they would hold up the end.
+        // Players send their next request at once; on a keep-alive connection they would delay the shutdown.
         head.set_connection_type(ConnectionType::Close);
     }
     let (status, seconds) = (head.status.as_u16(), began.elapsed().as_secs_f64());
@@ -103,7 +104,7 @@ pub async fn observe(
     result.map_err(|response| InternalError::from_response("request failed", response).into())
 }
 
-/// The client's own id when it is short and plain, else a new one.
+/// Returns the client's own id when it is short and plain, else a new one.
 fn request_id(headers: &HeaderMap) -> HeaderValue {
     let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.".contains(byte);
     headers
@@ -144,14 +145,14 @@ fn route_of(request: &HttpRequest) -> Option<Cow<'static, str>> {
     }
 }
 
-/// Gives an error that the framework made the body of all errors; its headers stay.
+/// Gives an error made by the framework the JSON body of all errors; its headers stay.
 fn in_json(response: ServiceResponse<BoxBody>) -> ServiceResponse<BoxBody> {
     let status = response.status();
     let is_ours = response
         .headers()
         .get(header::CONTENT_TYPE)
         .is_some_and(|value| {
-            // The framework's own are plain text.
+            // The framework's own errors are plain text.
             let kinds = [&b"application/json"[..], b"text/html"];
             kinds.iter().any(|kind| value.as_bytes().starts_with(kind))
         });
@@ -166,7 +167,7 @@ fn in_json(response: ServiceResponse<BoxBody>) -> ServiceResponse<BoxBody> {
     })
 }
 
-/// Headers on every answer; a handler's own value wins.
+/// Sets the headers of every answer; a handler's own value wins.
 fn decorate(head: &mut ResponseHead, id: HeaderValue) {
     let headers = head.headers_mut();
     headers.insert(REQUEST_ID, id);
@@ -180,7 +181,7 @@ fn decorate(head: &mut ResponseHead, id: HeaderValue) {
     }
 }
 
-/// Known methods only: a label must not take any text a client makes up.
+/// Returns a label for known methods only: it must not hold text that a client makes up.
 fn method_label(method: &Method) -> &'static str {
     match method.as_str() {
         "GET" => "GET",

@@ -1,8 +1,8 @@
 //! Ends connections whose request body does not end.
 //!
-//! After an answer actix-http reads on in a chunked body that no one wants, without a deadline: a client that falls silent
-//! would keep its connection for ever. As long as someone holds the payload it closes the connection instead, so the
-//! answer holds it.
+//! After an answer actix-http continues to read an unread chunked body, without a deadline: a client that stops sending
+//! would keep its connection for ever. While a reference to the payload exists it closes the connection instead, so the
+//! answer holds one.
 
 use std::{
     cell::RefCell,
@@ -21,7 +21,7 @@ use actix_web::{
 };
 use futures_util::Stream;
 
-/// Lets an answer that leaves before the end of a chunked body be the last one on its connection.
+/// Closes the connection after an answer that is sent before the end of a chunked body.
 pub async fn end_unread(
     mut request: ServiceRequest,
     next: Next<impl MessageBody + 'static>,
@@ -42,7 +42,7 @@ pub async fn end_unread(
     }))
 }
 
-/// The payload as its reader sees it.
+/// Payload as its reader uses it.
 struct Shared(Rc<RefCell<Payload>>);
 
 impl Stream for Shared {

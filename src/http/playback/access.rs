@@ -1,4 +1,4 @@
-//! A viewer that may watch a live input, and what waiting takes.
+//! Access of a viewer to a live input, and its permits to wait.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::{
     http::playback_access::{CacheLifetime, LiveStream, Viewer},
 };
 
-/// A viewer that may watch this playback.
+/// Viewer that may watch this playback.
 pub(super) struct Access {
     viewer: Viewer<LiveStream>,
     state: web::Data<AppState>,
@@ -33,7 +33,7 @@ impl Access {
         self.viewer.cache_control(keeping)
     }
 
-    /// Leave to wait; `None` when `live.max_waiting_viewers` do.
+    /// Returns a permit to wait; `None` when `live.max_waiting_viewers` wait already.
     pub fn permit(&self) -> Option<SemaphorePermit<'_>> {
         self.state.waiting_viewers.try_acquire().ok()
     }

@@ -19,7 +19,7 @@ pub(super) fn memory(bytes: Bytes) -> Body {
     Body::Memory(vec![bytes])
 }
 
-/// 200 or 206 with the bytes, 416 when the range asked for is not there.
+/// Answers 200 or 206 with the bytes, 416 when the requested range does not exist.
 pub(super) async fn respond(
     request: &HttpRequest,
     body: Body,
@@ -45,7 +45,7 @@ pub(super) async fn respond(
     }
 }
 
-/// 200 with the picture, or 304 to a client that has it.
+/// Answers 200 with the image, or 304 to a client that has it.
 pub(super) fn picture(request: &HttpRequest, entry: &Entry, cache: String) -> HttpResponse {
     let tag = String::from_utf8_lossy(&entry.etag).into_owned();
     let is_unchanged = is_known(request, &tag) == Some(true);

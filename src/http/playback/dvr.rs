@@ -14,7 +14,7 @@ pub(super) fn is_asked(request: &HttpRequest) -> bool {
     form_urlencoded::parse(query).any(|(name, value)| name == NAME && value == "1")
 }
 
-/// The playlist of all that was recorded; 404 when the broadcast is not recorded, or nothing is there yet.
+/// Returns the playlist of the whole recording; 404 when the broadcast is not recorded, or has no segment yet.
 pub(super) fn playlist(view: &View) -> Result<actix_web::web::Bytes, ApiError> {
     view.segment_store
         .recording_writer()
@@ -22,7 +22,7 @@ pub(super) fn playlist(view: &View) -> Result<actix_web::web::Bytes, ApiError> {
         .ok_or(ApiError::NotFound("recording of the live stream"))
 }
 
-/// The query that the media playlist is to be asked with.
+/// Returns the query for the address of the media playlist.
 pub(super) fn passed_on(view: &View, query: &str) -> Result<String, ApiError> {
     playlist(view)?;
     let separator = if query.is_empty() { '?' } else { '&' };

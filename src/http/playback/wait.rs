@@ -88,7 +88,7 @@ pub(super) async fn for_part(
     Ok(view.segment_store.part(msn, part))
 }
 
-/// The published state once it differs from what the page knows, or after `wait_s` seconds.
+/// Returns the published state once it differs from the page's, or after `wait_s` seconds.
 pub(super) async fn for_change(
     access: &Access,
     wait_s: u64,
@@ -100,13 +100,13 @@ pub(super) async fn for_change(
     Ok(access.playback().now())
 }
 
-/// Three target durations (RFC 8216bis §6.2.5.2).
+/// Returns three target durations (RFC 8216bis §6.2.5.2).
 fn longest(view: &View) -> Duration {
     Duration::from_secs(3 * u64::from(view.window.header().target_duration_s))
 }
 
-/// Waits at most `longest`, or until the service closes. 503 when `live.max_waiting_viewers` wait already: an answer
-/// at once would make every player ask again at once.
+/// Waits at most `longest`, or until the service closes. 503 when `live.max_waiting_viewers` wait already: an immediate
+/// answer would make every player ask again at once.
 async fn until(
     access: &Access,
     longest: Duration,

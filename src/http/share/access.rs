@@ -45,7 +45,7 @@ pub(crate) struct ShareAccess {
 }
 
 impl fmt::Debug for ShareAccess {
-    /// Without the token.
+    /// Formats the access without its token.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ShareAccess")
             .field("share", &self.share.id)
@@ -64,11 +64,12 @@ pub(in crate::http) enum Entered {
     Locked(LockedShare),
 }
 
-/// Looks the request's token up. [`ApiError::ShareUnavailable`] for whatever opens nothing.
+/// Looks up the request's token. [`ApiError::ShareUnavailable`] for every token that is not valid.
 pub(in crate::http) async fn enter(request: &HttpRequest) -> Result<Entered, ApiError> {
     let state = AppState::of(request);
     let token = request.match_info().get(TOKEN).unwrap_or_default();
     let token_hash = credentials::hash(token);
+    // Entered before the look-up: a revocation that commits in between finds the request here.
     let guard = state.shares.open_requests.enter(&token_hash);
     let mut db = state.store.read().await?;
     let found = shares::by_token_hash(&mut db, &token_hash).await?;
@@ -142,7 +143,7 @@ impl ShareAccess {
         page_url(&self.reached.address.base, &self.token)
     }
 
-    /// Resolves when the link is revoked or expires, or its folder is gone.
+    /// Resolves when the link is revoked or expires, or its folder is deleted.
     pub(in crate::http) fn withdrawn(&self) -> impl Future<Output = ()> + 'static {
         crate::application::share::open_requests::withdrawn(
             self.guard.clone(),
@@ -162,7 +163,7 @@ impl ShareAccess {
         open_requests::bound(response, self.withdrawn())
     }
 
-    /// Counts a look at the whole folder.
+    /// Counts a view of the whole folder.
     pub(super) fn note_view(&self, state: &web::Data<AppState>) {
         if !self.is_head {
             state.shares.counts.note_view(&state.store, self.share.id);
@@ -170,7 +171,7 @@ impl ShareAccess {
     }
 }
 
-/// An address of the reader's API below `base`.
+/// Returns an address of the reader's API below `base`.
 pub(super) fn api_url(base: &str, token: &str, rest: &str) -> String {
     format!("{base}/api/share/folder/{token}{rest}")
 }

@@ -45,6 +45,8 @@ impl ShareAccess {
         if start.is_none() || self.is_head {
             return Ok(());
         }
+        // Counted in the database before the bytes go out: neither concurrent requests nor a crash may exceed the
+        // limit.
         let taken = state
             .store
             .write(move |tx| Box::pin(async move { shares::take_download(tx, id).await }));

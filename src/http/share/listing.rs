@@ -40,7 +40,7 @@ const PREVIEW_WIDTH: u32 = 640;
 pub struct Listing {
     /// The folder that is listed.
     pub folder: SharedFolderRecord,
-    /// The way to it, from the folder that is shared down to itself.
+    /// Path from the shared folder down to this one.
     pub breadcrumb: Vec<SharedFolderRecord>,
     /// In it, newest first; all of them come before the first file.
     pub folders: Vec<SharedFolderRecord>,
@@ -139,7 +139,7 @@ impl Position {
 /// Lists a page of a folder that is shared or below one; `None`: the shared one. The first page of that one is counted
 /// as a view.
 ///
-/// 404 for any other folder, 400 for a cursor that is none.
+/// 404 for any other folder, 400 for a malformed cursor.
 pub(in crate::http) async fn listing(
     state: &web::Data<AppState>,
     access: &ShareAccess,
@@ -153,7 +153,7 @@ pub(in crate::http) async fn listing(
     let path = path.ok_or(ApiError::NotFound("folder"))?;
     let page = read_page(&mut db, access.account_id(), folder_id, position).await?;
     let streams = streams_of(&mut db, &page.files).await?;
-    // Anyone who waits for another's sums keeps no connection from those who read.
+    // A wait for another request's totals must not hold a read connection.
     drop(db);
     let sum = async || {
         let max_counted = state.config.shares.max_counted;

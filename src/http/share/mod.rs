@@ -1,4 +1,4 @@
-//! Folder shares: a link by which anyone with it looks through a folder (decisions.md §10).
+//! Folder shares: a link by which anyone with it looks through a folder.
 //!
 //! The owner makes, shows and revokes the link of a folder ([`owner`]). A reader shows nothing but the link's token: every
 //! handler of a reader takes a [`ShareAccess`], and whatever is wrong with a link is answered alike ([`access`]). Bytes run

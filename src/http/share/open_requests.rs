@@ -1,5 +1,5 @@
-//! Bodies of answers under a link, which end when the link is withdrawn. A withdrawn answer ends short of its length, so that no
-//! client takes it for whole; bytes that the connection already has may still arrive.
+//! Bodies of answers under a link, which end when the link is withdrawn. A withdrawn answer ends short of its length,
+//! so that no client takes it for complete; bytes that the connection already has may still arrive.
 
 use std::{
     pin::Pin,
@@ -31,7 +31,7 @@ struct Bound {
     withdrawn: Pin<Box<dyn Future<Output = ()>>>,
 }
 
-/// Ends a connection short. Only actix-http would log it, whose lines `log.filter` leaves out.
+/// Ends a connection short. Only actix-http would log this error, and `log.filter` leaves its lines out.
 #[derive(Debug, thiserror::Error)]
 #[error("the link was revoked or has expired")]
 struct Withdrawn;

@@ -1,8 +1,8 @@
 //! The password of a link: shown once, then replaced by a cookie, which is valid for this link alone and for some
 //! hours.
 //!
-//! The cookie is signed and nothing of it is stored. A link that is made again has another id, so that cookies of the old one are
-//! worthless.
+//! The cookie is signed and not stored. A link that is made again has another id, so that cookies of the old one are
+//! not valid.
 
 use std::time::Instant;
 
@@ -85,7 +85,7 @@ pub(in crate::http) async fn unlock(
     attempts
         .check(&link, client, Instant::now())
         .map_err(too_many)?;
-    // Before the try is counted: one that gets no turn is none.
+    // The turn comes before the count: a request without a turn has not tried a password.
     let turn = state
         .password_checks
         .turn(PasswordUse::Link, client)

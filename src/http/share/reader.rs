@@ -134,7 +134,7 @@ pub async fn zip(
     access.admit_download(&state, folder_id, None).await?;
     let folder = folders::get(&mut state.store.read().await?, account_id, folder_id).await;
     let folder = folder.map_err(|error| match error {
-        // Deleted since the look at its link.
+        // Deleted after the link's look-up.
         sluice_store::Error::NotFound(_) => ApiError::ShareUnavailable,
         other => other.into(),
     })?;

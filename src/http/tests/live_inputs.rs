@@ -1,4 +1,4 @@
-//! Live inputs by REST (decisions.md §6).
+//! Live inputs by REST.
 
 use std::sync::atomic::Ordering;
 

@@ -28,13 +28,13 @@ pub(super) const METHOD_OVERRIDE: &str = "x-http-method-override";
 /// The longest Upload-Metadata, in bytes: a row keeps it.
 const MAX_METADATA: usize = 4096;
 
-/// Some clients leave the padding away.
+/// Base64 with optional padding, which some clients omit.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &alphabet::STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-/// 412 for another version, or none.
+/// Answers 412 to another version of tus, or none.
 pub(super) fn check_version(headers: &HeaderMap) -> Result<(), ApiError> {
     match text(headers, RESUMABLE)? {
         Some(VERSION) => Ok(()),
@@ -52,7 +52,7 @@ pub(in crate::http) struct Creation {
     /// Safe, see [`filename::clean`].
     pub(in crate::http) filename: String,
     pub(super) folder_id: Option<Uuid>,
-    /// The bytes that come with it.
+    /// Chunk in the request's body.
     pub(super) chunk: Option<Chunk>,
 }
 
@@ -128,7 +128,7 @@ impl Chunk {
         })
     }
 
-    /// For an upload of no bytes.
+    /// Returns the chunk of an upload of no bytes.
     pub(super) fn empty() -> Self {
         Self {
             offset: 0,
@@ -149,7 +149,7 @@ fn has_type(headers: &HeaderMap) -> bool {
     })
 }
 
-/// A body of another type is a mistake; none at all is fine whatever it is said to be.
+/// Rejects a body of another type; a request without a body is accepted with any type.
 fn refuse_other_body(headers: &HeaderMap) -> Result<(), ApiError> {
     match number(headers, header::CONTENT_LENGTH.as_str())? {
         None | Some(0) => Ok(()),
@@ -163,7 +163,7 @@ fn other_type() -> ApiError {
     ))
 }
 
-/// The method that is meant: clients that can only POST name it.
+/// Returns the method in `X-HTTP-Method-Override`, for clients that can only POST.
 pub(super) fn overriding(headers: &HeaderMap) -> Result<Option<&str>, ApiError> {
     text(headers, METHOD_OVERRIDE)
 }
@@ -181,7 +181,7 @@ fn text<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, ApiEr
         .transpose()
 }
 
-/// Digits and nothing else.
+/// Parses a number of digits only.
 fn number(headers: &HeaderMap, name: &str) -> Result<Option<u64>, ApiError> {
     let Some(given) = text(headers, name)? else {
         return Ok(None);
@@ -230,7 +230,7 @@ impl<'a> Metadata<'a> {
         Ok(Self(pairs))
     }
 
-    /// The text under the first of these keys that is there.
+    /// Returns the text under the first of these keys that is present.
     fn text(&self, keys: &[&str]) -> Result<Option<String>, ApiError> {
         let find = |key: &&str| self.0.iter().find(|(known, _)| known == key);
         let Some((key, value)) = keys.iter().find_map(find) else {

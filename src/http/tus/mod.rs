@@ -2,7 +2,7 @@
 //! (<https://tus.io/protocols/resumable-upload>) with creation, creation-with-upload, creation-defer-length, expiration,
 //! checksum and termination.
 //!
-//! An offset is answered once the bytes before it are on the disk; the last one once the file is there.
+//! An offset is answered once the bytes before it are on the disk; the last one once the file is stored.
 
 mod headers;
 mod reception;
@@ -213,7 +213,7 @@ async fn make(
     Ok(standing_in(response, &standing).finish())
 }
 
-/// No one knows the address of an upload whose creation was refused, so it goes.
+/// Deletes an upload whose creation was rejected: its address was never answered.
 async fn first_bytes(
     state: &web::Data<AppState>,
     caller: Caller<Write>,
@@ -232,7 +232,7 @@ async fn first_bytes(
     .await
 }
 
-/// Runs the work to its end when the client leaves; on this thread, which the payload cannot leave.
+/// Runs the work to its end after a disconnect; on this thread, which the payload cannot leave.
 async fn to_its_end<T: 'static>(
     work: impl Future<Output = Result<T, ApiError>> + 'static,
 ) -> Result<T, ApiError> {
@@ -262,7 +262,7 @@ pub async fn show(
     done(&request, &state, &reached, &id, payload).await
 }
 
-/// Does what the request asks for, whatever method carries it.
+/// Handles the request by its effective method.
 async fn done(
     request: &HttpRequest,
     state: &web::Data<AppState>,
@@ -275,7 +275,7 @@ async fn done(
         Ok("HEAD") => measured(request, state, id).await,
         Ok("PATCH") => appended(request, state, id, payload.into_inner()).await,
         Ok("DELETE") => ended(request, state, id).await,
-        // As everywhere, the credential comes first.
+        // The credential is checked first, as in every handler.
         Ok(other) => admitted(request)
             .await
             .and(Err(not_allowed(other, METHODS_OF_ONE))),
@@ -284,7 +284,7 @@ async fn done(
     answer(request, state, reached, done)
 }
 
-/// The method that counts: `X-HTTP-Method-Override` before the request's own.
+/// Returns the effective method: `X-HTTP-Method-Override` before the request's own.
 fn meant(request: &HttpRequest) -> Result<&str, ApiError> {
     let named = headers::overriding(request.headers())?;
     Ok(named.unwrap_or(request.method().as_str()))
@@ -297,7 +297,7 @@ fn not_allowed(method: &str, allow: &str) -> ApiError {
     }
 }
 
-/// Nothing has an address that is no id.
+/// Parses an id; a malformed one is not found.
 fn id_of(given: &str) -> Result<Uuid, ApiError> {
     given.parse().map_err(|_| ApiError::NotFound("upload"))
 }
@@ -322,7 +322,7 @@ async fn measured(
 ) -> Result<HttpResponse, ApiError> {
     let caller = admitted(request).await?;
     let id = id_of(id)?;
-    // Only the owner ends a request; what it has brought is in the row after its end.
+    // Only the owner may end a request; the row has its received bytes after its end.
     find(state, caller.account_id(), id).await?;
     let _turn = state.turns.take(id).await?;
     let upload = find(state, caller.account_id(), id).await?;
@@ -443,10 +443,10 @@ pub async fn overridden(
     done(&request, &state, &reached, &id, payload).await
 }
 
-/// A client of this protocol that may change things.
+/// Admits a tus client with scope write.
 async fn admitted(request: &HttpRequest) -> Result<Caller<Write>, ApiError> {
     let caller = Caller::extract(request).await?;
-    // What guards a session goes by the request's own method.
+    // A session's forgery check depends on the request's own method.
     let is_guarded = !request.method().is_safe() || request.method().as_str() == meant(request)?;
     if caller.is_session() && !is_guarded {
         return Err(ApiError::Forbidden(
@@ -467,7 +467,7 @@ fn standing_in(mut response: HttpResponseBuilder, standing: &UploadState) -> Htt
     response
 }
 
-/// A rejection is an answer like another: a page must be able to read it.
+/// Gives rejections the same headers as other answers: a page must be able to read them.
 fn answer(
     request: &HttpRequest,
     state: &AppState,

@@ -1,4 +1,4 @@
-//! The bytes of a request on their way into an upload, and the file that the last ones make.
+//! Bytes of a request on their way into an upload, and the file made after the last ones.
 //!
 //! - However a request ends, what came of it is on the disk before the offset says so, and is kept; but not without its
 //!   checksum where it has one, and not when it brings more than the upload has. What is not kept leaves the disk at once.
@@ -38,7 +38,7 @@ use crate::{
     http::multipart::{next_piece, upload_permit},
 };
 
-/// A slow line is brought to the disk so often, however little came.
+/// Longest time between two saves, so that few bytes of a slow connection are flushed, too.
 const CHECKPOINT_EVERY: Duration = Duration::from_secs(5);
 
 /// Bytes that may remain in the buffers of a connection when its request is rejected.
@@ -68,7 +68,7 @@ pub(super) fn expires_at(state: &AppState) -> i64 {
     now_ms().saturating_add(duration_ms(state.config.uploads.keep_unfinished))
 }
 
-/// Takes the bytes of one request, in place of an earlier one that still is at work.
+/// Receives the bytes of one request, in place of an earlier one that is still running.
 pub(super) async fn receive(
     state: web::Data<AppState>,
     caller: Caller<Write>,
@@ -77,8 +77,9 @@ pub(super) async fn receive(
     payload: Payload,
 ) -> Result<UploadState, ApiError> {
     let account_id = caller.account_id();
-    // Before anybody's turn is ended: the upload must be the caller's.
+    // Checked before another request's turn is ended: the upload must be the caller's.
     tus::get(&mut state.store.read().await?, account_id, id, now_ms()).await?;
+    // The turn comes before the permit: the earlier request must end, and return its permit, before this one needs one.
     let turn = state.turns.take(id).await?;
     let _permit = upload_permit(&state)?;
     let upload = claim(&state, &caller, id, &chunk).await?;
@@ -102,8 +103,8 @@ async fn take_bytes(
     payload: Payload,
 ) -> Result<UploadState, ApiError> {
     let room = room(state, upload, &chunk)?;
-    // Reading all of a long file again takes its time, and begins again when it is given up: no one but the end of the service
-    // stops it.
+    // Hashing a long file again takes long, and would restart if it were cancelled: only the end of the service stops
+    // it.
     let opened = tokio::select! {
         biased;
         () = state.closing.cancelled() => return Err(stopping()),
@@ -133,8 +134,8 @@ async fn take_bytes(
     reception.run(chunk, payload).await
 }
 
-/// Cuts off what a request has left behind the offset, and gives back the room that it held. Its turn is not over yet: no other
-/// is at work on the upload.
+/// Truncates the bytes that a request left beyond the offset, and returns the room that it held. Its turn is not over
+/// yet: no other request works on the upload.
 async fn settle(state: &AppState, upload: &TusUpload) -> Result<(), StoreError> {
     let (account_id, id) = (upload.account_id, upload.id);
     let mut db = state.store.read().await?;
@@ -182,7 +183,7 @@ async fn claim(
     Ok(claimed.await?)
 }
 
-/// The length that the upload may get; 413 when the request says that it brings more.
+/// Returns the length that the upload may have; 413 when the request declares more.
 fn room(state: &AppState, upload: &TusUpload, chunk: &Chunk) -> Result<u64, ApiError> {
     let room = match upload.length().or(chunk.length) {
         Some(length) => length,
@@ -222,11 +223,11 @@ struct Reception<'a> {
     /// State as other requests see it.
     standing: UploadState,
     saved_at: Instant,
-    /// The length that it may get.
+    /// Length that the upload may have.
     room: u64,
-    /// So much of it has room in the plan's storage.
+    /// Length with room reserved in the plan's storage.
     held: u64,
-    /// Bytes that it still takes once it is called off.
+    /// Bytes that are still accepted once the request is cancelled.
     leftover: usize,
 }
 
@@ -267,7 +268,7 @@ impl Reception<'_> {
         }
     }
 
-    /// Appends the body. An error means that nothing counts of what came since the last save.
+    /// Appends the body. On an error the bytes received since the last save are dropped.
     async fn fill(&mut self, mut payload: Payload, saves: bool) -> Result<ReceptionEnd, ApiError> {
         let most_unsaved = self.state.config.uploads.checkpoint.as_u64();
         loop {
@@ -276,6 +277,8 @@ impl Reception<'_> {
                 Ok(None) => return Ok(ReceptionEnd::Whole),
                 Err(error) => return Ok(ReceptionEnd::CutOff(error)),
             };
+            // Checked before the write, so that no byte beyond the declared length or the reserved storage reaches the
+            // disk.
             let length = self.partial.len() + bytes.len() as u64;
             if length > self.room {
                 return Err(too_much(self.room));
@@ -295,7 +298,7 @@ impl Reception<'_> {
         }
     }
 
-    /// Makes room for bytes of a body that did not say how many come, and for some more.
+    /// Reserves storage for a body of undeclared length, some more than needed.
     async fn hold(&mut self, needed: u64) -> Result<(), ApiError> {
         let more = self.state.config.uploads.checkpoint.as_u64();
         let wanted = needed.saturating_add(more).min(self.room);
@@ -307,7 +310,7 @@ impl Reception<'_> {
         Ok(())
     }
 
-    /// The next bytes. Once the request is called off, only what has arrived already, and not much of it.
+    /// Returns the next bytes. Once the request is cancelled, only bytes that have already arrived, up to `leftover`.
     async fn next(&mut self, payload: &mut Payload) -> Result<Option<Bytes>, ApiError> {
         let patience = self.state.config.uploads.idle_timeout;
         let mut body = payload.by_ref();
@@ -331,13 +334,14 @@ impl Reception<'_> {
         }
     }
 
-    /// Brings what came to the disk, and then says so.
+    /// Flushes the bytes to the disk, and then saves their offset.
     async fn save(&mut self, is_last: bool) -> Result<(), ApiError> {
         self.saved_at = Instant::now();
         let is_saved = self.partial.len() == self.standing.offset;
         if is_saved && !self.partial.is_hashed_again() {
             return Ok(());
         }
+        // The sync comes before the row: a saved offset must never exceed the bytes on the disk.
         let progress = self.partial.sync().await?;
         let (offset, upload) = (progress.length, self.upload.clone());
         let step = Step {
@@ -366,7 +370,7 @@ impl Reception<'_> {
         } = self;
         let upload = upload.clone();
         let (id, offset) = (upload.id, partial.len());
-        // Before the work for a file that cannot be.
+        // Checked before the work for a file that cannot be stored.
         let mut db = state.store.read().await?;
         storage::check(&mut db, upload.account_id, offset, plan.storage.as_u64()).await?;
         drop(db);
@@ -393,7 +397,7 @@ impl Reception<'_> {
         if begins_runs {
             state.workflows.announce();
         }
-        // The file is there whatever becomes of the bytes' other name; a sweep removes it, too.
+        // The file is stored even if removing the partial's name fails; a sweep removes that, too.
         if let Err(error) = state.store.blobs().remove_partial(id).await {
             tracing::warn!(%error, upload = %id, "the bytes of a finished upload are removed by the next sweep");
         }

@@ -1,4 +1,4 @@
-//! `/api/video/streams`: HLS assets that are made of stored clips (decisions.md §7), and `/video/v1`, where they are played.
+//! `/api/video/streams`: HLS assets that are made of stored clips, and `/video/v1`, where they are played.
 //!
 //! A stream is committed with its charge and its captions before it is answered, and continues without its request.
 

@@ -1,4 +1,4 @@
-//! `/api/webhooks`: the endpoints that events are sent to, and what was sent to them (decisions.md §9).
+//! `/api/webhooks`: the endpoints that events are sent to, and what was sent to them.
 //!
 //! What is changed here is committed first; then the webhooks' actor is nudged, since a change of an endpoint or a replay makes
 //! no event that would wake it.
@@ -189,7 +189,7 @@ pub async fn rotate_secret(
     }))
 }
 
-/// 400 for a URL that is none, or whose host is or now resolves to a refused address (decisions.md §12).
+/// 400 for a URL that is none, or whose host is or now resolves to a refused address.
 async fn refuse_unreachable(state: &AppState, url: &str) -> Result<(), ApiError> {
     state
         .outbound

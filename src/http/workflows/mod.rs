@@ -1,4 +1,4 @@
-//! `/api/workflows`: what is to be done with files, and the runs that do it (decisions.md §8).
+//! `/api/workflows`: what is to be done with files, and the runs that do it.
 //!
 //! The handlers read requests and write answers; the work is in [`operations`], which agents' tools call too.
 

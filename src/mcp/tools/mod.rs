@@ -80,7 +80,7 @@ impl Tool {
     }
 }
 
-/// In the order in which `tools/list` shows them.
+/// All tools in the order of `tools/list`.
 pub static ALL: &[Tool] = &[
     runs::RUN_WORKFLOW,
     files::CREATE_UPLOAD_URL,

@@ -166,7 +166,7 @@ async fn run(call: &Call, arguments: Arguments) -> Outcome {
     answer(awaited(call, &context, run).await?)
 }
 
-/// Saves a workflow and runs it. What cannot be run leaves no workflow behind.
+/// Saves a workflow and runs it. If the run cannot begin, no workflow is kept.
 async fn run_new(
     context: &RequestContext<'_>,
     save: SaveWorkflow,
@@ -187,7 +187,7 @@ async fn run_new(
     submitted
 }
 
-/// The run as it is when it has ended, when `mcp.wait` is over, or when no caller waits for it any more.
+/// Returns the run when it has ended, when `mcp.wait` is over, or when its caller has disconnected.
 async fn awaited(
     call: &Call,
     context: &RequestContext<'_>,
@@ -205,13 +205,15 @@ async fn awaited(
 /// future that does.
 async fn tell(call: &Call, run_id: Uuid) -> Infallible {
     if let Some(token) = call.context.meta.get_progress_token() {
-        // Without it, for a client that no longer listens and when too many follow runs.
+        // Ends early when the client has disconnected and when too many requests follow runs; the call works without
+        // it.
         let _ = tell_steps(call, token, run_id).await;
     }
     std::future::pending().await
 }
 
-/// The first report goes out at once: it opens the stream, whose signs of life show that the client is still there.
+/// Reports each step. The first report is sent at once: it opens the stream, whose keep-alives show that the client is
+/// still connected.
 async fn tell_steps(call: &Call, token: ProgressToken, run_id: Uuid) -> Option<()> {
     let peer = &call.context.peer;
     let first = ProgressNotificationParam::new(token.clone(), 0.0);
@@ -224,7 +226,7 @@ async fn tell_steps(call: &Call, token: ProgressToken, run_id: Uuid) -> Option<(
         if progress.status.has_ended() {
             return Some(());
         }
-        // It only ever rises (MCP, "Progress").
+        // Progress must only increase (MCP, "Progress").
         if progress.steps_done > told {
             told = progress.steps_done;
             let report = report(token.clone(), &progress);

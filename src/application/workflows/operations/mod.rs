@@ -1,7 +1,7 @@
 //! Use cases of workflows and their runs, for REST and for agents alike.
 //!
-//! They answer with records, so that a handler or a tool only has to write them down. Every rejection is an [`ApiError`] whose
-//! text says what to change.
+//! They answer with records, so that a handler or a tool only has to serialize them. Every rejection is an [`ApiError`]
+//! whose text says what to change.
 
 pub(crate) mod runs;
 pub(crate) mod saving;
@@ -32,7 +32,7 @@ use crate::{
 /// Versions in a list: what is kept beyond the newest is what runs of the history name.
 const MOST_VERSIONS: u32 = 1_000;
 
-/// Through what a person or a program asks.
+/// Interface by which a person or a program calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Client {
     Api,
@@ -50,7 +50,7 @@ pub(crate) struct RequestContext<'a> {
 }
 
 impl<'a> RequestContext<'a> {
-    /// A caller of REST.
+    /// Account, plan and public address of a request.
     pub(crate) fn of<S>(state: &'a AppState, caller: &Caller<S>, reached: &'a Reached) -> Self {
         Self {
             state,
@@ -64,7 +64,7 @@ impl<'a> RequestContext<'a> {
         }
     }
 
-    /// A caller through a tool.
+    /// Makes the context of a REST caller.
     pub(crate) fn agent<S>(state: &'a AppState, caller: &Caller<S>, reached: &'a Reached) -> Self {
         Self {
             client: Client::Mcp,
@@ -82,7 +82,7 @@ pub(crate) async fn list(
     Ok(workflows::list(&mut db, context.account_id, page).await?)
 }
 
-/// `NotFound` for one that is unknown or another account's.
+/// Returns a workflow; `NotFound` for one that is unknown or another account's.
 pub(crate) async fn show(
     context: &RequestContext<'_>,
     id: Uuid,

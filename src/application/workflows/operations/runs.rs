@@ -1,7 +1,7 @@
 //! Running workflows, and what became of their runs.
 //!
-//! A run is committed with its charge and its input before anything is answered; who waits for it waits for its row, and
-//! may leave.
+//! A run is committed with its charge and its input before any answer; a waiting request waits for its row, and may
+//! disconnect.
 
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ use crate::{
     config::Plan,
 };
 
-/// The longest word for where a run's input comes from, in characters.
+/// Longest `upload_source`, in characters.
 const MAX_SOURCE: usize = 64;
 /// Runs in a list, the newest.
 const LISTED_RUNS: u32 = 50;
@@ -58,7 +58,7 @@ pub(crate) async fn run_upload(
     source: Option<String>,
 ) -> Result<Run, ApiError> {
     let mime_type = mime_type(part.spool.head(), &part.filename);
-    // Before it is flushed to the disk.
+    // Checked before the upload is flushed to the disk.
     input_limit(&context.plan, mime_type).check(&part.filename, part.spool.len())?;
     let upload = part.spool.seal().await?;
     let blob = *upload.blob();
@@ -140,7 +140,7 @@ pub(crate) async fn run_taken_upload(
     context.accepted(submitted)
 }
 
-/// A file that a run is asked for by name.
+/// Input of a run, named by the request.
 #[derive(Clone, Debug)]
 pub(crate) enum Input {
     /// The id of a stored file.
@@ -212,14 +212,14 @@ pub(crate) async fn awaited(
 ) -> Result<RunAnswer, ApiError> {
     let deadline = Instant::now() + patience;
     let run = tokio::select! {
-        // The run is safe whether the store can be read or not, and who does not learn of it would ask for it twice.
+        // The run is committed whether the store can be read or not; a client that got an error would request it twice.
         ended = context.state.workflows.wait(run.id, deadline) => ended.unwrap_or(run),
         () = context.state.closing.cancelled() => run,
     };
     run_record::answer(context.state, context.reached, run).await
 }
 
-/// A run of the account, with its log and outputs.
+/// Returns a run of the account, with its log and outputs.
 pub(crate) async fn show_run(
     context: &RequestContext<'_>,
     run_id: Uuid,
@@ -230,7 +230,7 @@ pub(crate) async fn show_run(
     run_record::answer(context.state, context.reached, run).await
 }
 
-/// The newest runs of a workflow, 50 of them when `limit` does not say.
+/// Lists the newest runs of a workflow, 50 of them without a `limit`.
 pub(crate) async fn runs(
     context: &RequestContext<'_>,
     workflow_id: Uuid,

@@ -18,15 +18,15 @@ use crate::application::{
     },
 };
 
-/// A workflow that was saved.
+/// Saved workflow.
 pub(crate) struct Saved {
-    /// With the secret when it is new.
+    /// Record of the workflow, with the secret when it is new.
     pub workflow: WorkflowRecord,
     /// Made rather than replaced.
     pub is_new: bool,
 }
 
-/// Makes a workflow, or replaces the one that the request names by its `id`; what is left out of a replacement stays.
+/// Makes a workflow, or replaces the one that the request names by its `id`; fields missing in a replacement stay.
 ///
 /// 400 with every problem of its definition, 404 for an unknown id, 409 with the present `version` when the request names
 /// another one, 413 for a definition beyond `workflows.max_definition`.
@@ -71,7 +71,7 @@ async fn replace(
         .unwrap_or_else(|| present.name.clone());
     let is_active = request.is_active.unwrap_or(present.is_active);
     let known = request.version.or_else(|| {
-        // A save of a part is a change of what was read: it must not undo what others save in between.
+        // A partial save changes what was read: it must not undo another save in between.
         let is_part = request.definition.is_none() && !request.has_short_form();
         is_part.then_some(present.version)
     });
@@ -92,7 +92,7 @@ async fn replace(
         Replaced::Saved(workflow) => workflow,
         Replaced::Crossed { version } => return Err(ApiError::Crossed { version }),
     };
-    // A receiver that was given up begins again with a save.
+    // A save reactivates a receiver that was given up.
     context.state.webhooks.nudge();
     Ok(Saved {
         workflow: WorkflowRecord::of(*replaced)?,

@@ -1,4 +1,4 @@
-//! Answers of playback: text that was made for them, and ranges of files, in pieces as the client takes them.
+//! Bodies of playback: generated text, and ranges of files, in pieces as the client reads them.
 
 use std::{fs::File, sync::Arc};
 
@@ -19,7 +19,7 @@ use crate::{
     },
 };
 
-/// Stored bytes, and what is said of them.
+/// Stored bytes, and their headers.
 pub(super) struct Piece {
     pub content: Content,
     /// Offset and number of bytes in the file; `None`: the whole file.
@@ -92,7 +92,7 @@ fn unchanged(tag: String, cache: String) -> HttpResponse {
         .finish()
 }
 
-/// 404 for what went while it was looked for.
+/// Opens the content; 404 when it was deleted after the look-up.
 async fn open(state: &AppState, content: Content) -> Result<File, ApiError> {
     match content {
         Content::Blob(blob) => Ok(state.store.blobs().open(&blob).await?),

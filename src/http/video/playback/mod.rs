@@ -213,7 +213,7 @@ pub async fn captions_file(
     .await
 }
 
-/// The stream, once players can begin with it.
+/// Returns the stream, once players can start with it.
 fn listed(viewer: &Viewer) -> Result<&Playback, ApiError> {
     let playback = &viewer.watched;
     let is_listed = playback.stream.playable && playback.stream.status != StreamStatus::Failed;
@@ -250,7 +250,7 @@ fn segment(viewer: &Viewer, track: &Track, number: u32) -> Result<Piece, ApiErro
     Ok(media(viewer, track, &number.to_string(), offset, length))
 }
 
-/// A range of a rendition's file.
+/// Returns a range of a rendition's file.
 fn media(viewer: &Viewer, track: &Track, name: &str, offset: u64, length: u64) -> Piece {
     let (id, rendition) = (viewer.watched.stream.id, &track.rendition);
     Piece {
@@ -267,7 +267,7 @@ fn media(viewer: &Viewer, track: &Track, name: &str, offset: u64, length: u64) -
         },
         keeping: match viewer.watched.stream.status {
             StreamStatus::Ready => CacheLifetime::Forever,
-            // After a crash, what not all renditions had is made again.
+            // After a crash, segments that not all renditions had are made again.
             _ => CacheLifetime::Minute,
         },
     }

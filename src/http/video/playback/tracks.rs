@@ -1,4 +1,4 @@
-//! From the rows of a stream to what playlists are made of.
+//! Tracks of playlists, from the rows of a stream.
 
 use sluice_actors::video::{Playback, Track};
 use sluice_media::hls::{
@@ -7,7 +7,7 @@ use sluice_media::hls::{
 };
 use sluice_store::video::RenditionKind;
 
-/// Every rendition that has an init section.
+/// Returns every rendition that has an init section.
 pub(super) fn all(playback: &Playback) -> Vec<VodTrack> {
     let target_s = playback.stream.segment_duration_s;
     let tracks = playback.tracks.iter();
