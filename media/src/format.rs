@@ -1,7 +1,7 @@
-//! The formats of files: names, media types, what can be read and written, and how each is recognised by its bytes.
+//! File formats: names, media types, what can be read and written, and their recognition by content.
 //!
-//! A format is one row of [`TABLE`]; nothing else in the service lists formats. What a file is, its bytes say; names only
-//! break ties, see [`Format::recognise`].
+//! A format is one row of [`TABLE`]; nothing else in the service lists formats. The bytes of a file decide its format;
+//! names only break ties, see [`Format::recognise`].
 
 mod sniff;
 
@@ -489,8 +489,9 @@ impl Format {
         find(|row| (row.matches)(head))
     }
 
-    /// As [`sniff`](Self::sniff), with the file's name as a tie-breaker where bytes alone cannot say: a `.tga` whose
-    /// header is plausible, and an `.svg` that opens with so long a comment that its root element has not been seen.
+    /// Recognises a file as [`sniff`](Self::sniff) does, with its name as a tie-breaker where the bytes are ambiguous:
+    /// a `.tga` whose header is plausible, and an `.svg` that opens with so long a comment that its root element has
+    /// not been seen.
     pub fn recognise(head: &[u8], filename: &str) -> Option<Self> {
         Self::sniff(head).or_else(|| match Self::from_filename(filename)? {
             Self::Tga if sniff::plausible_tga(head) => Some(Self::Tga),

@@ -146,8 +146,8 @@ fn caption_file(bytes: &[u8]) {
     }
 }
 
-/// Replays a window journal, as the bytes are and with valid checksums; the window it gives can be cut, compacted, and
-/// replayed again.
+/// Replays a window journal, with the bytes unchanged and with valid checksums; the resulting window can be cut,
+/// compacted, and replayed again.
 fn window_journal(bytes: &[u8]) {
     let mut with_checksums = Vec::new();
     for line in bytes.split(|byte| *byte == b'\n') {

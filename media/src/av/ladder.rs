@@ -1,7 +1,8 @@
-//! From a clip and a profile to the renditions of its HLS asset. Pure: nothing here looks at bytes.
+//! Rendition ladder of an HLS asset from a clip and a profile. Pure: reads no media bytes.
 //!
 //! A rendition's height is the short edge of the upright frame in square pixels. None is above the source; a source
-//! below a profile's lowest gets one of its own size. All are cut at the same frames, of a constant rate.
+//! below a profile's lowest gets one of its own size. All have their segment boundaries at the same frames, of a
+//! constant rate.
 
 use serde::{Deserialize, Serialize};
 
@@ -19,7 +20,7 @@ const ALL: &[u32] = &[360, 480, 720, 1080, 1440, 2160];
 
 /// Least side that an encoder takes, in pixels.
 const LEAST_SIDE: u32 = 16;
-/// Heights and bits per second that an asset's own renditions may ask for.
+/// Heights that a request may name for its own renditions, in pixels, and bit rates, in bits per second.
 pub const HEIGHTS: std::ops::RangeInclusive<u32> = 90..=4_320;
 pub const BITRATES: std::ops::RangeInclusive<u32> = 50_000..=80_000_000;
 /// Seconds of a segment.
@@ -71,7 +72,7 @@ impl Profile {
     /// The names of all; the last one needs renditions.
     pub const NAMES: [&str; 5] = ["basic", "standard", "hd", "source_max", "custom"];
 
-    /// The profile of this name; `rungs` only belong to `custom`.
+    /// Returns the profile of this name; `rungs` are valid only with `custom`.
     pub fn parse(name: &str, rungs: &[Rung], most: usize) -> Result<Self, FieldError> {
         if name != "custom" && !rungs.is_empty() {
             return Err(FieldError::new(
@@ -149,7 +150,8 @@ impl Profile {
     }
 }
 
-/// The usual heights below the source, and its own, which takes the place of one that it exceeds by less than a fifth.
+/// Returns the usual heights below the source, and the source's own, which replaces one that it exceeds by less than a
+/// fifth.
 fn up_to_source(short: u32) -> Vec<u32> {
     let top = short.min(ALL[ALL.len() - 1]);
     let mut heights: Vec<u32> = ALL

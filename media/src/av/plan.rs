@@ -63,7 +63,7 @@ pub enum VideoCodec {
     Vp9 { level: u8, bitrate: u32 },
 }
 
-/// A container that is written, and the codecs of tracks that it takes as they are.
+/// Output container, and the codecs of tracks that it accepts as coded.
 struct Container {
     format: Format,
     video: &'static [&'static str],

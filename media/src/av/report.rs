@@ -8,9 +8,9 @@ use crate::hls::StreamInfo;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "report", rename_all = "snake_case")]
 pub enum Report {
-    /// It waits for its turn; 1 is next.
+    /// Queued; position 1 is next.
     Waiting { place: u32 },
-    /// It is being worked on: the share that is done, 0 to 1.
+    /// Running, with the finished share, 0 to 1.
     Working { share: f32 },
     /// A ladder's rendition has its init section at the beginning of its file.
     Init {

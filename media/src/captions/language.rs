@@ -1,10 +1,10 @@
-//! Language tags (BCP 47, RFC 5646 §2.1): well-formed ones, in the usual case of their letters.
+//! Language tags (BCP 47, RFC 5646 §2.1): well-formed ones, in the conventional case.
 
-/// The longest tag, in characters; RFC 5646 §4.4.1 asks for 35 at least.
+/// Longest accepted tag, in characters; RFC 5646 §4.4.1 requires 35 at least.
 const LONGEST: usize = 35;
 
-/// The tag as it is usually written (RFC 5646 §2.1.1: `de`, `zh-Hant-TW`, `es-419`); `None` when it is not well-formed.
-/// Grandfathered tags are not.
+/// Returns the tag in conventional case (RFC 5646 §2.1.1: `de`, `zh-Hant-TW`, `es-419`); `None` when it is not
+/// well-formed. Grandfathered tags are rejected.
 pub fn language_tag(text: &str) -> Option<String> {
     if text.len() > LONGEST || !text.is_ascii() {
         return None;

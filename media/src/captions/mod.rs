@@ -47,7 +47,7 @@ pub fn to_webvtt(bytes: &[u8]) -> Result<String, Problem> {
     Ok(write(&blocks, &cues))
 }
 
-/// UTF-8, with or without a byte order mark, and no NUL.
+/// Decodes UTF-8, with or without a byte order mark; rejects NUL.
 fn decode(bytes: &[u8]) -> Result<&str, Problem> {
     let line_at = |end: usize| 1 + bytes[..end].iter().filter(|byte| **byte == b'\n').count();
     let text = std::str::from_utf8(bytes).map_err(|error| {
@@ -198,7 +198,7 @@ mod tests {
 
     #[test]
     fn a_text_made_to_be_slow_is_read_in_one_pass() {
-        // Each of these takes minutes where a reader looks ahead for what never comes.
+        // Each of these takes minutes in a parser that looks ahead for an end that is missing.
         for piece in ["<font ", "{\\", "<", "&", "-->", "- - >"] {
             let text = format!(
                 "1\n00:00:01,000 --> 00:00:02,000\n{}\n",

@@ -7,7 +7,7 @@ use super::{
     lines::Line,
 };
 
-/// A tag that is longer than this is taken for text.
+/// Tags longer than this count as text.
 const LONGEST_TAG: usize = 200;
 
 pub(super) fn read(mut lines: Lines<'_>) -> Result<Vec<Cue>, Problem> {

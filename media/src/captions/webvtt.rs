@@ -6,7 +6,7 @@ use super::{
     lines::Line,
 };
 
-/// Settings of a cue (§4.4).
+/// Cue settings (§4.4).
 const SETTINGS: [&str; 6] = ["vertical", "line", "position", "size", "align", "region"];
 
 /// Returns whether the text begins as WebVTT does.
@@ -101,7 +101,7 @@ fn checked_settings(number: usize, text: &str) -> Result<String, Problem> {
     Ok(settings.join(" "))
 }
 
-/// `hh:mm:ss.ttt` or `mm:ss.ttt`; two digits of hours or more (§4.3).
+/// Parses `hh:mm:ss.ttt` or `mm:ss.ttt`, with two digits of hours or more (§4.3).
 fn time(text: &str) -> Option<u64> {
     let (whole, ms) = text.split_once('.')?;
     let is_plain = ms.len() == 3 && ms.bytes().all(|byte| byte.is_ascii_digit());

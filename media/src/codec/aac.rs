@@ -150,7 +150,7 @@ fn read_sample_rate(bits: &mut BitReader<'_>) -> Result<u32, Error> {
     Ok(rate)
 }
 
-/// GASpecificConfig (§4.4.1) behind its frame length flag; returns the channels.
+/// Reads GASpecificConfig (§4.4.1) behind its frame length flag; returns the channels.
 fn read_general_audio(bits: &mut BitReader<'_>, channel_configuration: u32) -> Result<u8, Error> {
     let depends_on_core = bits.flag()?;
     if depends_on_core {
@@ -175,7 +175,7 @@ fn read_general_audio(bits: &mut BitReader<'_>, channel_configuration: u32) -> R
     Ok(channels)
 }
 
-/// program_config_element (§4.4.1.1), up to its comment; returns the channels.
+/// Reads program_config_element (§4.4.1.1), up to its comment; returns the channels.
 fn read_program_config(bits: &mut BitReader<'_>) -> Result<u8, Error> {
     bits.skip(4 + 2 + 4)?;
     let speakers = bits.bits(4)? + bits.bits(4)? + bits.bits(4)?;

@@ -120,7 +120,7 @@ impl SequenceHeader {
         }
     }
 
-    /// AV1-ISOBMFF §5, the mandatory fields.
+    /// Returns the RFC 6381 name, with the mandatory fields (AV1-ISOBMFF §5).
     fn codecs(&self) -> String {
         let tier = if self.high_tier { 'H' } else { 'M' };
         format!(
@@ -200,7 +200,7 @@ impl OperatingPoint {
     }
 }
 
-/// §5.5.3; a rate only where frames are evenly spaced.
+/// Reads `timing_info` (§5.5.3); returns a rate only where frames are evenly spaced.
 fn read_timing(bits: &mut BitReader<'_>) -> Result<Option<f64>, Error> {
     let clock = (bits.bits(32)?, bits.bits(32)?);
     let equal_interval = bits.flag()?;
@@ -255,7 +255,7 @@ fn skip_tools(bits: &mut BitReader<'_>) -> Result<(), Error> {
     bits.skip(3)
 }
 
-/// §5.5.2: bit depth, and the chroma fields as `av1C` packs them.
+/// Reads `color_config` (§5.5.2): bit depth, and the chroma fields as `av1C` packs them.
 fn read_colour(bits: &mut BitReader<'_>, profile: u8) -> Result<(u8, u8), Error> {
     let high_depth = bits.flag()?;
     let twelve_bit = profile == 2 && high_depth && bits.flag()?;

@@ -179,7 +179,8 @@ impl Sps {
         }
     }
 
-    /// §E.2.1: where `max_num_reorder_frames` is absent, only the profile can rule reordering out.
+    /// Returns whether frames may be reordered: where `max_num_reorder_frames` is absent, only the profile can rule it
+    /// out (§E.2.1).
     fn may_reorder(&self) -> Option<bool> {
         let intra_only =
             matches!(self.profile_idc, 44 | 86 | 100 | 110 | 122 | 244) && self.constraint(3);
@@ -224,7 +225,7 @@ impl Chroma {
         })
     }
 
-    /// Luma samples that one step of cropping takes, across and down (§7.4.2.1.1, before frames or fields).
+    /// Returns the luma samples of one cropping step, across and down (§7.4.2.1.1, before frames or fields).
     fn crop_unit(&self) -> (u32, u32) {
         if self.separate_planes {
             return (1, 1);
@@ -237,7 +238,7 @@ impl Chroma {
     }
 }
 
-/// §7.3.2.1.1.1
+/// Skips `scaling_list` (§7.3.2.1.1.1).
 fn skip_scaling_list(bits: &mut BitReader<'_>, size: u32) -> Result<(), Error> {
     let mut last = 8;
     for _ in 0..size {
@@ -310,7 +311,7 @@ fn read_vui(bits: &mut BitReader<'_>) -> Vui {
     vui
 }
 
-/// §E.1.1
+/// Reads `vui_parameters` (§E.1.1).
 fn read_vui_fields(bits: &mut BitReader<'_>, vui: &mut Vui) -> Result<(), Error> {
     let vui_present = bits.flag()?;
     if !vui_present {
@@ -345,7 +346,7 @@ fn read_vui_fields(bits: &mut BitReader<'_>, vui: &mut Vui) -> Result<(), Error>
     Ok(())
 }
 
-/// §E.1.2
+/// Skips `hrd_parameters` (§E.1.2).
 fn skip_hrd(bits: &mut BitReader<'_>) -> Result<(), Error> {
     let buffers = 1 + bits.ue_up_to(31, "cpb_cnt_minus1")?;
     bits.skip(8)?;

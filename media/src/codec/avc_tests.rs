@@ -145,7 +145,7 @@ fn levels_and_profiles_by_name() {
     }
 }
 
-/// A High profile parameter set whose size fields are given; `rest` writes what follows.
+/// Builds a High profile parameter set with the given size fields; `rest` writes the remaining fields.
 fn sps(
     width_mbs_minus1: u32,
     height_minus1: u32,

@@ -7,7 +7,7 @@ use crate::Error;
 pub(super) struct BitReader<'a> {
     what: &'static str,
     data: &'a [u8],
-    /// Bits taken so far.
+    /// Bits read so far.
     position: usize,
 }
 
@@ -42,7 +42,7 @@ impl<'a> BitReader<'a> {
         Ok(value as u32)
     }
 
-    /// As [`Self::bits`], for at most 8.
+    /// Reads at most 8 bits, as [`Self::bits`] does.
     pub(super) fn byte(&mut self, count: u32) -> Result<u8, Error> {
         debug_assert!(count <= 8);
         Ok(self.bits(count)? as u8)
@@ -58,7 +58,7 @@ impl<'a> BitReader<'a> {
         Ok(())
     }
 
-    /// Unsigned Exp-Golomb (ITU-T H.264 §9.1). More than 31 leading zeros are refused: no field needs them.
+    /// Reads an unsigned Exp-Golomb value (ITU-T H.264 §9.1). Rejects more than 31 leading zeros: no field needs them.
     pub(super) fn ue(&mut self) -> Result<u32, Error> {
         let mut zeros = 0;
         while !self.flag()? {
@@ -80,7 +80,7 @@ impl<'a> BitReader<'a> {
         Ok(value)
     }
 
-    /// Signed Exp-Golomb (ITU-T H.264 §9.1.1).
+    /// Reads a signed Exp-Golomb value (ITU-T H.264 §9.1.1).
     pub(super) fn se(&mut self) -> Result<i64, Error> {
         let code = i64::from(self.ue()?);
         Ok(if code % 2 == 1 {
@@ -111,7 +111,8 @@ impl<'a> BitReader<'a> {
     }
 }
 
-/// A NAL unit's payload without emulation prevention: 00 00 03 becomes 00 00 (ITU-T H.264 §7.3.1, H.265 §7.3.1.1).
+/// Returns a NAL unit's payload without emulation prevention: 00 00 03 becomes 00 00 (ITU-T H.264 §7.3.1, H.265
+/// §7.3.1.1).
 pub(super) fn unescape(nal: &[u8]) -> Vec<u8> {
     let mut plain = Vec::with_capacity(nal.len());
     let mut zeros = 0;

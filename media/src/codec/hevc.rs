@@ -346,7 +346,7 @@ fn read_to_clock(bits: &mut BitReader<'_>, poc_bits: u32, vui: &mut Vui) -> Resu
     Ok(())
 }
 
-/// §7.3.4
+/// Skips `scaling_list_data` (§7.3.4).
 fn skip_scaling_lists(bits: &mut BitReader<'_>) -> Result<(), Error> {
     for size_id in 0..4 {
         let matrices = if size_id == 3 { 2 } else { 6 };
@@ -368,7 +368,7 @@ fn skip_scaling_lists(bits: &mut BitReader<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// §7.3.7 for each short-term set of the parameter set.
+/// Skips the short-term `st_ref_pic_set` structures of the parameter set (§7.3.7).
 fn skip_reference_picture_sets(bits: &mut BitReader<'_>) -> Result<(), Error> {
     let sets = bits.ue_up_to(64, "num_short_term_ref_pic_sets")?;
     let mut previous_video_frames = 0;
@@ -402,7 +402,7 @@ fn skip_predicted_set(bits: &mut BitReader<'_>, reference_pictures: u32) -> Resu
     Ok(video_frames)
 }
 
-/// §E.2.1, up to the clock.
+/// Reads the VUI (§E.2.1), up to the timing fields.
 fn read_vui(bits: &mut BitReader<'_>, vui: &mut Vui) -> Result<(), Error> {
     vui::read_video_frame_fields(bits, vui)?;
     bits.skip(3)?;

@@ -1,4 +1,4 @@
-//! Codec configurations: what a decoder must know before the first unit, and what people want to know about it.
+//! Codec configurations: the facts that a decoder needs before the first unit, and those that are shown to people.
 //!
 //! Records come from the wire. Every parser here reads through a bounded cursor, refuses absurd values with
 //! [`Error::Invalid`], and keeps the record itself as received, because the init section carries it on unchanged.
@@ -24,10 +24,10 @@ pub use payload::{PayloadFacts, check_payload};
 
 use crate::Error;
 
-/// The largest frame that is taken, in pixels across or down.
+/// Largest accepted frame side, in pixels.
 pub const MAX_PIXELS_PER_SIDE: u32 = 16_384;
 
-/// The largest video record that is taken. HEVC records carry the encoder's whole settings as text, about 2.5 kB.
+/// Largest accepted video record. HEVC records carry the encoder's whole settings as text, about 2.5 kB.
 const MAX_VIDEO_RECORD_BYTES: usize = 64 * 1024;
 
 /// A video codec that is carried from ingest to playback without re-encoding.
@@ -78,7 +78,7 @@ pub struct VideoConfig {
     pub width: u16,
     /// Pixels down after cropping, 1–16 384.
     pub height: u16,
-    /// Width to height of one pixel; (1, 1) when square or not said.
+    /// Pixel aspect ratio, width to height; (1, 1) when square or absent.
     pub pixel_aspect: (u32, u32),
     /// Frames per second, where the bitstream declares a clock. Encoders may be wrong about it.
     pub frame_rate: Option<f64>,
@@ -98,7 +98,7 @@ pub struct VideoConfig {
 
 impl VideoConfig {
     /// Reads a configuration record. [`Error::Invalid`] when it is truncated, contradicts itself or describes a frame
-    /// of no or absurd size; [`Error::Unsupported`] for forms that no player of HLS takes.
+    /// of no or absurd size; [`Error::Unsupported`] for forms that no HLS player supports.
     pub fn parse(codec: VideoCodec, record: Bytes) -> Result<Self, Error> {
         if record.len() > MAX_VIDEO_RECORD_BYTES {
             let reason = format!(
@@ -127,8 +127,8 @@ impl VideoConfig {
         Self::parse(codec, record.into())
     }
 
-    /// The configuration that the sequence header of an AV1 key frame gives, with a record made from it: for encoders
-    /// whose `av1C` lacks it, which [`VideoConfig::parse`] refuses as [`Error::Unsupported`].
+    /// Builds the configuration and its record from the sequence header of an AV1 key frame, for encoders whose `av1C`
+    /// lacks it, which [`VideoConfig::parse`] refuses as [`Error::Unsupported`].
     pub fn from_av1_key_frame(temporal_unit: &[u8]) -> Result<Self, Error> {
         av1::from_key_frame(temporal_unit)
     }

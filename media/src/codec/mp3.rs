@@ -8,7 +8,7 @@ use crate::Error;
 const WHAT: &str = "MP3 frame";
 
 /// RFC 6381 name. Apple's HLS authoring rules name `mp4a.40.34`, and hls.js maps it to the `mp3` that media source
-/// extensions of browsers want; plain `mp3` in a playlist would be understood by the latter only.
+/// extensions of browsers expect; only the latter would understand plain `mp3` in a playlist.
 const CODECS: &str = "mp4a.40.34";
 
 /// MPEG-1 rates; MPEG-2 halves them, MPEG-2.5 halves them again.

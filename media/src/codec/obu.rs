@@ -78,7 +78,7 @@ fn split_first(data: &[u8]) -> Result<(Obu<'_>, &[u8]), Error> {
     ))
 }
 
-/// §4.10.5: at most 8 bytes, the value below 2^32.
+/// Reads `leb128()` (§4.10.5): at most 8 bytes, the value below 2^32.
 fn read_leb128(data: &[u8]) -> Result<(usize, &[u8]), Error> {
     let mut value = 0u64;
     for (index, &byte) in data.iter().take(8).enumerate() {

@@ -8,11 +8,11 @@ use crate::Error;
 const WHAT: &str = "Opus identification header";
 const MAGIC: &[u8] = b"OpusHead";
 
-/// Opus always decodes at this rate, whatever went in.
+/// Decoder sample rate, whatever rate was encoded.
 const SAMPLE_RATE: u32 = 48_000;
 /// 20 ms, which every encoder defaults to.
 const DEFAULT_SAMPLES_PER_PACKET: u32 = 960;
-/// 120 ms, the most one packet may last (RFC 6716 §3.2.5).
+/// Longest packet, 120 ms (RFC 6716 §3.2.5).
 const MAX_SAMPLES_PER_PACKET: u32 = 5_760;
 /// Fields before the channel mapping.
 const FIXED_BYTES: usize = 11;

@@ -16,8 +16,8 @@ pub struct PayloadFacts {
     pub has_parameter_sets: bool,
 }
 
-/// Walks the length-prefixed NAL units or OBUs of one frame. [`Error::Invalid`] when a length leaves the payload, a
-/// NAL unit has no header, or nothing is there at all.
+/// Walks the length-prefixed NAL units or OBUs of one frame. [`Error::Invalid`] when a length leaves the payload, a NAL
+/// unit has no header, or the payload is empty.
 pub fn check_payload(config: &VideoConfig, payload: &[u8]) -> Result<PayloadFacts, Error> {
     if payload.is_empty() {
         return Err(Error::invalid(WHAT, "it is empty"));
@@ -60,7 +60,7 @@ impl PayloadFacts {
         }
     }
 
-    /// AV1 specification §5.9.2: `show_existing_frame`, then `frame_type`, where 0 is a key frame.
+    /// Reads `show_existing_frame`, then `frame_type`, where 0 is a key frame (AV1 specification §5.9.2).
     fn note_av1(&mut self, obu: obu::Obu<'_>) {
         match obu.kind {
             obu::SEQUENCE_HEADER => self.has_parameter_sets = true,

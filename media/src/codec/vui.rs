@@ -1,7 +1,7 @@
 //! Video usability information: the fields that H.264 (Annex E) and HEVC (Annex E) write alike.
 //!
-//! All of it is advice to a player, and encoders get it wrong more often than anything else in a parameter set. What
-//! cannot be read counts as not said; it never makes a stream unusable.
+//! All of it is advice to a player, and encoders get it wrong more often than anything else in a parameter set.
+//! Unreadable fields count as absent; they never make a stream unusable.
 
 use super::bits::BitReader;
 use crate::Error;
@@ -12,7 +12,7 @@ pub(super) struct Vui {
     pub(super) pixel_aspect: Option<(u32, u32)>,
     /// (`num_units_in_tick`, `time_scale`)
     pub(super) clock: Option<(u32, u32)>,
-    /// H.264 only; HEVC says it in the sequence parameter set.
+    /// `max_num_reorder_frames`, H.264 only; HEVC has it in the sequence parameter set.
     pub(super) max_num_reorder_frames: Option<u32>,
 }
 

@@ -51,7 +51,7 @@ pub(super) fn bmp(head: &[u8]) -> bool {
             .is_some_and(|size| HEADER_SIZES.contains(&size[0]) && size[1..] == [0, 0, 0])
 }
 
-/// A directory of at least one icon whose first entry points behind the directory.
+/// Recognises a directory of at least one icon whose first entry points behind the directory.
 pub(super) fn ico(head: &[u8]) -> bool {
     let (true, Some(entry)) = (head.starts_with(b"\0\0\x01\0"), head.get(6..22)) else {
         return false;
@@ -153,7 +153,7 @@ enum Behind<'a> {
     Audio(&'a [u8]),
 }
 
-/// The tag's size is four bytes of seven bits (ID3v2.4 §3.1).
+/// Reads past the tag, whose size is four bytes of seven bits (ID3v2.4 §3.1).
 fn behind_tag(head: &[u8]) -> Behind<'_> {
     let [b'I', b'D', b'3', 2..=4, _, _, a, b, c, d, ..] = head else {
         return Behind::NoTag;

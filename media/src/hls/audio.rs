@@ -34,7 +34,7 @@ pub(super) struct AudioTrack {
 }
 
 impl AudioTrack {
-    /// A track whose first frame starts at `floor_90k` or later.
+    /// Returns a track whose first frame starts at `floor_90k` or later.
     pub(super) fn new(config: Arc<AudioConfig>, floor_90k: i64) -> Self {
         let rate = i128::from(config.sample_rate.max(1));
         let floor = ceil_div(i128::from(floor_90k.max(0)) * rate, i128::from(CLOCK_90K));

@@ -31,7 +31,7 @@ pub(super) struct Cadence {
 }
 
 impl Cadence {
-    /// Without any frame yet, `expected_90k` is taken for a frame's duration.
+    /// Returns a cadence that assumes `expected_90k` as the frame duration until a frame came.
     pub(super) fn new(expected_90k: i64) -> Self {
         Self {
             durations: [0; REMEMBERED],
@@ -94,7 +94,7 @@ impl Cadence {
             .unwrap_or(0)
     }
 
-    /// Frames per second: the declared rate when it is about right, else the measured one.
+    /// Returns the frames per second: the declared rate when it is about right, else the measured one.
     pub(super) fn frame_rate(&self, declared: Option<f64>) -> Option<f64> {
         if self.count == 0 {
             return declared.map(rounded);
@@ -112,8 +112,8 @@ impl Cadence {
         Some(rounded(declared.or_else(common).unwrap_or(measured)))
     }
 
-    /// PART-TARGET for parts of about `wanted_90k`: a whole number of frames, rounded up to the millisecond, with 1 ms
-    /// of room for rounded timestamps. Encoders whose timestamps stray further get that much room, up to a tenth, so
+    /// Returns PART-TARGET for parts of about `wanted_90k`: a whole number of frames, rounded up to the millisecond,
+    /// with 1 ms of room for rounded timestamps. Encoders with a larger deviation get that much room, up to a tenth, so
     /// that a full part still is at least 85 % of the target (RFC 8216bis §4.4.3.7).
     pub(super) fn part_target(&self, wanted_90k: i64, frame_rate: Option<f64>) -> u32 {
         let mean = self.mean();

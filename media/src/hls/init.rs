@@ -23,8 +23,8 @@ const TRACK_ACTIVE: u32 = 3;
 /// ISO 639-2 "und", packed in three times five bits.
 pub(super) const LANGUAGE_UNDETERMINED: u16 = 0x55c4;
 
-/// Writes the init section of the tracks that are there. `delay_90k`: what the frames' composition offsets are larger
-/// than they need to be, so that none is negative; an edit list takes it back.
+/// Writes the init section of the present tracks. `delay_90k`: the amount added to the frames' composition offsets so
+/// that none is negative; an edit list subtracts it.
 pub(super) fn encode(
     video: Option<&VideoConfig>,
     audio: Option<&AudioConfig>,
@@ -189,7 +189,7 @@ pub(super) fn write_hdlr(out: &mut Vec<u8>, handler: &[u8; 4], name: &[u8]) {
     });
 }
 
-/// Media data lie in the same file.
+/// Writes the data reference: media data are in the same file.
 pub(super) fn write_dinf(out: &mut Vec<u8>) {
     write_box(out, b"dinf", |out| {
         write_full_box(out, b"dref", 0, 0, |out| {
@@ -268,7 +268,7 @@ fn mp3_object_type(config: &AudioConfig) -> u8 {
     }
 }
 
-/// Opus in ISOBMFF §4.3.2, channel mapping family 0.
+/// Writes `dOps` (Opus in ISOBMFF §4.3.2), channel mapping family 0.
 fn write_dops(out: &mut Vec<u8>, config: &AudioConfig) {
     let head = config.opus_head();
     write_box(out, b"dOps", |out| {
@@ -284,7 +284,8 @@ fn write_dops(out: &mut Vec<u8>, config: &AudioConfig) {
     });
 }
 
-/// Elementary stream descriptor (ISO/IEC 14496-1 §7.2.6): ES, decoder configuration, decoder specific information, SL.
+/// Writes the elementary stream descriptor (ISO/IEC 14496-1 §7.2.6): ES, decoder configuration, decoder specific
+/// information, SL.
 fn write_esds(out: &mut Vec<u8>, object_type: u8, specific: Option<&[u8]>) {
     let mut decoder = vec![object_type, 0x15]; // audio stream
     decoder.extend_from_slice(&[0; 3 + 4 + 4]); // buffer size and bitrates: not said

@@ -1,7 +1,7 @@
 //! The window journal: one line per change, so that a broadcast survives its process.
 //!
 //! A line is the CRC-32 of its JSON in hexadecimal, a space, the JSON. The caller appends a line after the bytes that
-//! it speaks of, so a whole line means whole media, and a torn last line means only that it never happened.
+//! it describes, so a whole line means whole media, and a torn last line counts as not written.
 
 use std::sync::Arc;
 
@@ -209,22 +209,23 @@ impl Recovered {
         }
     }
 
-    /// Drops the parts that the segments' files do not hold whole, and whatever came after the first of them; the
-    /// segments that left entirely are returned. `file_len` answers the length in bytes of a segment's file, or `None`
-    /// when it is missing. Numbers of what was dropped are not used again.
+    /// Drops the parts that the segments' files do not hold whole, and all later ones; returns the segments that were
+    /// dropped entirely. `file_len` returns the length in bytes of a segment's file, or `None` when it is missing.
+    /// Numbers of dropped segments are not used again.
     pub fn truncate_to(&mut self, file_len: impl Fn(u64) -> Option<u64>) -> Vec<Arc<Segment>> {
         self.window.truncate_to(file_len)
     }
 
-    /// Keeps what a power loss has left unchanged, and returns the number of the first segment that is not kept.
+    /// Keeps the segments that a power loss left unchanged, and returns the number of the first segment that is not
+    /// kept.
     ///
     /// The journal's newest lines may be missing, and bytes that it names may be missing or zeros. A segment stays only
-    /// when its end is journalled and its file and its init section's have the checksums of the journal; so does nothing
-    /// behind the first damaged one. The open segment is left out: viewers may have had more of it, and an address never
-    /// answers other bytes. `file` reads a file of the broadcast; `None` when it cannot.
+    /// when its end is journalled and its file and its init section's have the checksums of the journal; no segment
+    /// behind the first damaged one stays. The open segment is dropped: viewers may have had more of it, and an address
+    /// never returns other bytes. `file` reads a file of the broadcast; `None` when it cannot.
     ///
-    /// The next media sequence number moves ahead by `skip`, since viewers may have seen numbers that no file and no line
-    /// names. From now on the broadcast belongs to the boot `boot_id`.
+    /// The next media sequence number moves ahead by `skip`, since viewers may have seen numbers that no file and no
+    /// line names. From now on the broadcast belongs to the boot `boot_id`.
     pub fn after_power_loss(
         &mut self,
         skip: u64,

@@ -39,8 +39,8 @@ pub fn init_name(number: u32) -> String {
     format!("init{number}.mp4")
 }
 
-/// Reads a name back. Only the exact form that the functions above write is a name: no sign, no leading zero, no
-/// path, so that one thing has one address.
+/// Parses a name. Only the exact form that the functions above write is valid: no sign, no leading zero, no path, so
+/// that each file has one address.
 pub fn parse(name: &str) -> Option<MediaName> {
     if let Some(number) = name.strip_prefix("init") {
         return Some(MediaName::Init(decimal(number.strip_suffix(".mp4")?)?));

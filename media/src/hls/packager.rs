@@ -89,8 +89,8 @@ impl Packager {
         }
     }
 
-    /// A publisher takes over: closes what is open. The new session's first segment opens with a discontinuity, unless
-    /// it is the broadcast's first.
+    /// Begins the session of the next publisher: closes open parts and segments. The new session's first segment opens
+    /// with a discontinuity, unless it is the broadcast's first.
     pub fn begin_session(&mut self, out: &mut Vec<Output>) {
         self.end_session(out);
         self.broadcast.segmenter.discontinue();
@@ -119,7 +119,7 @@ impl Packager {
         }
     }
 
-    /// The publisher is gone: every whole unit that arrived goes out, and the open segment ends. A last frame lasts
+    /// Ends the publisher's session: emits every whole unit that arrived, and ends the open segment. A last frame lasts
     /// as long as the one before it.
     pub fn end_session(&mut self, out: &mut Vec<Output>) {
         if matches!(&self.phase, Phase::Waiting(wait) if wait.has_media()) {

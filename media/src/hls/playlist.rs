@@ -13,7 +13,7 @@ pub(super) const HOLD_BACK_PARTS: u32 = 3;
 /// CAN-SKIP-UNTIL in target durations (RFC 8216bis §4.4.3.8: at least six).
 /// [`Header::list_for`](super::Header::list_for) keeps lists longer.
 pub(super) const SKIP_UNTIL_TARGETS: u32 = 6;
-/// Parts are listed for so many target durations from the live edge (RFC 8216bis §6.2.2).
+/// Length before the live edge for which parts are listed, in target durations (RFC 8216bis §6.2.2).
 const PARTS_FOR_TARGETS: i64 = 3;
 /// EXT-X-SKIP needs version 9, EXT-X-MAP without I-frames 6, fragmented MP4 7.
 const VERSION_LOW_LATENCY: u32 = 9;
@@ -72,8 +72,9 @@ struct MediaPlaylist<'a> {
     part_target_90k: u32,
     /// Duration of everything listed.
     total_90k: i64,
-    /// Number of the gap that leads the list: hls.js and Apple's players refuse a list of parts alone. It leaves together
-    /// with the segment behind it, since no removal may leave less than three target durations (RFC 8216 §6.2.2).
+    /// Number of the gap that leads the list: hls.js and Apple's players refuse a list of parts alone. It is removed
+    /// together with the segment behind it, since no removal may leave less than three target durations (RFC 8216
+    /// §6.2.2).
     gap: Option<u64>,
     text: String,
 }
@@ -151,8 +152,8 @@ impl<'a> MediaPlaylist<'a> {
         }
     }
 
-    /// A segment of one part that no one may fetch (RFC 8216bis §4.4.4.7). Without media it needs neither map nor date.
-    /// Its part is listed while the first segment's are.
+    /// Writes a segment of one part that clients must not fetch (RFC 8216bis §4.4.4.7). Without media it needs neither
+    /// map nor date. Its part is listed while the first segment's are.
     fn gap(&mut self, msn: u64, parts_from_90k: i64) {
         let first = self.window.segments().next();
         let first_end_90k = first.map_or(0, |segment| i64::from(segment.duration_90k));

@@ -29,7 +29,7 @@ const LATE_KEY_90K: i64 = CLOCK_90K / 10;
 const ROUNDING_90K: i64 = CLOCK_90K * 45 / 100;
 /// When audio is this far ahead, video stalls, and parts are written without it.
 const STALL_90K: i64 = CLOCK_90K;
-/// A jump this soon after another belongs to it.
+/// Time within which a second jump counts as part of the first.
 const SAME_BREAK_90K: i64 = CLOCK_90K / 10;
 /// Duration of a frame, until two came and nothing was declared.
 const UNKNOWN_PICTURE_90K: i64 = CLOCK_90K / 30;
@@ -47,7 +47,7 @@ pub(super) struct SessionPackager {
     audio_config: Option<Arc<AudioConfig>>,
     /// Audio appeared late and joins with the next segment.
     audio_joins: bool,
-    /// Audio gives the pace although there is video.
+    /// True when audio sets the pace although there is video.
     stalled: bool,
     last_break_90k: Option<i64>,
 }
@@ -63,7 +63,7 @@ struct VideoTrack {
     cadence: Cadence,
 }
 
-/// A frame whose duration is not known yet.
+/// A frame of unknown duration.
 #[derive(Debug)]
 struct HeldFrame {
     at_90k: i64,
@@ -231,7 +231,7 @@ impl SessionPackager {
         true
     }
 
-    /// Gives the held frame its duration, up to `next_at_90k`, and the parts that are full thereby their end.
+    /// Sets the held frame's duration, up to `next_at_90k`, and ends the parts that it fills.
     fn settle_held(
         &mut self,
         next_at_90k: i64,
@@ -441,7 +441,7 @@ impl SessionPackager {
         broadcast.segmenter.describe(self.tracks());
     }
 
-    /// Cuts by audio where video does not give the pace.
+    /// Ends parts and segments by audio where video does not set the pace.
     fn follow_audio(&mut self, broadcast: &mut BroadcastPackager, out: &mut Vec<Output>) {
         let Some(audio_end_90k) = self.audio.as_ref().and_then(AudioTrack::end_90k) else {
             return;
@@ -628,7 +628,7 @@ impl SessionPackager {
     }
 }
 
-/// Video gives the pace, or else audio.
+/// Returns the pace of the video, or else of the audio.
 fn pace<'a>(video: Option<&'a VideoTrack>, audio: &'a Cadence) -> Pace<'a> {
     match video {
         Some(track) => Pace {

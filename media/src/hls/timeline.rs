@@ -8,7 +8,7 @@ use crate::unit::CLOCK_90K;
 
 /// A difference up to this is jitter, a gap or a late unit; more is a jump.
 const JUMP_90K: i64 = CLOCK_90K;
-/// A track whose frames regularly come further apart than that is not taken for slow, but for jumping.
+/// Frame interval above which a track counts as jumping rather than slow.
 const SLOWEST_90K: i64 = 4 * CLOCK_90K;
 /// A track may begin this far from the other; further apart, their clocks have nothing to do with each other.
 const APART_90K: i64 = 10 * CLOCK_90K;
@@ -31,7 +31,7 @@ pub(super) struct Placement {
     pub(super) mapped_90k: i64,
     /// The publisher's clock jumped: a discontinuity.
     pub(super) jumped: bool,
-    /// The track changed its offset: its position must be taken as it is, without smoothing.
+    /// True when the track changed its offset: its position must be used without smoothing.
     pub(super) realigned: bool,
 }
 

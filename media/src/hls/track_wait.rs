@@ -1,8 +1,8 @@
-//! The wait for the second track at the start of a session.
+//! Wait for the second track at the start of a session.
 //!
-//! A track counts as there when it is configured and brought something to start with: a key frame, or an audio frame.
-//! Encoders announce tracks that never send, and a playlist that promises them would stall players. What arrives
-//! meanwhile is kept, so that the wait costs no one a frame; when too much piles up, the wait is over.
+//! A track counts as present when it is configured and brought something to start with: a key frame, or an audio frame.
+//! Encoders announce tracks that never send, and a playlist that announces them would stall players. Units that arrive
+//! meanwhile are kept, so that the wait loses no frame; when too many accumulate, the wait ends.
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ pub(super) struct Start {
     pub(super) units: Vec<ArrivedUnit>,
 }
 
-/// A track's configuration, and whether the track is there.
+/// A track's configuration, and whether the track is present.
 #[derive(Debug)]
 pub(super) struct Announced<C> {
     pub(super) config: Option<Arc<C>>,

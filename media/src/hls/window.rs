@@ -18,7 +18,7 @@ const AUDIO_OVERHANG_90K: i64 = 20_000;
 /// Target durations that a low-latency list is longer than its skip boundary, so that a delta update leaves at least one
 /// segment out.
 const SKIPPABLE_TARGETS: u32 = 2;
-/// The rate of a segment shorter than half a second says little.
+/// Shortest segment whose bit rate is measured: that of a segment below half a second is not representative.
 const SHORTEST_MEASURED_90K: u32 = 45_000;
 
 /// Properties of a whole broadcast.
@@ -51,7 +51,7 @@ impl Header {
     }
 }
 
-/// An init section as the window knows it; its bytes are in the file `init{number}.mp4`.
+/// An init section in the window; its bytes are in the file `init{number}.mp4`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct InitInfo {
     pub number: u32,
@@ -111,7 +111,7 @@ impl Segment {
         })
     }
 
-    /// The segment with only those parts that lie within its file's first `len` bytes; `None` without any.
+    /// Returns the segment with only those parts that are within its file's first `len` bytes; `None` without any.
     fn cut_to(&self, len: u64) -> Option<Self> {
         let whole = |part: &&PartInfo| part.offset + u64::from(part.len) <= len;
         let parts: Vec<PartInfo> = self.parts.iter().take_while(whole).copied().collect();
@@ -282,8 +282,9 @@ impl Window {
         Some(msn)
     }
 
-    /// Takes segments off the list: the oldest, as long as what stays lasts `list_for` and has `min_segments` closed
-    /// ones. They are returned, oldest first; their bytes stay fetchable for a while (RFC 8216 §6.2.2).
+    /// Removes the oldest segments from the list, as long as the remaining ones last `list_for` and number at least
+    /// `min_segments` closed ones. Returns the removed ones, oldest first; their bytes stay fetchable for a while (RFC
+    /// 8216 §6.2.2).
     pub fn retire(&mut self, keep: WindowLimits) -> Vec<Arc<Segment>> {
         let list_for_90k = i64::try_from(keep.list_for.as_millis() * 90).unwrap_or(i64::MAX);
         let most = keep.most_segments();
@@ -524,7 +525,8 @@ impl Window {
 }
 
 impl WindowLimits {
-    /// However short segments are: a publisher whose clock jumps all the time makes many.
+    /// Returns the most segments to list, however short they are: a publisher whose clock jumps all the time makes
+    /// many.
     fn most_segments(&self) -> usize {
         let seconds = usize::try_from(self.list_for.as_secs()).unwrap_or(usize::MAX);
         seconds.saturating_add(self.min_segments).saturating_add(64)

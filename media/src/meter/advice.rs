@@ -10,7 +10,7 @@ use super::Measured;
 pub struct AdviceContext {
     /// The broadcast's `EXT-X-TARGETDURATION`; 0 when there is no playlist yet.
     pub target_duration_s: u32,
-    /// The input asks for low latency.
+    /// True when the input is set to low latency.
     pub low_latency: bool,
     /// Units left out of this session because their bytes were damaged or their codec is not carried.
     pub damaged_units: u64,
@@ -309,7 +309,7 @@ fn av_offset(measured: &Measured, _: &AdviceContext) -> Option<String> {
     ))
 }
 
-/// Two B-frames at 60 frames per second cost nothing worth a word.
+/// Advises against many B-frames; two at 60 frames per second add too little latency to mention.
 fn b_frames(measured: &Measured, context: &AdviceContext) -> Option<String> {
     const NOTABLE_MS: i64 = 100;
     let delay_ms = measured

@@ -35,7 +35,7 @@ const AAC_RATES: &[u32] = &[
 const MP3_RATES: &[u32] = AAC_RATES;
 /// Opus codes everything at this rate.
 const OPUS_RATES: &[u32] = &[48_000];
-/// Kilobits per second of layer III from 32 kHz on, and below (ISO/IEC 11172-3 §2.4.2.3, 13818-3 §2.4.2.3).
+/// Bit rates of layer III in kbit/s, from 32 kHz on and below (ISO/IEC 11172-3 §2.4.2.3, 13818-3 §2.4.2.3).
 const MP3_KBPS: &[u32] = &[
     32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320,
 ];
@@ -46,7 +46,7 @@ const PLAIN_RATES: std::ops::RangeInclusive<u32> = 4_000..=192_000;
 const USUAL_RATE: u32 = 48_000;
 
 impl AudioEncoding {
-    /// For a track into a container; `bitrate_kbps` is brought to what the codec knows.
+    /// Returns the encoding of a track in a container; `bitrate_kbps` is clamped to the codec's range.
     pub fn of(format: Format, track: &AudioTrack, bitrate_kbps: Option<u32>) -> Self {
         let codec = AudioCodec::of(format);
         let rate = codec.rate(track.sample_rate);
@@ -92,7 +92,8 @@ impl AudioCodec {
             .unwrap_or(USUAL_RATE)
     }
 
-    /// Layouts that every player knows stay: one, two, and 5.1; the others are mixed down to the next of them.
+    /// Returns the number of output channels: layouts that every player supports stay (one, two, and 5.1); others are
+    /// mixed down to the next of them.
     fn channels(self, source: u32) -> u32 {
         match (self, source) {
             (_, 0 | 1) => 1,
@@ -114,7 +115,7 @@ impl AudioCodec {
             Self::Flac | Self::Pcm => return None,
             Self::Mp3 if rate >= MP3_LOWEST_FULL_RATE => nearest(MP3_KBPS, kbps),
             Self::Mp3 => nearest(MP3_LOW_KBPS, kbps),
-            // 6144 bits are the most that a frame of 1024 samples has for a channel (ISO/IEC 14496-3 §4.5.3).
+            // A frame of 1024 samples has at most 6144 bits per channel (ISO/IEC 14496-3 §4.5.3).
             Self::Aac => kbps.clamp(16, 6 * rate * channels / 1_000),
             // RFC 6716 §2.1.1, for each channel.
             Self::Opus => kbps.clamp(6, 256 * channels),

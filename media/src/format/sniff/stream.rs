@@ -1,10 +1,10 @@
-//! Formats that begin with a packet or a frame like any other: a few bytes prove little, so that the next ones are looked
-//! at too, as far as the head of the file has them.
+//! Formats that begin with a packet or a frame like any other: a few bytes prove little, so the following packets in
+//! the head of the file are checked too.
 
 use super::{Behind, behind_tag};
 
-/// An MPEG transport stream (ISO/IEC 13818-1 §2.4.3.2): whole packets, each with a plausible header. Blu-ray discs put a
-/// time stamp of four bytes before each packet.
+/// Recognises an MPEG transport stream (ISO/IEC 13818-1 §2.4.3.2): whole packets, each with a plausible header. Blu-ray
+/// discs put a time stamp of four bytes before each packet.
 pub(in crate::format) fn ts(head: &[u8]) -> bool {
     packets_stand(head, 0, 188) || packets_stand(head, 4, 192)
 }
@@ -38,7 +38,7 @@ pub(in crate::format) fn mpg(head: &[u8]) -> bool {
     }
 }
 
-/// The marker bits of a pack header (ISO/IEC 13818-1 §2.5.3.3, and 11172-1 §2.4.3.2 for MPEG-1).
+/// Checks the marker bits of a pack header (ISO/IEC 13818-1 §2.5.3.3, and 11172-1 §2.4.3.2 for MPEG-1).
 fn is_pack_header(rest: &[u8]) -> bool {
     let is_second = |b: &[u8]| {
         b[0] & 0xc4 == 0x44 && b[2] & 4 != 0 && b[4] & 4 != 0 && b[5] & 1 != 0 && b[8] & 3 == 3
@@ -49,7 +49,7 @@ fn is_pack_header(rest: &[u8]) -> bool {
     rest.get(..10).is_some_and(is_second) || rest.get(..8).is_some_and(is_first)
 }
 
-/// Sides, pixel aspect and picture rate that exist, and a marker bit (ISO/IEC 13818-2 §6.3.3).
+/// Checks for valid sizes, pixel aspect and picture rate, and a marker bit (ISO/IEC 13818-2 §6.3.3).
 fn is_sequence_header(rest: &[u8]) -> bool {
     let Some(b) = rest.get(..8) else {
         return false;
@@ -72,7 +72,7 @@ pub(in crate::format) fn wma(head: &[u8]) -> bool {
     is_asf(head) && has_audio_only(head)
 }
 
-/// The Header Object (ASF specification §3.1) with its two reserved bytes.
+/// Recognises the Header Object (ASF specification §3.1) with its two reserved bytes.
 fn is_asf(head: &[u8]) -> bool {
     const HEADER: &[u8] = b"\x30\x26\xb2\x75\x8e\x66\xcf\x11\xa6\xd9\x00\xaa\x00\x62\xce\x6c";
     head.starts_with(HEADER) && head.get(28..30) == Some(&[1, 2])
@@ -100,7 +100,7 @@ pub(in crate::format) fn flv(head: &[u8]) -> bool {
     matches!(head, [b'F', b'L', b'V', 1, flags, 0, 0, 0, 9, 0, 0, 0, 0, ..] if flags & OTHER_FLAGS == 0)
 }
 
-/// Frames of ADTS (ISO/IEC 14496-3 §1.A.3), by themselves or behind an ID3v2 tag.
+/// Recognises frames of ADTS (ISO/IEC 14496-3 §1.A.3), at the beginning or behind an ID3v2 tag.
 pub(in crate::format) fn aac(head: &[u8]) -> bool {
     match behind_tag(head) {
         Behind::NoTag => is_repeated(head, adts_frame),
@@ -170,7 +170,7 @@ pub(in crate::format) fn aiff(head: &[u8]) -> bool {
     head.starts_with(b"FORM") && matches!(head.get(8..12), Some(b"AIFF" | b"AIFC"))
 }
 
-/// Narrow and wide band (RFC 4867 §5.1).
+/// Recognises narrow and wide band AMR (RFC 4867 §5.1).
 pub(in crate::format) fn amr(head: &[u8]) -> bool {
     head.starts_with(b"#!AMR\n") || head.starts_with(b"#!AMR-WB\n")
 }

@@ -33,7 +33,7 @@ impl BoxHeader {
     }
 }
 
-/// The boxes that lie in these bytes, one behind the other.
+/// The boxes in these bytes, one behind the other.
 #[derive(Clone, Debug)]
 pub(super) struct Boxes<'a> {
     what: &'static str,

@@ -33,7 +33,7 @@ pub struct Described {
 }
 
 impl Described {
-    /// Reads an init section as [`super::super::Packager`] gives it out.
+    /// Reads an init section as [`super::super::Packager`] writes it.
     ///
     /// # Errors
     /// `Invalid` when a box is missing or cut short.

@@ -1,4 +1,4 @@
-//! The playlist of a broadcast since its beginning (RFC 8216 §4.3.3.5, EVENT): it only grows.
+//! EVENT playlist of a broadcast since its beginning (RFC 8216 §4.3.3.5): it only grows.
 
 use bytes::Bytes;
 

@@ -29,7 +29,7 @@ pub struct Sample {
     pub key: bool,
 }
 
-/// The samples of one track, whose bytes lie one behind the other.
+/// Samples of one track, with contiguous bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Run {
     pub track: u32,
@@ -105,7 +105,7 @@ fn run(traf: &[u8]) -> Result<Option<Run>, Error> {
         0 => None,
         _ => Some(reader.next().ok_or_else(short)?),
     };
-    // As many as there are bytes for: the count is not believed.
+    // Grows with the bytes present: the declared count is not trusted with an allocation.
     let mut samples = Vec::new();
     for index in 0..count {
         let mut field = |flag: u32, default: u32| match flags & flag {

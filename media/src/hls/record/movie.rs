@@ -75,7 +75,7 @@ struct Held {
     duration: u64,
 }
 
-/// Everything before the payload of a file, and what is said of it.
+/// Everything before the payload of a file, and its properties.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MovieHeader {
     /// `ftyp`, `moov`, and the header of `mdat`.
@@ -148,7 +148,7 @@ impl Movie {
         }
     }
 
-    /// Adds a fragment whose `moof` has so many bytes and whose whole payload is copied behind those before it.
+    /// Adds a fragment whose `moof` has `moof_bytes` and whose whole payload is copied behind those before it.
     pub fn push(&mut self, fragment: &Fragment, moof_bytes: u64, payload_bytes: u64) {
         let payload_at = moof_bytes + 8;
         if self.is_joining {
@@ -385,8 +385,8 @@ fn write_mvhd(out: &mut Vec<u8>, duration_90k: u64, tracks: usize) {
     });
 }
 
-/// Nothing for a while, then the track from its first frame on (ISO/IEC 14496-12 §8.6.6). `skipped` is on the track's
-/// own timescale.
+/// Writes an empty edit for a late start, then the track from its first frame on (ISO/IEC 14496-12 §8.6.6). `skipped`
+/// is on the track's own timescale.
 fn write_edts(out: &mut Vec<u8>, late_90k: u64, lasts_90k: u64, skipped: u64) {
     let media_time = i64::try_from(skipped).unwrap_or(i64::MAX);
     let edits = [(late_90k, -1), (lasts_90k, media_time)];

@@ -18,7 +18,7 @@ pub(super) struct Tables {
     chunks: Vec<Chunk>,
 }
 
-/// Samples whose bytes lie one behind the other.
+/// Samples with contiguous bytes.
 #[derive(Clone, Copy, Debug)]
 struct Chunk {
     /// From the payload's beginning.

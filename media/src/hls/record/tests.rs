@@ -142,7 +142,7 @@ fn another_reader_finds_every_sample_over_two_sessions() {
         .sum();
     assert_eq!(header.payload_bytes, payload);
     assert!((4_000..4_050).contains(&header.duration_ms));
-    // The bytes of the first and of the last frame lie where the tables say.
+    // The bytes of the first and of the last frame are where the tables point.
     let file: Vec<u8> = header
         .bytes
         .iter()

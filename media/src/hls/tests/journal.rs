@@ -1,4 +1,4 @@
-//! The journal: what was written is what comes back, up to the first damage.
+//! The journal returns what was written, up to the first corrupted line.
 
 use std::collections::HashMap;
 
@@ -327,7 +327,7 @@ fn after_a_power_loss_only_whole_segments_with_the_journalled_bytes_are_listed()
     );
 }
 
-/// A segment whose end the journal does not name may have been longer under its address.
+/// A segment whose end is not in the journal may have been longer under its address.
 #[test]
 fn after_a_power_loss_a_torn_journal_lists_no_segment_that_may_have_been_longer() {
     let (journal, window, files) = recorded_with_files(&[7.0], false);

@@ -45,7 +45,7 @@ fn window_of(outputs: &[Output], target_duration_s: u32) -> Window {
     window
 }
 
-/// So many random cases, or as many as the environment asks for.
+/// Returns a configuration of `cases` random cases, or of as many as the environment requests.
 fn sampled(cases: u32) -> ProptestConfig {
     let asked = std::env::var("PROPTEST_CASES")
         .ok()

@@ -283,7 +283,7 @@ fn info(has_video: bool) -> StreamInfo {
     }
 }
 
-/// A track whose segments last and weigh so much.
+/// Builds a track from the durations and sizes of its segments.
 fn track(name: &str, has_video: bool, segments: &[(u32, u64)]) -> VodTrack {
     let mut start_90k = 0;
     let segment = |(number, &(duration_90k, length)): (u32, &(u32, u64))| {

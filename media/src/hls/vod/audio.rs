@@ -1,6 +1,6 @@
-//! Coded audio in, segments out, cut at the frame nearest to where the frames are cut.
+//! Segmenter of coded audio, which cuts at the frame nearest to the video's boundaries.
 //!
-//! Frames lie on live's sample clock ([`AudioTrack`]), held closer to the timestamps. Holes are filled with silence, so
+//! Frames are on live's sample clock ([`AudioTrack`]), held closer to the timestamps. Holes are filled with silence, so
 //! that no segment is missing.
 
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::codec::AudioConfig;
 const STRAY_90K: i64 = 1_800;
 /// A longer hole in the audio is no hole, but damage: at most a day of silence is made.
 const MAX_SILENCE_90K: i64 = 86_400 * 90_000;
-/// An AAC-LC frame of a channel pair with nothing in it (ISO/IEC 14496-3 §4.4.2.1): both channels without a section.
+/// Silent AAC-LC frame of a channel pair (ISO/IEC 14496-3 §4.4.2.1): both channels without a section.
 const SILENT_STEREO: &[u8] = &[0x21, 0x00, 0x49, 0x90, 0x02, 0x19, 0x00, 0x23, 0x80];
 
 /// Cuts the rendition of the audio.
@@ -91,7 +91,7 @@ impl AudioSegmenter {
         self.track.end_90k().unwrap_or(0)
     }
 
-    /// Ends the open segment with all that was taken, up to `end_90k`.
+    /// Ends the open segment with all collected audio, up to `end_90k`.
     fn close(&mut self, end_90k: i64) -> Option<MadeSegment> {
         let frames = self.track.take_before(i64::MAX);
         if frames.is_empty() {

@@ -13,7 +13,7 @@ pub struct FrameClock {
 }
 
 impl FrameClock {
-    /// `video_frames` per `seconds`; 0 is taken for 1.
+    /// Returns the rate of `video_frames` per `seconds`; 0 counts as 1.
     pub fn new((video_frames, seconds): (u32, u32)) -> Self {
         Self {
             video_frames: video_frames.max(1),

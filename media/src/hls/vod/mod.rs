@@ -6,9 +6,9 @@
 //! frames ────► AudioSegmenter ─┘                      └─► multivariant
 //! ```
 //!
-//! Audio and frames are renditions of their own, each in one file: the init section, then segments back to back. All
-//! renditions of an asset are cut at the same [`SegmentBoundaries`]. Boxes are written by live's code ([`super::fragment`],
-//! [`super::init`]); as there, everything is a function of its arguments.
+//! Audio and video are renditions of their own, each in one file: the init section, then segments back to back. All
+//! renditions of an asset are cut at the same [`SegmentBoundaries`]. Boxes are written by live's code
+//! ([`super::fragment`], [`super::init`]); as there, everything is a function of its arguments.
 
 mod audio;
 mod boundaries;

@@ -1,4 +1,4 @@
-//! The multivariant playlist of an asset (RFC 8216 §4.3.4): what its renditions are, measured from their segments.
+//! The multivariant playlist of an asset (RFC 8216 §4.3.4): its renditions, measured from their segments.
 
 use super::{
     super::playlist::{VERSION_STANDARD, put},
@@ -26,7 +26,8 @@ pub struct Caption {
 /// Bits per second, with the boxes around the media.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bandwidth {
-    /// The peak segment bit rate of RFC 8216 §4.1: the most of any run of segments that lasts 0.5 to 1.5 target durations.
+    /// Peak segment bit rate (RFC 8216 §4.1): the highest of any run of segments that lasts 0.5 to 1.5 target
+    /// durations.
     pub peak_bps: u64,
     pub average_bps: u64,
 }

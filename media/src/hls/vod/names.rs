@@ -1,7 +1,7 @@
-//! Names below an asset's address: a folder for each rendition, and what is in it.
+//! Names below an asset's address: a folder for each rendition, and its files.
 //!
-//! A segment's bytes never change once the asset is whole, so whatever a segment's or an init section's name answers from
-//! then on may be cached without end.
+//! A segment's bytes never change once the asset is whole, so from then on responses to segment and init section names
+//! may be cached without end.
 
 use super::super::names::decimal;
 
@@ -41,7 +41,7 @@ pub fn is_rendition(name: &str) -> bool {
     name == AUDIO || pixels.is_some_and(|pixels| pixels > 0)
 }
 
-/// Reads a name in a rendition's folder. Only the exact form is one, so that one thing has one address.
+/// Parses a name in a rendition's folder. Only the exact form is valid, so that each file has one address.
 pub fn parse(name: &str) -> Option<VodName> {
     match name {
         MEDIA => Some(VodName::Media),

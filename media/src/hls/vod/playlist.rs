@@ -1,4 +1,4 @@
-//! Media playlists of an asset (RFC 8216 §4.3.3): EVENT while it is being made, VOD once it is whole.
+//! Media playlists of an asset (RFC 8216 §4.3.3): EVENT while the asset is being made, VOD once it is whole.
 //!
 //! URIs are relative to the rendition's folder. A playlist of an unfinished asset only ever grows at its end.
 
@@ -19,8 +19,8 @@ pub fn media_playlist(track: &VodTrack, finished: bool) -> String {
     end(text, finished)
 }
 
-/// The playlist of a rendition's key frames (RFC 8216 §4.3.3.6): the first of each segment, shown as long as the
-/// segment lasts. `None` for audio.
+/// Returns the playlist of a rendition's key frames (RFC 8216 §4.3.3.6): the first of each segment, shown as long as
+/// the segment lasts. `None` for audio.
 pub fn iframe_playlist(track: &VodTrack, finished: bool) -> Option<String> {
     if !track.info.has_video {
         return None;
@@ -38,7 +38,7 @@ pub fn iframe_playlist(track: &VodTrack, finished: bool) -> Option<String> {
     Some(end(text, finished))
 }
 
-/// The playlist of captions, which are one WebVTT file for the whole asset (RFC 8216 §3.5).
+/// Returns the playlist of captions, which are one WebVTT file for the whole asset (RFC 8216 §3.5).
 pub fn captions_playlist(uri: &str, duration_90k: i64) -> String {
     let duration_90k = duration_90k.max(1);
     let target = (duration_90k + CLOCK_90K - 1) / CLOCK_90K;

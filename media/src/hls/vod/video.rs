@@ -1,10 +1,10 @@
-//! Coded frames in, segments out, cut at key frames of closed groups of frames.
+//! Segmenter of coded frames, which cuts at key frames of closed groups of frames.
 //!
-//! A segment is two movie fragments: its key frame alone, which is what an I-frame playlist points to, then the rest.
-//! Decode times are the segment's presentation times in rising order, so that a segment begins at its first frame on
-//! either scale. Frames that are shown before ones that were decoded earlier would need negative composition offsets,
-//! which some readers take for a shift of the whole track: so all are larger by the delay of the reordering, and the init
-//! section's edit list takes it back.
+//! A segment is two movie fragments: its key frame alone, to which an I-frame playlist points, then the rest. Decode
+//! times are the segment's presentation times in rising order, so that a segment begins at its first frame on either
+//! scale. Frames that are shown before ones that were decoded earlier would need negative composition offsets, which
+//! some readers treat as a shift of the whole track: so all are increased by the reordering delay, and the init
+//! section's edit list subtracts it.
 
 use bytes::{Bytes, BytesMut};
 
@@ -75,8 +75,8 @@ impl VideoSegmenter {
         )
     }
 
-    /// Takes the next frame; the segment that it ends. [`Error::Invalid`] when no key frame is where a segment must
-    /// begin.
+    /// Adds the next frame; returns the segment that it ends. [`Error::Invalid`] when no key frame is where a segment
+    /// must begin.
     pub fn push(&mut self, video_frame: CodedFrame) -> Result<Option<MadeSegment>, Error> {
         let next_start = self.rendition.cuts.start_90k(self.number.saturating_add(1));
         let is_next = !self.video_frames.is_empty() && video_frame.pts_90k >= next_start;
@@ -102,7 +102,7 @@ impl VideoSegmenter {
         Ok(made)
     }
 
-    /// The last segment, if frames are left; `end_90k` is where the last frame ends.
+    /// Returns the last segment, if frames are left; `end_90k` is the end of the last frame.
     pub fn finish(mut self, end_90k: i64) -> Result<Option<MadeSegment>, Error> {
         self.close(end_90k)
     }
