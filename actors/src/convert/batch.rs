@@ -105,6 +105,7 @@ pub(super) async fn record(
     let written = with_patience(|| write(services, lease, job, item, outcome.clone())).await;
     let (job, failure) = match written {
         Ok(job) => (job, outcome.code()),
+        // A result that cannot be stored fails its file alone; the others of the job may still fit.
         Err(error @ StoreError::OverQuota { .. }) => {
             let rejection = ItemOutcome::Failed {
                 code: "storage_used_up".to_owned(),

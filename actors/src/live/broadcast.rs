@@ -254,6 +254,7 @@ impl Broadcast {
         {
             self.disk().give_up_waiting();
         }
+        // Read once: parts that the disk writes meanwhile come with the next call.
         let (persisted, healthy) = (self.disk().persisted(), self.disk().is_healthy());
         let mut newest = None;
         while self
@@ -273,6 +274,7 @@ impl Broadcast {
             }
             newest = Some(pending.window);
         }
+        // Bytes leave memory only when everything is on a healthy disk, from which viewers are served then.
         if let Some(window) = newest
             .as_ref()
             .filter(|_| healthy && self.pending.is_empty())

@@ -229,6 +229,7 @@ impl Writer {
                 bytes,
                 line,
             } => {
+                // Bytes first: a line in the journal promises that they are there.
                 self.segment(msn, is_first)?.write_all(&bytes)?;
                 self.journal()?.write_all(&line)
             }

@@ -316,6 +316,7 @@ impl LiveInputs {
             .on_air
             .get(&entry.row.id)
             .is_some_and(OnAir::has_publisher);
+        // A takeover ends as many sessions as it begins: the bound does not apply to it.
         if !takes_over && self.sessions() >= settings.max_streams {
             warn!(
                 limit = settings.max_streams,
@@ -342,6 +343,7 @@ impl LiveInputs {
                     .media_age_ms(now_ms)
                     .is_some_and(|age| age < fresh.as_millis() as i64)
                 {
+                    // Only an encoder that was sending would come back and displace this one in turn.
                     on_air.displaced.remember(ticket.identity.clone(), now_ms);
                 }
                 info!(input = %entry.row.id, remote = %request.remote, "a newer publisher takes over");

@@ -40,6 +40,7 @@ pub(super) fn recover(services: &LiveServices, directory: &Directory) -> io::Res
             .and_then(|name| name.to_str())
             .and_then(|name| Uuid::parse_str(name).ok());
         let Some(playback) = input_id.and_then(|input_id| directory.by_input(input_id)) else {
+            // Its input was deleted while the service was stopped.
             remove(&folder);
             continue;
         };

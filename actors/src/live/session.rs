@@ -116,6 +116,7 @@ impl LiveAuthorizer {
                 return Err(Rejection::Busy);
             }
         };
+        // Made before the hand-over: dropped with this future, it reports the session as finished.
         let session = LiveSession {
             input,
             ticket,
@@ -126,6 +127,7 @@ impl LiveAuthorizer {
             request,
         };
         if let Some(displaced) = displaced {
+            // Its last units have to be queued before `begin`, which ends its right to send.
             displaced.handed_over().await;
         }
         match session

@@ -48,6 +48,7 @@ impl Asset<'_> {
                     warn!(stream = %self.lease.id, reason = failure.message, "its worker died; another one goes on");
                     kept = self.kept().await?;
                 }
+                // The continuation may be what fails: from the beginning it can succeed.
                 Err(AssetError::Failed(failure)) if kept > 0 && is_of_its_place(&failure) => {
                     warn!(stream = %self.lease.id, reason = failure.message, "it does not go on; it is made again");
                     kept = 0;

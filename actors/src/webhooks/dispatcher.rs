@@ -246,15 +246,18 @@ impl Dispatcher {
                 dues.insert(endpoint_id, due);
             }
         }
+        // Of all lanes, also those with nothing due: the scheduler forgets the turns of the others.
         self.scheduler
             .meet(lanes.iter().map(|lane| lane.endpoint.id));
         if self.is_closing {
+            // Outcomes are still recorded, but nothing is put back or claimed that this process would not send.
             plan.releasing.clear();
             return plan;
         }
         let (grants, is_short) = self.scheduler.divide(self.bounds, load, &applicants);
         plan.is_short = is_short;
         for grant in grants {
+            // By chance, so that neither replays nor regular deliveries starve the other on a short grant.
             let replays_first = draw() < 0.5;
             plan.wanted
                 .extend(wanted(grant, dues[&grant.endpoint_id], replays_first));

@@ -218,6 +218,7 @@ impl Segmenter {
         if self.video.is_empty() && frames.is_empty() {
             return;
         }
+        // The broadcast's first part settles it, and may last a little longer than wanted.
         let part_target_90k = self.part_target_with(duration, pace);
         let segment = (self.parts == 0).then(|| self.open_segment(pace, out));
         self.next_fragment = self.next_fragment.wrapping_add(1);

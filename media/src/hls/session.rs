@@ -215,6 +215,7 @@ impl SessionPackager {
             .as_ref()
             .map_or(track.end_90k, |held| held.at_90k + 1);
         let at_90k = placement.at_90k.max(after_held);
+        // A decode time that was moved leaves the presentation time where it was.
         let cts_90k = i64::from(video_frame.cts_90k).saturating_add(placement.mapped_90k - at_90k);
 
         self.settle_held(at_90k, broadcast, out);
@@ -324,6 +325,7 @@ impl SessionPackager {
                 .as_ref()
                 .is_some_and(|new| *new != track.config);
         let due = key && elapsed >= broadcast.segment_min_90k;
+        // One frame more would exceed the target duration, which a player may take as an error.
         let overdue = elapsed + track.cadence.typical() > limit;
         let empty = broadcast.segmenter.segment_is_empty();
         if !changed && !due && (!overdue || empty) {

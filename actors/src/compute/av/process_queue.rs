@@ -251,6 +251,7 @@ impl State {
         for queue in [Queue::Short, Queue::Long] {
             while let Some(first) = self.side(queue).waiting.front() {
                 let demand = first.demand;
+                // No later task passes the first one, which could otherwise wait for its memory for ever.
                 if !self.has_room(&demand) {
                     break;
                 }

@@ -145,6 +145,7 @@ impl OutputWork {
         let mut feed = Feed::new();
         let (mut items, mut units) = (Vec::new(), Vec::new());
         loop {
+            // Biased: an order to end must not wait behind media that never stop coming.
             let taken = tokio::select! {
                 biased;
                 () = self.ordered() => return Ok(End::Ordered),

@@ -149,6 +149,7 @@ async fn run_once(args: &Args) -> Result<(), Failure> {
         outcome = follow(args, &mut reading, Calls::new(args, orders)) => outcome,
         () = args.stop.cancelled() => return Ok(()).inspect(|()| telling.abort()),
     };
+    // Both ends of the socket have to close before the gateway ends by itself.
     telling.abort();
     drop(reading);
     match outcome {
