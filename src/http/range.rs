@@ -56,12 +56,18 @@ impl RangeRequest {
 /// Parses one byte range; several, or a malformed one, mean the whole (RFC 9110 §14.2).
 pub(super) fn parse(range: &str, total: u64) -> RangeRequest {
     let Some((first, last)) = range
-        .strip_prefix("bytes=")
-        .and_then(|range| range.split_once('-'))
+        .split_once('=')
+        .filter(|(unit, _)| unit.eq_ignore_ascii_case("bytes"))
+        .and_then(|(_, range)| range.split_once('-'))
     else {
         return RangeRequest::Whole;
     };
-    let number = |text: &str| text.trim().parse::<u64>().ok();
+    // A number too large for any resource is a number still: such a range is unsatisfiable, or ends with the resource.
+    let number = |text: &str| {
+        let digits = text.trim();
+        let is_number = !digits.is_empty() && digits.bytes().all(|it| it.is_ascii_digit());
+        is_number.then(|| digits.parse().unwrap_or(u64::MAX))
+    };
     let (start, end) = match (number(first), number(last)) {
         (Some(start), Some(end)) if start <= end => (start, end.min(total.saturating_sub(1))),
         (Some(start), None) if last.trim().is_empty() => (start, total.saturating_sub(1)),
@@ -133,6 +139,9 @@ mod tests {
             ("bytes=95-", Some((95, 5))),
             ("bytes=-5", Some((95, 5))),
             ("bytes=-500", Some((0, 100))),
+            ("Bytes=0-9", Some((0, 10))),
+            ("bytes=0-99999999999999999999999", Some((0, 100))),
+            ("bytes=+0-+5", None),
             ("bytes=5-4", None),
             ("bytes=0-1,3-4", None),
             ("lines=0-1", None),
@@ -146,7 +155,12 @@ mod tests {
             };
             assert_eq!(range, expected, "{text}");
         }
-        for text in ["bytes=100-", "bytes=500-600", "bytes=-0"] {
+        for text in [
+            "bytes=100-",
+            "bytes=500-600",
+            "bytes=-0",
+            "bytes=99999999999999999999999-",
+        ] {
             assert_eq!(parse(text, 100), RangeRequest::Unsatisfiable, "{text}");
         }
         for text in ["bytes=0-", "bytes=-1"] {

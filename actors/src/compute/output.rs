@@ -120,7 +120,7 @@ mod tests {
     const ONE: Task = Task::ExtractMember { index: 0 };
 
     #[test]
-    fn memory_comes_back_and_anyone_kept_a_descriptor_has_nothing() {
+    fn memory_comes_back_and_a_kept_descriptor_has_nothing() {
         let target = Target::of(&Output::Memory, &ONE).unwrap();
         let Target::Memory(files) = &target else {
             panic!("memory was asked for");

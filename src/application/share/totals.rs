@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn anyone_fails_or_leaves_lets_the_next_add_up() {
+    async fn a_failed_or_cancelled_sum_lets_the_next_add_up() {
         let known = KnownTotals::default();
         {
             let mut leaves = pin!(known.of(FOLDER, async || pending().await));

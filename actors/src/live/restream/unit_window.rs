@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn anyone_is_late_learns_how_much_it_missed() {
+    async fn a_late_reader_learns_how_much_it_missed() {
         let tap = Arc::new(UnitWindow::default());
         tap.set_air(SourceState::Sending);
         let mut follower = tap.follow(KEEP);
