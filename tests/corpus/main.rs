@@ -31,7 +31,7 @@ use self::{
 
 /// Files under way at a time: two for each worker, so that none waits for a request's way.
 const AT_ONCE: usize = 4;
-/// For a file that runs into it; then its worker is killed and the next file goes on.
+/// Timeout of a file that hangs; then its worker is killed and the next file continues.
 const WORKER_TIMEOUT: &str = "5s";
 /// Beyond it the service is stuck.
 const ANSWER_DEADLINE: Duration = Duration::from_secs(60);
@@ -92,7 +92,7 @@ async fn send_all(api: &Api, key: &str, files: Vec<PathBuf>) -> Result<Report, F
     }
 }
 
-/// One file along its three ways.
+/// Sends a file along its three ways.
 async fn send(api: &Api, key: &str, path: &Path) -> Result<Report, Failure> {
     let bytes = std::fs::read(path)?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -126,6 +126,6 @@ async fn check_no_leftovers(server: &Server) -> Result<(), Failure> {
 
 /// Past the test harness, which keeps what a test prints.
 fn progress(text: &str) {
-    // No one is there to hear of a terminal that is gone.
+    // A terminal that is gone is no failure.
     let _ = writeln!(std::io::stderr(), "{text}");
 }

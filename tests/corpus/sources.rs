@@ -1,4 +1,4 @@
-//! Where the files are: installed by Debian's packages, or unpacked under target/tools.
+//! Folders of the files: installed by Debian's packages, or unpacked under target/tools.
 
 use std::{
     fs::File,
@@ -9,7 +9,7 @@ use std::{
 use crate::support::media::target_folder;
 
 const INSTALLED_TESTS: &str = "usr/libexec/installed-tests";
-/// What librsvg's tests compare with: plain pictures by the hundred, that break nothing.
+/// Suffix of the pictures that librsvg's tests compare with: plain ones by the hundred, that break nothing.
 const REFERENCE: &str = "-ref.png";
 /// Nothing in these packages is near it but archives of fonts.
 const LARGEST_BYTES: u64 = 30_000_000;

@@ -30,7 +30,7 @@ use crate::{
 
 /// Starting Chromium on a busy machine, and every answer beyond what its command allows itself.
 const SLACK: Duration = Duration::from_secs(30);
-/// How long the page may take to show what has happened, in seconds.
+/// Seconds until the page has to show a change.
 const SHOWN_S: u64 = 20;
 
 static ONE_AT_A_TIME: Semaphore = Semaphore::const_new(1);

@@ -1,5 +1,5 @@
-//! The service is killed or stopped in mid-stream: the next start serves what was listed, and the encoder's return goes on
-//! in the same playlist.
+//! Kills and stops in mid-stream: the next start serves the listed media, and the returning encoder continues the same
+//! playlist.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -57,7 +57,7 @@ fn last_msn(list: &MediaPlaylist) -> u64 {
     list.segments.last().map_or(0, |segment| segment.msn)
 }
 
-/// A viewer whose connections break, and who goes on.
+/// Starts a viewer that continues when its connections break.
 fn watch(input: &Input) -> Viewing {
     Viewer::new(&input.hls_url)
         .tolerate_outages()
@@ -229,7 +229,7 @@ async fn killed_inside_the_reconnect_window_which_counts_from_readiness() -> Res
     Ok(())
 }
 
-/// The end of the reconnect window, as pages are told.
+/// Returns the end of the reconnect window in the state for pages.
 async fn reconnect_until(server: &Server, input: &Input) -> Result<jiff::Timestamp, Failure> {
     let (_, body) = server.get(&input.playback_path("state")).await?;
     let state: Value = serde_json::from_slice(&body)?;

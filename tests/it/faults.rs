@@ -1,4 +1,4 @@
-//! What fails beside the stream costs viewers nothing: health tells of it, and it mends itself.
+//! Failures beside the stream cost viewers nothing: health reports them, and they are repaired.
 
 use std::time::Duration;
 

@@ -13,7 +13,7 @@ use crate::support::{
 
 /// The four quadrants of every drawn picture, upright.
 const UPRIGHT: [Pixel; 4] = [RED, crate::support::images::GREEN, BLUE, YELLOW];
-/// What lossy encoders and a change of colour space may move a mean colour.
+/// Difference of a mean colour that lossy encoders and a change of colour space may cause.
 const LOSSY: u8 = 8;
 
 /// Fails with the name of the case.

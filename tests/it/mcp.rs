@@ -69,7 +69,7 @@ impl Talk {
         }
     }
 
-    /// What a tool answered that did not fail.
+    /// Returns the answer of a tool that succeeded.
     async fn answer(&self, tool: &str, arguments: Value) -> Result<Value, Failure> {
         let result = self.call(tool, arguments).await?;
         match result["isError"].as_bool() {
@@ -78,7 +78,7 @@ impl Talk {
         }
     }
 
-    /// What a tool said that failed.
+    /// Returns the message of a tool that failed.
     async fn failure(&self, tool: &str, arguments: Value) -> Result<String, Failure> {
         let result = self.call(tool, arguments).await?;
         match result["isError"].as_bool() {

@@ -1,4 +1,4 @@
-//! What an operator does: starts, stops, looks, backs up, and makes mistakes.
+//! Operations: start, stop, look, back up, and mistakes.
 
 use std::{net::TcpListener, path::Path, time::Duration};
 
@@ -19,7 +19,7 @@ use crate::support::{
     viewer::Viewer,
 };
 
-/// Of a stop with viewers that wait: far below `http.drain` and the bounds of the tree.
+/// Longest time of a stop with waiting viewers: far below `http.drain` and the bounds of the tree.
 const STOP_BOUND: Duration = Duration::from_secs(15);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -46,7 +46,7 @@ async fn a_data_folder_serves_one_service() -> Result<(), Failure> {
     server.wait_ready(Duration::from_secs(1)).await
 }
 
-/// What the log warns of from the beginning of the stop on.
+/// Returns the warnings of the log from the beginning of the stop on.
 fn warned_at_stop(server: &Server) -> Vec<String> {
     let log = server.log();
     log.lines()
@@ -106,7 +106,7 @@ async fn an_ordinary_stop_logs_no_warning() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Whatever stops a start is named with the system's reason.
+/// Every failed start names the system's reason.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_start_that_fails_names_the_systems_reason() -> Result<(), Failure> {
     let folder = tempfile::tempdir()?;

@@ -1,4 +1,4 @@
-//! Who may watch a live input, who does, and what it looks like at this moment: decisions.md §5 and §6.
+//! Playback authorization of a live input, viewer counts, and the current frame.
 
 mod frames;
 mod jwt;

@@ -1,4 +1,5 @@
-//! Everything an encoder may send arrives whole at a viewer, and anyone who may not publish is told so in its own protocol.
+//! Everything an encoder may send arrives whole at a viewer, and a publisher without permission is refused in its own
+//! protocol.
 
 use std::{sync::Arc, time::Duration};
 

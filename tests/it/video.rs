@@ -20,7 +20,7 @@ use crate::{
     worker::{OF_CLIPS, workers},
 };
 
-/// A service that answers with the result however long that takes: work on clips stands behind everything else on the
+/// Starts a service that answers with the result however long that takes: work on clips has the lowest priority on the
 /// machine.
 async fn patient() -> Result<Server, Failure> {
     let wait = "80s";

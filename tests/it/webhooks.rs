@@ -22,7 +22,7 @@ use crate::support::{
 /// For what happens at once, on a machine with other work.
 const SOON: Duration = Duration::from_secs(10);
 
-/// What a delivery goes through before it has ended.
+/// States of a delivery before it has ended.
 const OPEN: [&str; 3] = ["pending", "delivering", "retrying"];
 
 /// A service that may reach receivers on this machine.

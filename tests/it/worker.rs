@@ -57,7 +57,7 @@ const FAULTY: Option<&str> = if cfg!(debug_assertions) {
 } else {
     None
 };
-/// One red pixel.
+/// A PNG of one red pixel.
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x02\0\0\0\x90wS\xde\0\0\0\x0cIDATx\x9cc\xf8\xcf\xc0\0\0\x03\x01\x01\0\xc9\xfe\x92\xef\0\0\0\0IEND\xaeB`\x82";
 
 /// A pool of its own, beside any service.
@@ -88,7 +88,7 @@ impl Pool {
         Self::launch(FAULTY, settings, VideoSettings::default())
     }
 
-    /// One image worker, and a ring for clips that listens to demands, too.
+    /// Starts one image worker, and a ring for clips that obeys demands, too.
     fn of_video(video: VideoSettings) -> Result<Self, Failure> {
         let settings = ComputeSettings {
             workers: 1,
@@ -204,7 +204,7 @@ async fn until_gone(process: u32) -> Result<(), Failure> {
     .await
 }
 
-/// An image whose worker does as it is told, then looks at it.
+/// Makes an image whose worker obeys a demand, then inspects it.
 fn look_at(compute: &Compute, demand: &str) -> Result<Assignment, Failure> {
     let mut bytes = PNG.to_vec();
     bytes.extend_from_slice(demand.as_bytes());

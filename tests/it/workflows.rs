@@ -85,7 +85,7 @@ fn run_path(workflow: &Workflow) -> String {
     format!("/api/workflows/{}/run", workflow.id)
 }
 
-/// Gives the workflow a file; the run's id, whether it has ended already or goes on.
+/// Gives the workflow a file; returns the run's id, whether it has ended already or continues.
 async fn begin(
     api: &Api,
     workflow: &Workflow,

@@ -12,7 +12,7 @@ use crate::support::{
     server::{Fetched, Form, Server, Settings},
 };
 
-/// Of the plan `free`.
+/// Limit of the plan `free`.
 const REQUESTS_PER_MINUTE: u64 = 30;
 const OPERATIONS_PER_MONTH: u64 = 500;
 const DELIVERIES_PER_MONTH: u64 = 5_000;
@@ -31,7 +31,7 @@ fn drawings(count: usize) -> Form {
     })
 }
 
-/// Where the answer sends people: a page of this service with the plan's numbers.
+/// Checks the address of the offer: a page of this service with the plan's numbers.
 async fn check_offer(tenant: &Tenant<'_>, rejection: &Value) -> Result<(), Failure> {
     let url = rejection["upgradeUrl"].as_str();
     let url = url.ok_or_else(|| format!("no upgradeUrl in {rejection}"))?;

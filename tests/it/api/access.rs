@@ -1,4 +1,4 @@
-//! Who may call: keys, sessions, rates.
+//! Authorization: keys, sessions, rates.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What stands beside the API: its description, the pages, the metrics.
+//! Pages beside the API: its description, the guides, the metrics.
 
 use std::collections::BTreeSet;
 

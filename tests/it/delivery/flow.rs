@@ -1,4 +1,4 @@
-//! What a page and the caches before it see.
+//! Image delivery as pages and the caches before it see it.
 
 use futures_util::future::join_all;
 use reqwest::{Method, StatusCode};

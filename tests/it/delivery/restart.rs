@@ -1,4 +1,4 @@
-//! What a restart and a kill leave of the caches.
+//! Caches after a restart and a kill.
 
 use super::Gallery;
 use crate::support::Failure;

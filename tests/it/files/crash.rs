@@ -18,7 +18,7 @@ const ROUNDS: u64 = 4;
 const CLIENTS: u64 = 4;
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What the service said it has: the seed that makes the bytes again, and the record.
+/// Uploads that the service acknowledged: the seed that makes the bytes again, and the record.
 type Acknowledged = Arc<Mutex<Vec<(u64, Value)>>>;
 
 /// Lengths from nothing to several pieces.

@@ -1,4 +1,4 @@
-//! What a file was made from, and what was made from it.
+//! Sources of a file, and the results that were made from it.
 
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};

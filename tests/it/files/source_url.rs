@@ -253,7 +253,7 @@ async fn what_the_other_side_does_wrong_is_told_and_free() -> Result<(), Failure
     server.nothing_temporary_is_left(SOON).await
 }
 
-/// One of several that cannot be had refuses the request: nothing of the others is kept or charged.
+/// A missing one of several files refuses the request: nothing of the others is kept or charged.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_missing_one_of_several_is_named() -> Result<(), Failure> {
     let server = Settings::new().reaching_this_machine().start().await?;

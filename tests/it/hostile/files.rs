@@ -20,8 +20,8 @@ use crate::{
     worker::workers,
 };
 
-/// What is killed for its time is killed soon, and an intact image has its time on a machine that is busy elsewhere:
-/// workers stand behind everything else there.
+/// A hanging worker is killed soon, and an intact image has its time on a busy machine: workers have the lowest
+/// priority there.
 const WORKER_TIMEOUT: &str = "15s";
 const WORKERS: usize = 2;
 /// Nothing hangs: a killed task and its queueing behind a neighbour, several times over.

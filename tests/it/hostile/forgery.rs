@@ -6,7 +6,7 @@ pub const DATA: u8 = 18;
 pub const COMMAND: u8 = 20;
 const SET_CHUNK_SIZE: u8 = 1;
 const USER_CONTROL: u8 = 4;
-/// What both sides begin with.
+/// Chunk size at the beginning of both sides.
 const DEFAULT_CHUNK_BYTES: usize = 128;
 /// Stands in the header when the time follows in four bytes.
 const EXTENDED: u32 = 0xFF_FFFF;

@@ -228,7 +228,7 @@ fn check_error_body(case: &str, answer: &str) -> Result<(), Failure> {
         .to_ascii_lowercase()
         .contains("content-type: application/json");
     assert!(is_json, "{case}: {answer}");
-    // Chunked or not, the object stands in one piece.
+    // Chunked or not, the object is in one piece.
     let object = body
         .find('{')
         .and_then(|from| Some(&body[from..=body.rfind('}')?]));
@@ -270,7 +270,7 @@ async fn clients_that_dawdle_are_not_waited_for() -> Result<(), Failure> {
     too_many_wait(&server, &clip).await
 }
 
-/// With room for two viewers that wait, the third is told when to come again.
+/// With room for two waiting viewers, the third gets the time to come again.
 async fn too_many_wait(server: &Server, clip: &Clip) -> Result<(), Failure> {
     let input = server.api().create(json!({})).await?;
     let mut publisher = Publisher::open(&input.target(), clip).await?;

@@ -9,7 +9,7 @@ use crate::{
     },
 };
 
-/// What Pillow calls our formats.
+/// Pillow's names of our formats.
 const TARGETS: [(&str, &str); 8] = [
     ("jpg", "JPEG"),
     ("png", "PNG"),

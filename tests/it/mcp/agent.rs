@@ -1,4 +1,4 @@
-//! The official clients, as programs of their own (`tests/mcp`): each does the steps of a task and tells what came of them.
+//! The official clients, as programs of their own (`tests/mcp`): each does the steps of a task and reports the results.
 
 use std::{path::PathBuf, process::Stdio, time::Duration};
 
@@ -62,17 +62,18 @@ impl Agent {
     }
 }
 
-/// Where the clients lie.
+/// Returns the folder of the clients.
 pub fn folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/mcp")
 }
 
-/// What npm has brought for them.
+/// Returns the folder of their npm packages.
 pub fn node_modules() -> PathBuf {
     folder().join("node_modules/@modelcontextprotocol")
 }
 
-/// Whether what a scenario needs is installed; says that it is left out when not. A failure where nothing may be left out.
+/// Returns whether the needed program is installed; prints that the scenario is left out when not. A failure where
+/// nothing may be left out.
 pub fn is_there(needed: &std::path::Path, scenario: &str) -> Result<bool, Failure> {
     if needed.exists() {
         return Ok(true);
@@ -85,7 +86,7 @@ pub fn is_there(needed: &std::path::Path, scenario: &str) -> Result<bool, Failur
     Ok(false)
 }
 
-/// What a program said that ended well.
+/// Returns the output of a program that succeeded.
 pub async fn output(
     mut command: Command,
     adjust: impl FnOnce(&mut Command) -> &mut Command,

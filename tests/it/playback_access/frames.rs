@@ -1,4 +1,4 @@
-//! Posters and `frame=live`: the newest key frame, told by the number that is drawn in it.
+//! Posters and `frame=live`: the newest key frame, identified by the number that is drawn in it.
 
 use std::time::Duration;
 

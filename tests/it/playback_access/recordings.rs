@@ -1,4 +1,4 @@
-//! What is recorded of a signed input is signed, too: every address of the video stream that is made of it.
+//! Recordings of a signed input are signed, too: every address of the video stream that is made of one.
 
 use std::time::Duration;
 

@@ -17,13 +17,13 @@ use crate::support::{
     server::{API_KEY, Api, Input, Server},
 };
 
-/// Where players of a live input go.
+/// Prefix of the addresses that players of a live input fetch.
 const BELOW: &str = "/live/v1/{playback_id}/";
 
 struct Walk {
     client: Client,
     base: String,
-    /// What stands behind the leave, and whether a right one is answered 200.
+    /// Addresses behind the permission, and whether a correct one is answered 200.
     addresses: Vec<(String, bool)>,
     broadcast: String,
 }
@@ -296,7 +296,7 @@ impl Walk {
         Ok(walk)
     }
 
-    /// What the service says that it serves below a playback id.
+    /// Returns the addresses below a playback id in the API's description.
     async fn described(&self) -> Result<Vec<String>, Failure> {
         let url = format!("{}/openapi.json", self.base);
         let document: Value = self.client.get(url).send().await?.json().await?;
@@ -381,7 +381,7 @@ impl Walk {
         .await
     }
 
-    /// A token beside the playback id is no leave, wherever it stands.
+    /// A token beside the playback id is no permission, wherever it is.
     async fn only_the_path_counts(&self, input: &Input, token: &str) -> Result<(), Failure> {
         for (address, _) in &self.addresses {
             let join = if address.contains('?') { '&' } else { '?' };

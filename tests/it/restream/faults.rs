@@ -59,7 +59,7 @@ async fn is_not_felt(
     Ok(())
 }
 
-/// It accepts and never says a word: no one reads, and the handshake does not end.
+/// The target accepts and never answers: nothing is read, and the handshake does not end.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_silent_target_is_not_felt() -> Result<(), Failure> {
     let silent = TcpListener::bind("127.0.0.1:0").await?;
@@ -80,7 +80,8 @@ async fn a_silent_target_is_not_felt() -> Result<(), Failure> {
     .await
 }
 
-/// It answers SRT with a datagram at which the SRT library panics: a failed connection, and one line of the log for the output.
+/// The target answers SRT with a datagram at which the SRT library panics: a failed connection, and one line of the log
+/// for the output.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_hostile_srt_target_is_a_failed_connection() -> Result<(), Failure> {
     const HOSTILE: [u8; 16] = [
@@ -121,7 +122,7 @@ async fn a_hostile_srt_target_is_a_failed_connection() -> Result<(), Failure> {
     Ok(())
 }
 
-/// It takes the stream, and then nothing more.
+/// The target takes the stream, and then nothing more.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stuck_target_is_not_felt() -> Result<(), Failure> {
     let server = sender()
@@ -149,7 +150,7 @@ async fn a_stuck_target_is_not_felt() -> Result<(), Failure> {
     .await
 }
 
-/// It takes less than comes: it gets what it can take, from key frame to key frame.
+/// The target takes less than comes: it gets as much as it can take, from key frame to key frame.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_slow_target_gets_less() -> Result<(), Failure> {
     let server = sender()

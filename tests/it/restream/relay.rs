@@ -17,13 +17,13 @@ use tokio::{
 
 use crate::support::Failure;
 
-/// What is read at a time when there is a limit.
+/// Bytes read at a time when there is a limit.
 const PIECE: usize = 16 << 10;
-/// Of the receiving socket, so that little waits where no one reads.
+/// Buffer of the receiving socket, small so that little waits when nothing is read.
 const RECEIVED: u32 = 8 << 10;
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
-/// How much the way takes.
+/// A relay with a limited rate.
 #[derive(Debug)]
 pub struct Relay {
     pub address: SocketAddr,

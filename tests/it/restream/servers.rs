@@ -146,7 +146,7 @@ async fn ffmpeg_takes_it_by_srt() -> Result<(), Failure> {
     goes_to_ffmpeg(listening, &format!("{place}?{secret}&latency=200")).await
 }
 
-/// The target's connection goes on while encoders come and go.
+/// The target's connection stays while encoders come and go.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn another_encoder_goes_on_in_the_same_connection() -> Result<(), Failure> {
     let clip = Recipe::numbered(0).lasting(12).make()?;

@@ -1,4 +1,4 @@
-//! How a link ends: the same bytes for all causes, and downloads under way that are cut.
+//! Ends of a link: the same bytes for all causes, and running downloads that are cut.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ const LONG: usize = 64 << 20;
 const ENDED_WITHIN: Duration = Duration::from_secs(10);
 const UNAVAILABLE: &str = r#"{"error":"This link is no longer available."}"#;
 
-/// What a request gets, byte by byte, without the two headers that are never the same.
+/// Returns the answer byte by byte, without the two headers that are never the same.
 async fn raw(shared: &Shared, method: &str, path: &str) -> Result<String, Failure> {
     let body = match method {
         "POST" => {
@@ -39,7 +39,7 @@ async fn raw(shared: &Shared, method: &str, path: &str) -> Result<String, Failur
         let line = line.to_ascii_lowercase();
         !line.starts_with("date:") && !line.starts_with("x-request-id:")
     };
-    // Headers stand in no order, whatever the answer is.
+    // The order of headers has no meaning.
     let (head, body) = answer.split_once("\r\n\r\n").ok_or("no end of the head")?;
     let mut lines: Vec<&str> = head.split("\r\n").filter(is_own).collect();
     lines[1..].sort_unstable();

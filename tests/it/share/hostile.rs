@@ -1,4 +1,5 @@
-//! What strangers and users try: documents that would run in the service's name, names that mislead, requests that lie.
+//! Attacks of strangers and users: documents that would run in the service's name, names that mislead, requests that
+//! lie.
 
 use serde_json::json;
 

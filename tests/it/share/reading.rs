@@ -1,4 +1,4 @@
-//! What a reader sees of a folder: pages, files, previews, streams, and nothing beside it.
+//! Reading of a shared folder: pages, files, previews, streams, and nothing beside it.
 
 use std::collections::HashSet;
 

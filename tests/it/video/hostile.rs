@@ -14,12 +14,12 @@ use crate::{
     },
 };
 
-/// What hangs is ended soon.
+/// A hanging task is ended soon.
 const STALL: &str = "15s";
 const SETTLED_WITHIN: Duration = Duration::from_secs(30);
-/// Of each container; `SLUICE_TEST_MUTATIONS` says another number, for long runs.
+/// Mutations of each container; `SLUICE_TEST_MUTATIONS` sets another number, for long runs.
 const MUTATIONS: usize = 6;
-/// Of a transport stream, in bytes (ISO/IEC 13818-1 §2.4.3.2).
+/// Packet of a transport stream, in bytes (ISO/IEC 13818-1 §2.4.3.2).
 const PACKET: usize = 188;
 
 async fn guarded() -> Result<Server, Failure> {
@@ -57,7 +57,7 @@ fn cut(bytes: &[u8], percent: usize) -> Vec<u8> {
     bytes[..bytes.len() * percent / 100].to_vec()
 }
 
-/// Every place where `from` stands becomes `to`, which is as long.
+/// Replaces every `from` by `to`, which has the same length.
 fn replaced(bytes: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     for at in 0..bytes.len().saturating_sub(from.len()) {
@@ -208,7 +208,7 @@ async fn a_day_of_silence_is_refused_by_its_length() -> Result<(), Failure> {
     check_settled(server).await
 }
 
-/// As recordings of radio are: one logical stream behind the other (RFC 3533 §4).
+/// As in recordings of radio: one logical stream behind the other (RFC 3533 §4).
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn chained_ogg_does_not_go_on_for_ever() -> Result<(), Failure> {
     let chained = [

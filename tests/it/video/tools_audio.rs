@@ -12,7 +12,7 @@ use crate::support::{
 
 /// Samples a second that everything is read at.
 const RATE: usize = 48_000;
-/// Of tones in Hz, a second each.
+/// Tones in Hz, a second each.
 const TONES: [f32; 3] = [440.0, 660.0, 990.0];
 /// Looked at: the middle of a stretch, where codecs have settled.
 const LOOKED_AT: usize = RATE / 5;
@@ -23,7 +23,7 @@ fn tone(hertz: f32, extension: &str, codec: &str) -> Result<PathBuf, Failure> {
     clip(&format!("tone-{hertz}.{extension}"), &arguments)
 }
 
-/// Of a stretch around that second.
+/// Returns a stretch around that second.
 fn around(samples: &[f32], second: f64) -> &[f32] {
     let middle = (second * RATE as f64) as usize;
     let from = middle.saturating_sub(LOOKED_AT / 2);

@@ -18,7 +18,7 @@ use crate::support::{
 
 const DRIP: Duration = Duration::from_millis(100);
 const FILES: usize = 20;
-/// What a dozen hostile receivers may add: buffers of attempts that are bounded each.
+/// Memory that a dozen hostile receivers may add: buffers of attempts that are bounded each.
 const MAX_GROWTH_KIB: u64 = 64 * 1024;
 
 /// A receiver's behaviour, the answer's status as it is recorded, and words of the error.
@@ -160,7 +160,8 @@ async fn retry_after_is_honoured_inside_bounds() -> Result<(), Failure> {
     Ok(())
 }
 
-/// How long the database is locked: the 30 s with `SLUICE_TEST_LOCK_S=30`, less where everything else waits too.
+/// Returns the time for which the database is locked: 30 s with `SLUICE_TEST_LOCK_S=30`, less where everything else
+/// waits too.
 fn lock_lasts() -> Duration {
     let seconds = std::env::var("SLUICE_TEST_LOCK_S").ok();
     Duration::from_secs(seconds.and_then(|it| it.parse().ok()).unwrap_or(4))

@@ -282,7 +282,7 @@ async fn a_refusal_names_the_address_and_the_setting() -> Result<(), Failure> {
     Ok(())
 }
 
-/// What a client of the stream has got so far.
+/// Events that a client of the stream has so far.
 struct Followed {
     chunks: futures_util::stream::BoxStream<'static, reqwest::Result<Bytes>>,
     text: String,
@@ -318,7 +318,7 @@ impl Followed {
         }
     }
 
-    /// Whether the stream ends within the time.
+    /// Returns whether the stream ends within the time.
     async fn ends(&mut self, deadline: Duration) -> bool {
         let rest = async { while let Some(Ok(_)) = self.chunks.next().await {} };
         timeout(deadline, rest).await.is_ok()
@@ -342,7 +342,7 @@ async fn the_stream_goes_on_where_it_was_and_ends_with_the_service() -> Result<(
     let api = server.api();
     upload(&api, 0).await?;
     let mut followed = Followed::open(&server, None).await?;
-    // The greeting tells that the place in the feed is taken.
+    // The greeting shows that the place in the feed is taken.
     eventually("the greeting", SOON, async || {
         let chunk = followed.chunks.next().await?.ok()?;
         Some(chunk.starts_with(b"id: "))

@@ -24,7 +24,7 @@ use crate::support::{
 
 type Outcome = Result<Finished, Error>;
 
-/// One long task and one short one at a time.
+/// Settings for one long task and one short one at a time.
 fn one_of_each() -> VideoSettings {
     VideoSettings {
         jobs: 1,
@@ -42,7 +42,7 @@ fn long() -> AvTask {
     })
 }
 
-/// A task whose process does as it is told.
+/// Makes a task whose process obeys a demand.
 fn asked(pool: &Pool, task: AvTask, demand: &str) -> Result<Assignment, Failure> {
     Ok(Assignment {
         account_id: Uuid::nil(),
@@ -180,7 +180,7 @@ async fn anyone_leaves_takes_the_process_along_even_while_it_starts() -> Result<
         .await?;
         running.abort();
         until_processes(&pool, 0).await?;
-        // Its slot is given back a moment later; the next one would wait for it, and hear so.
+        // Its slot is given back a moment later; the next task would wait for it, and report that.
         until_running(&pool, 0).await?;
     }
     pool.until("they are counted", |status| {

@@ -22,7 +22,7 @@ use Came::{Done, Killed, Refused};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_a_sandbox_everything_goes() -> Result<(), Failure> {
-    // What shows that the other tests can fail. `outlive` and the like depend on the user, and stand there.
+    // Proof that the other tests can fail. `outlive` and the like depend on the user, and are listed there.
     expect(
         "none",
         &[

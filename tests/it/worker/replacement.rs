@@ -1,4 +1,4 @@
-//! What the pool does when workers die: one retry, replacement, recycling, and no work without a sandbox.
+//! The pool when workers die: one retry, replacement, recycling, and no work without a sandbox.
 
 use std::time::Duration;
 

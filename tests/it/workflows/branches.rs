@@ -1,4 +1,4 @@
-//! Which way a run goes, and that its log says so: branches, joins, gates, ends.
+//! Paths of runs in their logs: branches, joins, gates, ends.
 
 use serde_json::{Value, json};
 

@@ -38,7 +38,7 @@ use crate::{
     webhooks::{subscribe, wait_settled},
 };
 
-/// The way of a large photograph: steps whose output lies between two steps, two whose output is stored, and a webhook.
+/// Steps of a large photograph: some whose output is between two steps, two whose output is stored, and a webhook.
 const WAY: [&str; 10] = [
     "upload",
     "smaller",
@@ -54,7 +54,7 @@ const WAY: [&str; 10] = [
 /// Under load.
 const KILLS: usize = 8;
 const CLIENTS: usize = 3;
-/// Of one client, before its next upload.
+/// Pause of one client before its next upload.
 const PAUSE: Duration = Duration::from_millis(40);
 /// All runs and deliveries end within so long after the last kill.
 const SETTLED_WITHIN: Duration = Duration::from_secs(120);
@@ -95,7 +95,7 @@ struct Scene {
     photograph: Vec<u8>,
     /// The bytes of each output of an undisturbed run.
     expected: Vec<Vec<u8>>,
-    /// Of all runs so far.
+    /// Acknowledged runs so far.
     acknowledged: Vec<String>,
 }
 
@@ -198,7 +198,7 @@ async fn outputs(api: &Api, run: &Value) -> Result<Vec<Vec<u8>>, Failure> {
     Ok(all)
 }
 
-/// What lay between the steps goes with the run.
+/// Checks that intermediate files are removed with the run.
 async fn nothing_is_left(scratch: &Path) -> Result<(), Failure> {
     eventually("no scratch is left", SWEPT_WITHIN, async || {
         let left = std::fs::read_dir(scratch).ok()?.count();
@@ -250,7 +250,7 @@ async fn a_power_loss_after_each_step_costs_no_more_than_the_work() -> Result<()
     scene.check_books().await
 }
 
-/// A stop is no crash: the run is given back at a step, and goes on with the next start.
+/// A stop is no crash: the run is given back at a step, and continues at the next start.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn stopped_in_the_middle_a_run_goes_on_after_the_start() -> Result<(), Failure> {
     let mut scene = Scene::set().await?;
@@ -305,7 +305,7 @@ async fn a_run_that_never_comes_to_an_end_is_given_up() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Runs from several clients at a time, until it is told to stop.
+/// Runs from several clients at a time, until it is stopped.
 struct Load {
     clients: JoinSet<()>,
     acknowledged: Arc<Mutex<Vec<String>>>,

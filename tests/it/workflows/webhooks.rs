@@ -1,4 +1,4 @@
-//! What a workflow tells: its subscribers, its own address, and those who want to hear of failures.
+//! Notifications of a workflow: its subscribers, its own address, and subscribers to failures.
 
 use std::{sync::Arc, time::Duration};
 
@@ -23,7 +23,7 @@ async fn start() -> Result<Server, Failure> {
     settings.start().await
 }
 
-/// To PNG and into storage, told to `url` or to subscribers alone.
+/// Makes a workflow to PNG and into storage, which notifies `url` or subscribers alone.
 fn telling(url: Option<&str>) -> Value {
     chain(vec![
         node("png", "convert", json!({"format": "png"})),
@@ -36,7 +36,7 @@ fn telling(url: Option<&str>) -> Value {
     ])
 }
 
-/// As a receiver checks it.
+/// Checks the signature as a receiver does.
 fn check_signature(request: &Request, secret: &str) {
     let now_s = jiff::Timestamp::now().as_second();
     let checked = signature::verify(
@@ -49,7 +49,7 @@ fn check_signature(request: &Request, secret: &str) {
     assert_eq!(checked, Ok(()), "{request:?}");
 }
 
-/// What every receiver of a completed run is told.
+/// Checks the event of a completed run, which every receiver gets.
 fn check_completed(request: &Request, workflow: &Workflow, run: &Value) -> Result<(), Failure> {
     let envelope = request.json()?;
     assert_eq!(envelope["type"], "workflow.completed");
@@ -271,7 +271,7 @@ async fn a_failed_run_is_told_to_those_who_ask_for_failures() -> Result<(), Fail
     Ok(())
 }
 
-/// A save makes the new address the workflow's; the old one hears no more.
+/// A save makes the new address the workflow's; the old one gets no more events.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn another_address_takes_the_place_of_the_old_one() -> Result<(), Failure> {
     let server = start().await?;

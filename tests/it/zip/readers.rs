@@ -1,4 +1,4 @@
-//! What other programs make of an archive: Info-ZIP, 7-Zip, bsdtar and Python.
+//! Archives read by other programs: Info-ZIP, 7-Zip, bsdtar and Python.
 
 use std::collections::BTreeMap;
 

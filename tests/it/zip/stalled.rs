@@ -173,7 +173,7 @@ async fn an_account_downloads_several_archives_at_once_but_not_all_places() -> R
         assert!(error.contains("this account's archives"), "{error}");
     }
 
-    // Both go on in turn, to their ends.
+    // Both continue in turn, to their ends.
     let (mut of_one, mut of_other) = (Vec::new(), Vec::new());
     loop {
         let (piece, another) = (one.chunk().await?, other.chunk().await?);

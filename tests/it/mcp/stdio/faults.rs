@@ -1,4 +1,4 @@
-//! Whatever the service, the client or the line between them does: every request is answered in words that help, and the
+//! Faults of the service, the client or the line between them: every request is answered in words that help, and the
 //! process lives until its input ends.
 
 use std::time::Duration;

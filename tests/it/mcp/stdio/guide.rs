@@ -1,4 +1,4 @@
-//! What the guide shows, as its reader does it.
+//! The guide, as its reader follows it.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! `kill -9` in the middle of a ladder: the next start goes on at the last boundary that all renditions share.
+//! `kill -9` in the middle of a ladder: the next start continues at the last boundary that all renditions share.
 
 use serde_json::json;
 
@@ -7,7 +7,7 @@ use crate::support::{Failure, asset::Asset, json::text, media::Recipe};
 
 /// Long enough that a kill right behind the first three segments meets it at work.
 const SECONDS: u32 = 18;
-/// As large that it is not done at once.
+/// Repetitions by which the clip is too large to be done at once.
 const TIMES: usize = 6;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,4 +1,4 @@
-//! What the receivers saw against what the service recorded.
+//! Comparison of the receivers' requests with the service's records.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
@@ -17,7 +17,8 @@ use crate::{
     webhooks::{deliveries, delivery, events, text},
 };
 
-/// How long before a kill an attempt may have begun whose outcome did not reach the disk, on a machine with other work.
+/// Time before a kill in which an attempt may have begun whose outcome did not reach the disk, on a machine with other
+/// work.
 const UNRECORDED: Duration = Duration::from_secs(2);
 
 /// From before a kill until the service was ready again.
@@ -27,7 +28,7 @@ pub(super) struct Outage {
     pub(super) ended: Instant,
 }
 
-/// One endpoint's side.
+/// The records of one endpoint.
 struct Account {
     secret: String,
     url: String,
@@ -143,7 +144,7 @@ impl Books {
         }
     }
 
-    /// As many attempts as requests were seen; of those that were interrupted, some may not have been.
+    /// Checks that there are as many attempts as requests; of those that were interrupted, some may not have been sent.
     pub(super) async fn check_attempts(&self, api: &Api) -> Result<(), Failure> {
         let mut interrupted = 0;
         for account in &self.accounts {
@@ -210,7 +211,7 @@ impl Books {
 }
 
 impl Outage {
-    /// Whether the earlier one was on its way when the kill came, and the later one was sent after it.
+    /// Returns whether the earlier one was on its way when the kill came, and the later one was sent after it.
     fn lies_between(&self, earlier: &Request, later: &Request) -> bool {
         let from = self.began.checked_sub(UNRECORDED).unwrap_or(self.began);
         (from..=self.ended).contains(&earlier.arrived) && later.arrived >= self.began

@@ -16,7 +16,7 @@ use crate::{
     },
 };
 
-/// Of each kind, beside each other.
+/// Files of each kind at a time.
 const CROWD: usize = 24;
 
 /// A JPEG that ends in the midst of its picture.
