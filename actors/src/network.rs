@@ -1,6 +1,6 @@
-//! Client networks: what counts as one client, and a bound on what each of them has under way at a time.
+//! Client networks: what counts as one client, and a bound on what each client or account has under way at a time.
 
-use std::{collections::HashMap, net::IpAddr, sync::Arc};
+use std::{collections::HashMap, hash::Hash, net::IpAddr, sync::Arc};
 
 use parking_lot::Mutex;
 
@@ -12,16 +12,19 @@ pub fn client_network(address: IpAddr) -> IpAddr {
     }
 }
 
-/// A bounded number of places for each client network.
+/// A bounded number of places for each key, such as a client's network or an account.
 #[derive(Debug)]
-pub struct NetworkPlaces {
+pub struct Places<K: Eq + Hash> {
     most: usize,
-    /// Networks that hold a place, and how many.
-    taken: Mutex<HashMap<IpAddr, usize>>,
+    /// Keys that hold a place, and how many.
+    taken: Mutex<HashMap<K, usize>>,
 }
 
-impl NetworkPlaces {
-    /// `most` places for each network.
+/// Places for each client network.
+pub type NetworkPlaces = Places<IpAddr>;
+
+impl<K: Copy + Eq + Hash> Places<K> {
+    /// `most` places for each key.
     pub fn new(most: usize) -> Arc<Self> {
         Arc::new(Self {
             most,
@@ -29,36 +32,47 @@ impl NetworkPlaces {
         })
     }
 
-    /// Takes a place for the client's network; `None` when it holds all of its places.
-    pub fn take(self: &Arc<Self>, client: IpAddr) -> Option<NetworkPlace> {
-        let network = client_network(client);
+    /// Takes a place; `None` when the key holds all of its places.
+    pub fn take(self: &Arc<Self>, key: K) -> Option<Place<K>> {
         let mut taken = self.taken.lock();
-        let count = taken.entry(network).or_default();
-        if *count >= self.most {
+        let count = taken.get(&key).copied().unwrap_or_default();
+        if count >= self.most {
             return None;
         }
-        *count += 1;
-        Some(NetworkPlace {
+        taken.insert(key, count + 1);
+        Some(Place {
             places: self.clone(),
-            network,
+            key,
         })
+    }
+
+    /// Returns whether no key holds a place.
+    pub fn is_empty(&self) -> bool {
+        self.taken.lock().is_empty()
     }
 }
 
-/// A place of a network, given back when it is dropped.
-#[derive(Debug)]
-pub struct NetworkPlace {
-    places: Arc<NetworkPlaces>,
-    network: IpAddr,
+impl NetworkPlaces {
+    /// Takes a place for the client's network; `None` when it holds all of its places.
+    pub fn take_for(self: &Arc<Self>, client: IpAddr) -> Option<Place<IpAddr>> {
+        self.take(client_network(client))
+    }
 }
 
-impl Drop for NetworkPlace {
+/// A place, given back when it is dropped.
+#[derive(Debug)]
+pub struct Place<K: Eq + Hash> {
+    places: Arc<Places<K>>,
+    key: K,
+}
+
+impl<K: Eq + Hash> Drop for Place<K> {
     fn drop(&mut self) {
         let mut taken = self.places.taken.lock();
-        if let Some(count) = taken.get_mut(&self.network) {
+        if let Some(count) = taken.get_mut(&self.key) {
             *count -= 1;
             if *count == 0 {
-                taken.remove(&self.network);
+                taken.remove(&self.key);
             }
         }
     }
@@ -90,7 +104,7 @@ mod tests {
     #[test]
     fn a_network_has_its_places_and_no_more() {
         let places = NetworkPlaces::new(2);
-        let take = |text: &str| places.take(address(text));
+        let take = |text: &str| places.take_for(address(text));
         let (first, second) = (take("2001:db8::1"), take("2001:db8::2"));
         assert!(first.is_some() && second.is_some());
         assert!(take("2001:db8::3").is_none());
@@ -99,6 +113,11 @@ mod tests {
         let third = take("2001:db8::3");
         assert!(third.is_some() && take("2001:db8::4").is_none());
         drop((second, third));
-        assert!(places.taken.lock().is_empty(), "nothing is kept");
+        assert!(
+            NetworkPlaces::new(0)
+                .take_for(address("192.0.2.1"))
+                .is_none()
+        );
+        assert!(places.is_empty(), "nothing is kept");
     }
 }

@@ -25,7 +25,7 @@ pub(crate) struct AttemptCounter<K> {
 #[derive(Debug)]
 struct Count {
     since: Instant,
-    failed_tokens: u32,
+    failures: u32,
     /// Hashes of the failed tokens that count once each; empty where every attempt counts.
     marks: Vec<u64>,
 }
@@ -43,7 +43,7 @@ impl<K: Eq + Hash + Clone> AttemptCounter<K> {
     pub(crate) fn locked_out(&self, key: &K, now: Instant) -> Option<Duration> {
         let counts = self.counts.lock();
         let count = counts.get(key)?;
-        (count.failed_tokens >= self.allowed)
+        (count.failures >= self.allowed)
             .then(|| self.left(count, now))
             .filter(|left| !left.is_zero())
     }
@@ -57,14 +57,14 @@ impl<K: Eq + Hash + Clone> AttemptCounter<K> {
         }
         let fresh = || Count {
             since: now,
-            failed_tokens: 0,
+            failures: 0,
             marks: Vec::new(),
         };
         let count = counts.entry(key).or_insert_with(fresh);
         if self.left(count, now).is_zero() {
             *count = fresh();
         }
-        if count.failed_tokens >= self.allowed {
+        if count.failures >= self.allowed {
             return Err(self.left(count, now));
         }
         if let Some(mark) = mark {
@@ -73,7 +73,7 @@ impl<K: Eq + Hash + Clone> AttemptCounter<K> {
             }
             count.marks.push(mark);
         }
-        count.failed_tokens += 1;
+        count.failures += 1;
         Ok(())
     }
 
@@ -81,14 +81,14 @@ impl<K: Eq + Hash + Clone> AttemptCounter<K> {
     pub(crate) fn take_back(&self, key: &K) {
         let mut counts = self.counts.lock();
         if let Some(count) = counts.get_mut(key) {
-            count.failed_tokens = count.failed_tokens.saturating_sub(1);
-            if count.failed_tokens == 0 {
+            count.failures = count.failures.saturating_sub(1);
+            if count.failures == 0 {
                 counts.remove(key);
             }
         }
     }
 
-    /// Forgets all failed_tokens of the key.
+    /// Forgets all failures of the key.
     pub(crate) fn forget(&self, key: &K) {
         self.counts.lock().remove(key);
     }
@@ -100,7 +100,7 @@ impl<K: Eq + Hash + Clone> AttemptCounter<K> {
         }
         let below_limit = counts
             .iter()
-            .filter(|(_, count)| count.failed_tokens < self.allowed);
+            .filter(|(_, count)| count.failures < self.allowed);
         let oldest = below_limit.min_by_key(|(_, count)| count.since);
         match oldest.map(|(key, _)| key.clone()) {
             Some(key) => counts.remove(&key),

@@ -111,7 +111,7 @@ impl Acceptor {
         let _place = if is_trusted(peer.ip(), &self.trusted) {
             None
         } else {
-            let place = self.handshakes.take(peer.ip());
+            let place = self.handshakes.take_for(peer.ip());
             Some(place.ok_or_else(|| {
                 tracing::debug!(client = %peer, "a connection was closed: http.max_handshakes is reached");
                 io::Error::from(io::ErrorKind::QuotaExceeded)

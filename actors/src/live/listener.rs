@@ -4,7 +4,12 @@
 //! accept loop costs no stream. A connection beyond the permits is closed at once, and one of a client network that has too many
 //! connections which have shown no admitted key.
 
-use std::{io, net::SocketAddr, sync::Arc, time::Duration};
+use std::{
+    io,
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+    time::Duration,
+};
 
 use parking_lot::Mutex;
 use sluice_ingest::{
@@ -26,7 +31,7 @@ use super::{
 use crate::{
     Error,
     component::Component,
-    network::{NetworkPlace, NetworkPlaces},
+    network::{NetworkPlaces, Place},
 };
 
 /// Pause after a failed accept (out of descriptors, for instance), so that the loop does not spin.
@@ -104,7 +109,7 @@ async fn accept_all(args: Args) {
             debug!(%remote, "a connection was closed: rtmp.max_connections is reached");
             continue;
         };
-        let Some(place) = args.unadmitted.take(remote.ip()) else {
+        let Some(place) = args.unadmitted.take_for(remote.ip()) else {
             debug!(%remote, "a connection was closed: rtmp.max_unadmitted is reached");
             continue;
         };
@@ -116,7 +121,7 @@ async fn accept_all(args: Args) {
     }
 }
 
-async fn serve(socket: TcpStream, remote: SocketAddr, place: NetworkPlace, args: &Args) {
+async fn serve(socket: TcpStream, remote: SocketAddr, place: Place<IpAddr>, args: &Args) {
     let _ = socket.set_nodelay(true);
     let switch = BatchingSwitch::default();
     let authorizer = BatchingAuthorizer {
@@ -167,7 +172,7 @@ async fn serve(socket: TcpStream, remote: SocketAddr, place: NetworkPlace, args:
 struct BatchingAuthorizer {
     authorizer: LiveAuthorizer,
     switch: BatchingSwitch,
-    place: Arc<Mutex<Option<NetworkPlace>>>,
+    place: Arc<Mutex<Option<Place<IpAddr>>>>,
 }
 
 impl PublishAuthorizer for BatchingAuthorizer {

@@ -1,8 +1,8 @@
 //! Bounds of the number of archives at a time, and of their memory.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
-use parking_lot::Mutex;
+use sluice_actors::network::{Place, Places};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 use uuid::Uuid;
 
@@ -17,8 +17,7 @@ const KIB: u64 = 1024;
 #[derive(Debug)]
 pub(crate) struct ArchiveLimiter {
     sent: Arc<Semaphore>,
-    accounts: Arc<Accounts>,
-    max_per_account: usize,
+    accounts: Arc<Places<Uuid>>,
     listed: Semaphore,
     /// A permit for each KiB.
     memory: Arc<Semaphore>,
@@ -26,15 +25,10 @@ pub(crate) struct ArchiveLimiter {
     max_entries: u32,
 }
 
-/// Number of archives of each account; accounts without one have no entry.
-#[derive(Debug, Default)]
-struct Accounts(Mutex<HashMap<Uuid, usize>>);
-
 /// A place for one archive.
 #[derive(Debug)]
 pub(crate) struct ArchivePermit {
-    account_id: Uuid,
-    accounts: Arc<Accounts>,
+    _of_account: Place<Uuid>,
     _one_of_all: OwnedSemaphorePermit,
 }
 
@@ -51,8 +45,7 @@ impl ArchiveLimiter {
         let memory_kib = settings.memory.as_u64() / KIB;
         Self {
             sent: Arc::new(Semaphore::new(settings.max_active)),
-            accounts: Arc::default(),
-            max_per_account: settings.max_per_account,
+            accounts: Places::new(settings.max_per_account),
             listed: Semaphore::new(settings.max_listed),
             memory: Arc::new(Semaphore::new(memory_kib as usize)),
             memory_kib,
@@ -63,14 +56,12 @@ impl ArchiveLimiter {
     /// A place for one archive of the account, from its listing to its last byte; 503 when there is none.
     pub(crate) fn place(&self, account_id: Uuid) -> Result<ArchivePermit, ApiError> {
         let one_of_all = self.sent.clone().try_acquire_owned().map_err(|_| busy())?;
-        match self.accounts.enter(account_id, self.max_per_account) {
-            true => Ok(ArchivePermit {
-                account_id,
-                accounts: self.accounts.clone(),
-                _one_of_all: one_of_all,
-            }),
-            false => Err(unavailable("the sending of this account's archives")),
-        }
+        let of_account = self.accounts.take(account_id);
+        Ok(ArchivePermit {
+            _of_account: of_account
+                .ok_or_else(|| unavailable("the sending of this account's archives"))?,
+            _one_of_all: one_of_all,
+        })
     }
 
     /// Waits for a turn to list a folder; 503 after `PATIENCE`.
@@ -91,34 +82,6 @@ impl ArchiveLimiter {
 
     pub(crate) fn max_entries(&self) -> u32 {
         self.max_entries
-    }
-}
-
-impl Accounts {
-    /// Counts one more archive of the account and returns true, unless it has `most` already.
-    fn enter(&self, account_id: Uuid, most: usize) -> bool {
-        let mut counts = self.0.lock();
-        let count = counts.entry(account_id).or_default();
-        let has_room = *count < most;
-        *count += usize::from(has_room);
-        has_room
-    }
-
-    fn leave(&self, account_id: Uuid) {
-        let mut counts = self.0.lock();
-        let Some(count) = counts.get_mut(&account_id) else {
-            return;
-        };
-        *count -= 1;
-        if *count == 0 {
-            counts.remove(&account_id);
-        }
-    }
-}
-
-impl Drop for ArchivePermit {
-    fn drop(&mut self) {
-        self.accounts.leave(self.account_id);
     }
 }
 
@@ -216,7 +179,7 @@ mod tests {
         drop(first);
         let again = places.place(one).unwrap();
         drop((second, third, again));
-        assert!(places.accounts.0.lock().is_empty());
+        assert!(places.accounts.is_empty());
         assert_eq!(places.sent.available_permits(), 3);
     }
 }
