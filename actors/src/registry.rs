@@ -42,7 +42,7 @@ pub(crate) const SCAN_EVERY: Duration = Duration::from_secs(1);
 /// One in so many children is kept for rows with a waiting caller, where there are as many.
 const KEPT_FREE_OF_BATCH: usize = 4;
 /// Heartbeats within one lease.
-const BEATS_PER_LEASE: u32 = 3;
+const HEARTBEATS_PER_LEASE: u32 = 3;
 
 /// A kind of durable work, whose rows each get an actor of their own.
 pub(crate) trait Entity: Clone + Send + Sync + 'static {
@@ -99,7 +99,7 @@ impl<E: Entity> Actor for Registry<E> {
     type Error = Infallible;
 
     async fn on_start(args: Args<E>, me: ActorRef<Self>) -> Result<Self, Infallible> {
-        let clock = tokio::spawn(tick(me.clone(), args.lease / BEATS_PER_LEASE));
+        let clock = tokio::spawn(tick(me.clone(), args.lease / HEARTBEATS_PER_LEASE));
         Ok(Self {
             args,
             me,
@@ -253,15 +253,15 @@ async fn claim<E: Entity>(args: Args<E>, room: Room, is_first: bool) -> Result<C
 }
 
 /// Tells the registry when it is time; aborted with it.
-async fn tick<E: Entity>(registry: ActorRef<Registry<E>>, beat: Duration) {
+async fn tick<E: Entity>(registry: ActorRef<Registry<E>>, heartbeat_interval: Duration) {
     let mut scans = tokio::time::interval(SCAN_EVERY);
-    let mut beats = tokio::time::interval(beat);
+    let mut heartbeats = tokio::time::interval(heartbeat_interval);
     loop {
-        let is_beat = tokio::select! {
+        let is_heartbeat = tokio::select! {
             _ = scans.tick() => false,
-            _ = beats.tick() => true,
+            _ = heartbeats.tick() => true,
         };
-        let _ = match is_beat {
+        let _ = match is_heartbeat {
             true => registry.tell(Heartbeat).try_send().map_err(drop),
             false => registry.tell(Nudge).try_send().map_err(drop),
         };

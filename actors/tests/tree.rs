@@ -22,14 +22,14 @@ use tokio_util::sync::CancellationToken;
 
 /// Fails at its start while the switch is on.
 struct Worker {
-    beats: Arc<AtomicU32>,
+    ticks: Arc<AtomicU32>,
 }
 
 #[derive(Clone, Default)]
 struct WorkerArgs {
     broken: Arc<AtomicBool>,
     starts: Arc<AtomicU32>,
-    beats: Arc<AtomicU32>,
+    ticks: Arc<AtomicU32>,
 }
 
 impl Actor for Worker {
@@ -40,7 +40,7 @@ impl Actor for Worker {
         args.starts.fetch_add(1, SeqCst);
         assert!(!args.broken.load(SeqCst), "a poisoned row");
         let _ = me.tell(Beat).try_send();
-        Ok(Self { beats: args.beats })
+        Ok(Self { ticks: args.ticks })
     }
 }
 
@@ -48,7 +48,7 @@ struct Beat;
 impl Message<Beat> for Worker {
     type Reply = ();
     async fn handle(&mut self, _: Beat, context: &mut Context<Self, ()>) {
-        self.beats.fetch_add(1, SeqCst);
+        self.ticks.fetch_add(1, SeqCst);
         context
             .actor_ref()
             .tell(Beat)
@@ -130,16 +130,16 @@ async fn a_concern_whose_budget_is_spent_is_parked_and_comes_back_while_others_g
         "the panic's words are kept"
     );
     assert_eq!(poisoned.starts.load(SeqCst), RESTART_BUDGET + 1);
-    let beats = healthy.beats.load(SeqCst);
+    let ticks = healthy.ticks.load(SeqCst);
     eventually("the neighbour goes on", || {
-        healthy.beats.load(SeqCst) > beats + 3
+        healthy.ticks.load(SeqCst) > ticks + 3
     })
     .await;
     assert_eq!(healthy.starts.load(SeqCst), 1, "and was never restarted");
 
     poisoned.broken.store(false, SeqCst);
     eventually("the component comes back by itself", || {
-        is_running(&board, "poisoned") && poisoned.beats.load(SeqCst) > 0
+        is_running(&board, "poisoned") && poisoned.ticks.load(SeqCst) > 0
     })
     .await;
     assert!(!lost.is_cancelled());

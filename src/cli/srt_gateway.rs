@@ -34,7 +34,7 @@ pub struct Arguments {
     idle_timeout_ms: u64,
     /// live.read_interval
     #[arg(long, default_value_t = 50)]
-    beat_ms: u64,
+    read_interval_ms: u64,
     /// srt.max_connections
     #[arg(long, default_value_t = 256)]
     max_connections: usize,
@@ -89,7 +89,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Error> {
     let options = Options {
         latency: Duration::from_millis(arguments.latency_ms),
         idle_timeout: Duration::from_millis(arguments.idle_timeout_ms),
-        beat: Duration::from_millis(arguments.beat_ms),
+        read_interval: Duration::from_millis(arguments.read_interval_ms),
         max_connections: arguments.max_connections,
     };
     gateway::run(control, udp, options).map_err(|source| Error::Io {

@@ -48,7 +48,7 @@ pub(super) struct CdnCache {
     services: Arc<ImageServices>,
     flights: HashMap<VariantKey, PendingRender>,
     failures: HashMap<VariantKey, (Failure, Instant)>,
-    flown: u64,
+    renders_started: u64,
 }
 
 /// A variant that is being made.
@@ -93,7 +93,7 @@ impl Actor for CdnCache {
             services,
             flights: HashMap::new(),
             failures: HashMap::new(),
-            flown: 0,
+            renders_started: 0,
         })
     }
 }
@@ -172,9 +172,9 @@ impl CdnCache {
         answer: oneshot::Sender<Outcome>,
         me: &ActorRef<Self>,
     ) {
-        self.flown += 1;
+        self.renders_started += 1;
         let flight = PendingRender {
-            number: self.flown,
+            number: self.renders_started,
             wanted: wanted.clone(),
             waiting: vec![answer],
         };
@@ -183,16 +183,16 @@ impl CdnCache {
             stale.answer(&Err(Problem::Stale));
         }
         tokio::spawn(async move {
-            let flying = AssertUnwindSafe(fly(&services, &wanted)).catch_unwind();
-            let outcome = flying.await.unwrap_or_else(|_| {
+            let rendering = AssertUnwindSafe(render(&services, &wanted)).catch_unwind();
+            let outcome = rendering.await.unwrap_or_else(|_| {
                 Err(Problem::Unavailable("making a variant panicked".to_owned()))
             });
-            let landed = RenderFinished {
+            let finished = RenderFinished {
                 key,
                 number,
                 outcome,
             };
-            let _ = me.tell(landed).await;
+            let _ = me.tell(finished).await;
         });
     }
 
@@ -217,7 +217,7 @@ impl CdnCache {
 }
 
 /// From disk, else rendered.
-async fn fly(services: &ImageServices, wanted: &VariantJob) -> Outcome {
+async fn render(services: &ImageServices, wanted: &VariantJob) -> Outcome {
     if let Some(entry) = render::load(services, &wanted.source, &wanted.cache_key).await {
         return Ok(Fetched {
             entry,
@@ -234,12 +234,12 @@ async fn fly(services: &ImageServices, wanted: &VariantJob) -> Outcome {
 impl Message<RenderFinished> for CdnCache {
     type Reply = ();
 
-    async fn handle(&mut self, landed: RenderFinished, _: &mut Context<Self, ()>) {
+    async fn handle(&mut self, finished: RenderFinished, _: &mut Context<Self, ()>) {
         let RenderFinished {
             key,
             number,
             mut outcome,
-        } = landed;
+        } = finished;
         if self
             .flights
             .get(&key)

@@ -90,7 +90,7 @@ impl Actor for ImageWorker {
     type Context = SyncContext<Self>;
 
     fn started(&mut self, _: &mut Self::Context) {
-        self.hire();
+        self.start_process();
     }
 }
 
@@ -110,7 +110,7 @@ impl Handler<Perform> for ImageWorker {
         // A panic that got out would end this thread for good.
         let outcome = catch_unwind(AssertUnwindSafe(|| self.perform(&assignment, &watch)))
             .unwrap_or_else(|_| {
-                self.dismiss();
+                self.kill_process();
                 Err(internal("the pool gave up on this task").into())
             });
         // A caller that left needs no answer.
@@ -124,7 +124,7 @@ impl Handler<Perform> for ImageWorker {
 
 impl Drop for ImageWorker {
     fn drop(&mut self) {
-        self.dismiss();
+        self.kill_process();
     }
 }
 
@@ -163,7 +163,7 @@ impl ImageWorker {
                 // Anyone who leaves what cannot be read is not the worker that was started.
                 let bytes = target
                     .collect(assignment.limits.max_output_bytes)
-                    .inspect_err(|_| self.dismiss())?;
+                    .inspect_err(|_| self.kill_process())?;
                 Ok(Some(Finished { done, bytes }))
             }
             Err(error) => match self.judge(error, &assignment.task) {
@@ -184,7 +184,7 @@ impl ImageWorker {
             _ => false,
         };
         if !is_healthy {
-            self.dismiss();
+            self.kill_process();
         }
         let (setting, timeout) = self.terms.timeout_of(task);
         recovery::judge(error, &self.terms.board, RING, || {
@@ -200,7 +200,7 @@ impl ImageWorker {
             was_fresh,
             "a document did not decode; its worker is replaced"
         );
-        self.dismiss();
+        self.kill_process();
         match was_fresh {
             true => {
                 self.terms.board.finished();
@@ -214,11 +214,11 @@ impl ImageWorker {
     fn ready(&mut self, watch: &Watch) -> Result<&mut WorkerProcess, Error> {
         if self.process.as_ref().is_some_and(|it| !it.is_alive()) {
             warn!("an image worker was gone before its next task");
-            self.dismiss();
+            self.kill_process();
         }
         if self.process.is_none() {
             self.sit_out_setback(watch)?;
-            self.hire();
+            self.start_process();
         }
         match (&mut self.process, &self.unavailable) {
             (Some(process), _) => Ok(process),
@@ -244,11 +244,11 @@ impl ImageWorker {
     }
 
     /// Starts a process; when that fails, there is a unavailable instead.
-    fn hire(&mut self) {
+    fn start_process(&mut self) {
         let started = Instant::now();
         match WorkerProcess::start(&self.terms.launch) {
             Ok(process) => self.accept(process, started),
-            Err(error) => self.suffer(&error),
+            Err(error) => self.note_start_failure(&error),
         }
     }
 
@@ -274,7 +274,7 @@ impl ImageWorker {
         self.process = Some(process);
     }
 
-    fn suffer(&mut self, error: &StartError) {
+    fn note_start_failure(&mut self, error: &StartError) {
         self.terms.board.not_started(error.to_string());
         self.unavailable = Some(ProcessUnavailable::after(
             self.unavailable.as_ref(),
@@ -283,7 +283,7 @@ impl ImageWorker {
         ));
     }
 
-    fn dismiss(&mut self) {
+    fn kill_process(&mut self) {
         if self.process.take().is_some() {
             self.terms.board.ended();
         }
@@ -299,10 +299,10 @@ impl ImageWorker {
                 resident = process.resident_bytes(),
                 "an image worker is recycled"
             );
-            self.dismiss();
+            self.kill_process();
         }
         if self.process.is_none() && self.unavailable.is_none() {
-            self.hire();
+            self.start_process();
         }
     }
 

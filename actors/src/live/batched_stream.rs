@@ -1,8 +1,8 @@
 //! A publisher's socket that is read at a pace instead of at every packet.
 //!
 //! An encoder sends some 77 small writes a second; waking up for each costs several times what reading them does. Once
-//! a publish is admitted, the socket leaves the event queue and is read when the process-wide beat comes: all
-//! publishers at the same moment, so that one wake-up serves them all. A beat of 50 ms delays a frame by 25 ms on
+//! a publish is admitted, the socket leaves the event queue and is read when the process-wide read time comes: all
+//! publishers at the same moment, so that one wake-up serves them all. An interval of 50 ms delays a frame by 25 ms on
 //! average; a part lasts 200 ms.
 
 use std::{
@@ -25,7 +25,7 @@ use tokio::{
 };
 
 /// Start of the read intervals, common to all connections.
-static FIRST_BEAT: LazyLock<Instant> = LazyLock::new(Instant::now);
+static FIRST_READ: LazyLock<Instant> = LazyLock::new(Instant::now);
 /// A peer that does not take what is written is tried again after this long.
 const WRITE_AGAIN: Duration = Duration::from_millis(10);
 
@@ -44,7 +44,7 @@ pub(super) struct BatchedStream {
     socket: Socket,
     switch: BatchingSwitch,
     /// Zero: never paced.
-    beat: Duration,
+    read_interval: Duration,
     next_read: Pin<Box<Sleep>>,
     is_waiting: bool,
     next_write: Option<Pin<Box<Sleep>>>,
@@ -58,11 +58,11 @@ enum Socket {
 }
 
 impl BatchedStream {
-    pub fn new(socket: TcpStream, switch: BatchingSwitch, beat: Duration) -> Self {
+    pub fn new(socket: TcpStream, switch: BatchingSwitch, read_interval: Duration) -> Self {
         Self {
             socket: Socket::Queued(socket),
             switch,
-            beat,
+            read_interval,
             next_read: Box::pin(sleep_until(Instant::now())),
             is_waiting: false,
             next_write: None,
@@ -71,7 +71,7 @@ impl BatchedStream {
 
     /// Leaves the event queue when the switch says so.
     fn settle(&mut self) -> io::Result<()> {
-        let due = !self.beat.is_zero() && self.switch.0.load(Ordering::Acquire);
+        let due = !self.read_interval.is_zero() && self.switch.0.load(Ordering::Acquire);
         if !due || !matches!(self.socket, Socket::Queued(_)) {
             return Ok(());
         }
@@ -81,18 +81,18 @@ impl BatchedStream {
         Ok(())
     }
 
-    fn wait_for_beat(&mut self) {
+    fn wait_for_read(&mut self) {
         self.next_read
             .as_mut()
-            .reset(next_beat(Instant::now(), self.beat));
+            .reset(next_read(Instant::now(), self.read_interval));
         self.is_waiting = true;
     }
 }
 
-/// The first beat after `now`.
-fn next_beat(now: Instant, beat: Duration) -> Instant {
-    let beats = now.duration_since(*FIRST_BEAT).as_nanos() / beat.as_nanos() + 1;
-    *FIRST_BEAT + Duration::from_nanos((beats * beat.as_nanos()) as u64)
+/// Returns the next common read time after `now`.
+fn next_read(now: Instant, read_interval: Duration) -> Instant {
+    let intervals = now.duration_since(*FIRST_READ).as_nanos() / read_interval.as_nanos() + 1;
+    *FIRST_READ + Duration::from_nanos((intervals * read_interval.as_nanos()) as u64)
 }
 
 fn lost() -> io::Error {
@@ -123,11 +123,11 @@ impl AsyncRead for BatchedStream {
                 Ok(count) => {
                     buffer.advance(count);
                     if count >= there {
-                        self.wait_for_beat();
+                        self.wait_for_read();
                     }
                     return Poll::Ready(Ok(()));
                 }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.wait_for_beat(),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.wait_for_read(),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Poll::Ready(Err(error)),
             }
@@ -187,7 +187,7 @@ mod tests {
 
     use super::*;
 
-    async fn pair(beat: Duration) -> (TcpStream, BatchedStream, BatchingSwitch) {
+    async fn pair(read_interval: Duration) -> (TcpStream, BatchedStream, BatchingSwitch) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let peer = TcpStream::connect(listener.local_addr().unwrap())
             .await
@@ -196,17 +196,17 @@ mod tests {
         let (socket, _) = listener.accept().await.unwrap();
         (
             peer,
-            BatchedStream::new(socket, switch.clone(), beat),
+            BatchedStream::new(socket, switch.clone(), read_interval),
             switch,
         )
     }
 
     #[test]
     fn beats_are_the_same_for_everyone() {
-        let beat = Duration::from_millis(40);
-        let first = *FIRST_BEAT;
+        let read_interval = Duration::from_millis(40);
+        let first = *FIRST_READ;
         for (ms, expected) in [(0, 40), (1, 40), (39, 40), (40, 80), (1001, 1040)] {
-            let next = next_beat(first + Duration::from_millis(ms), beat);
+            let next = next_read(first + Duration::from_millis(ms), read_interval);
             assert_eq!(next, first + Duration::from_millis(expected), "at {ms} ms");
         }
     }

@@ -143,8 +143,8 @@ impl Resolver {
     /// The addresses of a name, at least one, unchecked.
     pub(super) async fn resolve(&self, host: &str) -> Found {
         let mut flight = self.join(host);
-        let landed = timeout(self.patience, flight.wait_for(Option::is_some));
-        match landed.await {
+        let finished = timeout(self.patience, flight.wait_for(Option::is_some));
+        match finished.await {
             Ok(Ok(found)) => found.clone().expect("it was waited for"),
             Ok(Err(_)) => Err(LookupError::Failed("the lookup was broken off".to_owned())),
             Err(_) => Err(LookupError::Slow),
@@ -258,14 +258,14 @@ mod tests {
         assert_eq!(port.asked.load(SeqCst), 1);
 
         // The place that becomes free may go to the other one, whose lookup hangs then.
-        let all_landed = async {
+        let all_finished = async {
             while !resolver.flights.lock().is_empty() {
                 port.go.notify_one();
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
-        let all_landed = timeout(Duration::from_secs(30), all_landed).await;
-        assert!(all_landed.is_ok(), "{:?}", resolver.flights.lock().keys());
+        let all_finished = timeout(Duration::from_secs(30), all_finished).await;
+        assert!(all_finished.is_ok(), "{:?}", resolver.flights.lock().keys());
         port.go.notify_one();
         assert!(resolver.resolve("other.test").await.is_ok());
     }

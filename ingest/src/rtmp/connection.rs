@@ -164,7 +164,7 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Connection<S> {
         match end? {
             PublishEnd::PeerGone => Ok(Exit::PeerGone),
             PublishEnd::Goodbye | PublishEnd::Ours => {
-                self.session.farewell();
+                self.session.close_stream();
                 self.flush().await?;
                 Ok(Exit::Closing)
             }

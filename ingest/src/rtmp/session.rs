@@ -241,7 +241,7 @@ impl ServerSession {
     }
 
     /// Notifies a publisher of its end, whichever side ended it.
-    pub fn farewell(&mut self) {
+    pub fn close_stream(&mut self) {
         self.stage = ServerStage::Ended;
         self.status("status", "NetStream.Unpublish.Success", "unpublished");
     }

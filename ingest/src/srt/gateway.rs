@@ -54,9 +54,9 @@ const MAX_ORDERS: usize = 256;
 /// Callers whose handshake is done and that wait for the pump.
 const BACKLOG: usize = 64;
 /// Shortest interval; without one the pump would spin.
-const SHORTEST_BEAT: Duration = Duration::from_millis(5);
+const SHORTEST_READ_INTERVAL: Duration = Duration::from_millis(5);
 /// Time for the pump to close its connections when the service has ended.
-const GOODBYE: Duration = Duration::from_secs(1);
+const CLOSE_DELAY: Duration = Duration::from_secs(1);
 /// Size of a read of orders.
 const READ_ORDERS: usize = 16 << 10;
 
@@ -65,7 +65,7 @@ const READ_ORDERS: usize = 16 << 10;
 pub struct Options {
     pub latency: Duration,
     pub idle_timeout: Duration,
-    pub beat: Duration,
+    pub read_interval: Duration,
     pub max_connections: usize,
 }
 
@@ -73,14 +73,14 @@ pub struct Options {
 /// errors of the start.
 pub fn run(control: UnixStream, udp: UdpSocket, options: Options) -> io::Result<()> {
     libsrt::start()?;
-    let door = Arc::new(ListenerState::default());
+    let listener_state = Arc::new(ListenerState::default());
     let (sender, orders) = sync_channel(MAX_ORDERS);
     let reading = control.try_clone()?;
-    let table = door.clone();
+    let table = listener_state.clone();
     thread::Builder::new()
         .name("orders".into())
         .spawn(move || follow_orders(reading, &table, &sender))?;
-    let mut pump = ConnectionLoop::new(control, udp, orders, door, options);
+    let mut pump = ConnectionLoop::new(control, udp, orders, listener_state, options);
     let outcome = catch_unwind(AssertUnwindSafe(|| pump.run()));
     if let Ok(Err(error)) = &outcome {
         eprintln!("sluice srt-gateway: {error}");
@@ -213,7 +213,11 @@ enum Command {
 
 /// Reads orders until the service has ended, then ends the process. Serving begins when every order sent by then is in
 /// the table, so that no caller that was allowed meanwhile is rejected.
-fn follow_orders(mut control: UnixStream, door: &ListenerState, orders: &SyncSender<Command>) {
+fn follow_orders(
+    mut control: UnixStream,
+    listener_state: &ListenerState,
+    orders: &SyncSender<Command>,
+) {
     let mut input = BytesMut::new();
     let mut piece = vec![0; READ_ORDERS];
     let mut shall_serve = false;
@@ -221,7 +225,7 @@ fn follow_orders(mut control: UnixStream, door: &ListenerState, orders: &SyncSen
         input.extend_from_slice(&piece[..len]);
         loop {
             let order = match ToGateway::decode(&mut input) {
-                Ok(Some(order)) => door.apply(order),
+                Ok(Some(order)) => listener_state.apply(order),
                 Ok(None) => break,
                 Err(_) => break 'reading,
             };
@@ -246,7 +250,7 @@ fn follow_orders(mut control: UnixStream, door: &ListenerState, orders: &SyncSen
     }
     // The queue may be full when the pump is stuck: the process ends below in any case.
     let _ = orders.try_send(Command::End);
-    thread::sleep(GOODBYE);
+    thread::sleep(CLOSE_DELAY);
     libsrt::exit_at_once(false);
 }
 
@@ -264,7 +268,7 @@ struct ConnectionLoop {
     udp: Option<UdpSocket>,
     listener: Option<Listener>,
     orders: Receiver<Command>,
-    door: Arc<ListenerState>,
+    listener_state: Arc<ListenerState>,
     options: Options,
     sessions: BTreeMap<SessionId, GatewaySession>,
     next_id: SessionId,
@@ -298,7 +302,7 @@ impl ConnectionLoop {
         control: UnixStream,
         udp: UdpSocket,
         orders: Receiver<Command>,
-        door: Arc<ListenerState>,
+        listener_state: Arc<ListenerState>,
         options: Options,
     ) -> Self {
         Self {
@@ -306,9 +310,9 @@ impl ConnectionLoop {
             udp: Some(udp),
             listener: None,
             orders,
-            door,
+            listener_state,
             options: Options {
-                beat: options.beat.max(SHORTEST_BEAT),
+                read_interval: options.read_interval.max(SHORTEST_READ_INTERVAL),
                 ..options
             },
             sessions: BTreeMap::new(),
@@ -322,11 +326,13 @@ impl ConnectionLoop {
 
     fn run(&mut self) -> io::Result<()> {
         loop {
-            let next = Instant::now() + self.options.beat;
+            let next = Instant::now() + self.options.read_interval;
             self.accept();
             self.read_all();
             let is_full = self.sessions.len() >= self.options.max_connections;
-            self.door.is_full.store(is_full, Ordering::Relaxed);
+            self.listener_state
+                .is_full
+                .store(is_full, Ordering::Relaxed);
             self.report();
             if self.flush(next)? || self.follow_orders(next)? {
                 return Ok(());
@@ -354,13 +360,15 @@ impl ConnectionLoop {
         let Some(udp) = self.udp.take() else {
             return Ok(());
         };
-        let door = self.door.clone();
+        let listener_state = self.listener_state.clone();
         let listener = Listener::listen(
             udp,
             self.options.latency,
             self.options.idle_timeout,
             BACKLOG,
-            Box::new(move |socket, stream_id, remote| door.decide(socket, stream_id, remote)),
+            Box::new(move |socket, stream_id, remote| {
+                listener_state.decide(socket, stream_id, remote)
+            }),
         )?;
         self.listener = Some(listener);
         let version = libsrt::version();
@@ -376,13 +384,13 @@ impl ConnectionLoop {
             let Some(connection) = listener.accept() else {
                 return;
             };
-            self.door.connected(connection.socket_number());
+            self.listener_state.connected(connection.socket_number());
             let Ok(id) = StreamId::parse(&connection.stream_id) else {
                 continue;
             };
             if self.sessions.len() >= self.options.max_connections {
                 let (remote, reject) = (connection.remote.ip(), Reject::Overload);
-                self.door.note(None, remote, reject);
+                self.listener_state.note(None, remote, reject);
                 continue;
             }
             let session = self.next_id;
@@ -435,8 +443,8 @@ impl ConnectionLoop {
             let line = session.look_at_line(now);
             FromGateway::Line { session: *id, line }.encode(&mut self.out);
         }
-        self.door.note_wrong_passphrases(now);
-        for rejection in self.door.take_refusals() {
+        self.listener_state.note_wrong_passphrases(now);
+        for rejection in self.listener_state.take_refusals() {
             FromGateway::Refused {
                 input: rejection.input,
                 remote: rejection.remote,
@@ -558,7 +566,7 @@ impl GatewaySession {
             } else {
                 Ended::Dropped
             },
-            until: now + latency + 2 * options.beat,
+            until: now + latency + 2 * options.read_interval,
         })
     }
 

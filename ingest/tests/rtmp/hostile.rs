@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     client::{self, Client},
-    support::{NotingGate, Server},
+    support::{RecordingAuthorizer, Server},
 };
 
 /// A header in format 0 that declares more than follows.
@@ -92,7 +92,7 @@ async fn before_publish_it_costs_the_connection() {
             .concat(),
         ),
     ];
-    let authorizer = NotingGate::new();
+    let authorizer = RecordingAuthorizer::new();
     let mut server = Server::start(&authorizer).await;
     for (name, bytes) in cases {
         let mut client = Client::sending(&server, &bytes).await;
@@ -171,7 +171,7 @@ async fn after_publish_it_costs_the_connection_or_the_tag() {
         ),
     ];
     for (name, bytes, expected, damaged) in cases {
-        let authorizer = NotingGate::new();
+        let authorizer = RecordingAuthorizer::new();
         let server = Server::start(&authorizer).await;
         let mut client = Client::sending(&server, &client::opening("live", "a.b")).await;
         client.read_until("NetStream.Publish.Start").await;
@@ -195,7 +195,7 @@ async fn after_publish_it_costs_the_connection_or_the_tag() {
 
 #[tokio::test]
 async fn three_hundred_at_once_do_not_keep_a_publisher_out() {
-    let authorizer = NotingGate::new();
+    let authorizer = RecordingAuthorizer::new();
     let server = Server::start(&authorizer).await;
     let half = &client::opening("live", "a.b")[..2000];
     let mut idle = Vec::new();
@@ -208,7 +208,7 @@ async fn three_hundred_at_once_do_not_keep_a_publisher_out() {
 
 /// Serves one end of an in-memory pipe and gives the other.
 fn served(
-    authorizer: &NotingGate,
+    authorizer: &RecordingAuthorizer,
 ) -> (
     tokio::io::DuplexStream,
     tokio::task::JoinHandle<Result<(), Error>>,
@@ -244,7 +244,7 @@ async fn one_byte_per_second_is_cut() {
         ("media", client::opening("live", "a.b"), 20),
     ];
     for (name, opening, limit) in cases {
-        let authorizer = NotingGate::new();
+        let authorizer = RecordingAuthorizer::new();
         let (mut socket, serving) = served(&authorizer);
         let started = tokio::time::Instant::now();
         socket.write_all(&opening).await.unwrap();
@@ -274,7 +274,7 @@ async fn one_byte_per_second_is_cut() {
 
 #[tokio::test(start_paused = true)]
 async fn a_peer_that_takes_no_answers_is_cut() {
-    let authorizer = NotingGate::new();
+    let authorizer = RecordingAuthorizer::new();
     let (near, far) = duplex(512);
     let serving = tokio::spawn(async move {
         let remote = ([127, 0, 0, 1], 9).into();

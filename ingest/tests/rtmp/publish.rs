@@ -7,7 +7,7 @@ use sluice_media::unit::{AudioUnit, Unit, VideoUnit};
 
 use crate::{
     ffmpeg::{self, Packet},
-    support::{Notes, NotingGate, Server},
+    support::{Notes, RecordingAuthorizer, Server},
 };
 
 const H264_AAC: &[&str] = &[
@@ -31,7 +31,7 @@ struct Published {
 async fn publish(publish: Publish<'_>) -> Published {
     let folder = tempfile::tempdir().unwrap();
     let source = ffmpeg::source(publish.program, folder.path(), publish.codecs).await;
-    let authorizer = NotingGate::new();
+    let authorizer = RecordingAuthorizer::new();
     let mut server = Server::start(&authorizer).await;
     let url = server.url("live", "slug.svc_live_key?token=ignored");
     let arguments = [
@@ -230,8 +230,8 @@ async fn a_refused_publisher_reads_why() {
     ];
     for (app, rejection, reason) in cases {
         let authorizer = match rejection {
-            Some(rejection) => NotingGate::refusing(rejection),
-            None => NotingGate::new(),
+            Some(rejection) => RecordingAuthorizer::refusing(rejection),
+            None => RecordingAuthorizer::new(),
         };
         let mut server = Server::start(&authorizer).await;
         let url = server.url(app, "slug.wrong");
@@ -249,7 +249,7 @@ async fn a_refused_publisher_reads_why() {
 async fn rtmps_is_the_same_behind_tls() {
     let folder = tempfile::tempdir().unwrap();
     let source = ffmpeg::source(ffmpeg::DEBIAN, folder.path(), H264_AAC).await;
-    let authorizer = NotingGate::new();
+    let authorizer = RecordingAuthorizer::new();
     let mut server = Server::start_tls(&authorizer).await;
     let url = server.url("live", "slug.key").replace("rtmp:", "rtmps:");
     let arguments = ["-i", &source, "-c", "copy", "-f", "flv", &url];

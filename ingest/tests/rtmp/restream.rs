@@ -11,7 +11,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 use crate::{
     ffmpeg,
-    support::{DEADLINE, Notes, NotingGate, Server},
+    support::{DEADLINE, Notes, RecordingAuthorizer, Server},
 };
 
 const PATIENCE: Patience = Patience {
@@ -37,7 +37,7 @@ async fn open(server: &Server) -> Result<Publisher<TcpStream>, Failure> {
 async fn published_twice(program: &Path, codecs: &[&str]) -> (Notes, Notes) {
     let folder = tempfile::tempdir().unwrap();
     let source = ffmpeg::source(program, folder.path(), codecs).await;
-    let authorizer = NotingGate::new();
+    let authorizer = RecordingAuthorizer::new();
     let mut server = Server::start(&authorizer).await;
     let url = server.url("live", SECRET);
     let run = ffmpeg::run(program, &["-i", &source, "-c", "copy", "-f", "flv", &url]).await;
@@ -45,7 +45,7 @@ async fn published_twice(program: &Path, codecs: &[&str]) -> (Notes, Notes) {
     server.outcome().await.unwrap();
     let first = authorizer.notes();
 
-    let authorizer = NotingGate::new();
+    let authorizer = RecordingAuthorizer::new();
     let mut server = Server::start(&authorizer).await;
     let mut publisher = open(&server).await.unwrap();
     let mut sent = 0;
@@ -129,7 +129,7 @@ async fn the_codecs_of_enhanced_rtmp_go_on_as_they_came() {
 
 #[tokio::test]
 async fn a_refusal_is_told_in_the_words_of_the_server() {
-    let authorizer = NotingGate::refusing(Rejection::Unauthorized);
+    let authorizer = RecordingAuthorizer::refusing(Rejection::Unauthorized);
     let server = Server::start(&authorizer).await;
     let rejection = open(&server).await.unwrap_err().to_string();
     assert!(
@@ -140,7 +140,7 @@ async fn a_refusal_is_told_in_the_words_of_the_server() {
 
 #[tokio::test]
 async fn a_server_that_ends_the_publish_is_heard() {
-    let authorizer = NotingGate::new();
+    let authorizer = RecordingAuthorizer::new();
     let server = Server::start(&authorizer).await;
     let mut publisher = open(&server).await.unwrap();
     authorizer.close_all();

@@ -20,7 +20,7 @@ use tokio::{
 
 use crate::{
     client::{self, Client, contains},
-    support::{NotingGate, Server},
+    support::{RecordingAuthorizer, Server},
 };
 
 const STREAM: &str = "slug.key";
@@ -33,7 +33,7 @@ async fn publishing(server: &Server) -> Client {
 
 #[tokio::test]
 async fn media_before_a_goodbye_in_the_same_read_goes_first() {
-    let authorizer = NotingGate::new();
+    let authorizer = RecordingAuthorizer::new();
     let mut server = Server::start(&authorizer).await;
     let mut client = publishing(&server).await;
     let bytes = [
@@ -76,7 +76,7 @@ async fn goodbyes_are_clean_and_lost_connections_are_not() {
         ("protocol error", vec![0xFF], Ended::Dropped),
     ];
     for (name, last_bytes, expected) in cases {
-        let authorizer = NotingGate::new();
+        let authorizer = RecordingAuthorizer::new();
         let server = Server::start(&authorizer).await;
         let mut client = publishing(&server).await;
         let bytes = [
@@ -98,7 +98,7 @@ async fn goodbyes_are_clean_and_lost_connections_are_not() {
 #[tokio::test]
 async fn the_service_ends_a_publish_politely() {
     for (name, by_stop) in [("closed", false), ("stopped", true)] {
-        let authorizer = NotingGate::new();
+        let authorizer = RecordingAuthorizer::new();
         let mut server = Server::start(&authorizer).await;
         let mut client = publishing(&server).await;
         match by_stop {
@@ -118,7 +118,7 @@ async fn the_service_ends_a_publish_politely() {
 /// Sends frames while the authorizer takes nothing, then closes the publish and lets the authorizer take.
 async fn frames_taken_at_the_end<S>(
     mut client: Client<S>,
-    authorizer: &NotingGate,
+    authorizer: &RecordingAuthorizer,
     taking: &watch::Sender<bool>,
     frames: &[Vec<u8>],
 ) -> usize
@@ -159,7 +159,7 @@ async fn what_had_arrived_when_the_service_ends_a_publish_is_taken() {
     for (name, frames, expected) in [("large", large, 6), ("small", vec![small], 1_500)] {
         for tls in [false, true] {
             let (taking, is_taking) = watch::channel(false);
-            let authorizer = NotingGate::holding(is_taking);
+            let authorizer = RecordingAuthorizer::holding(is_taking);
             let taken = if tls {
                 let server = Server::start_tls(&authorizer).await;
                 let client = Client::connect_tls(&server).await;
@@ -177,7 +177,7 @@ async fn what_had_arrived_when_the_service_ends_a_publish_is_taken() {
 #[tokio::test]
 async fn while_units_wait_the_socket_is_not_read() {
     let (taking, is_taking) = watch::channel(false);
-    let authorizer = NotingGate::holding(is_taking);
+    let authorizer = RecordingAuthorizer::holding(is_taking);
     let server = Server::start(&authorizer).await;
     let mut client = publishing(&server).await;
     client.send(&client::video_configuration()).await;
@@ -207,7 +207,7 @@ async fn while_units_wait_the_socket_is_not_read() {
 
 #[tokio::test]
 async fn a_player_is_refused_politely() {
-    let authorizer = NotingGate::new();
+    let authorizer = RecordingAuthorizer::new();
     let mut server = Server::start(&authorizer).await;
     let play = client::command(1, |c| {
         c.string("play").number(3.0).null().string(STREAM);
@@ -232,7 +232,7 @@ async fn a_player_is_refused_politely() {
 
 #[tokio::test]
 async fn a_second_publish_is_refused_and_the_first_goes_on() {
-    let authorizer = NotingGate::new();
+    let authorizer = RecordingAuthorizer::new();
     let server = Server::start(&authorizer).await;
     let mut client = publishing(&server).await;
     client.send(&client::publish("another.key")).await;

@@ -41,7 +41,7 @@ pub struct Notes {
 }
 
 #[derive(Clone)]
-pub struct NotingGate {
+pub struct RecordingAuthorizer {
     notes: Arc<watch::Sender<Notes>>,
     rejection: Option<Rejection>,
     close: CancellationToken,
@@ -49,7 +49,7 @@ pub struct NotingGate {
     taking: watch::Receiver<bool>,
 }
 
-impl NotingGate {
+impl RecordingAuthorizer {
     pub fn new() -> Self {
         Self::holding(watch::channel(true).1)
     }
@@ -91,21 +91,21 @@ impl NotingGate {
     }
 }
 
-impl PublishAuthorizer for NotingGate {
-    type Session = NotingSession;
+impl PublishAuthorizer for RecordingAuthorizer {
+    type Session = RecordingSession;
 
-    async fn admit(&self, request: PublishRequest) -> Result<NotingSession, Rejection> {
+    async fn admit(&self, request: PublishRequest) -> Result<RecordingSession, Rejection> {
         self.notes.send_modify(|notes| notes.requests.push(request));
         match &self.rejection {
             Some(rejection) => Err(rejection.clone()),
-            None => Ok(NotingSession(self.clone())),
+            None => Ok(RecordingSession(self.clone())),
         }
     }
 }
 
-pub struct NotingSession(NotingGate);
+pub struct RecordingSession(RecordingAuthorizer);
 
-impl PublishSession for NotingSession {
+impl PublishSession for RecordingSession {
     /// Like the service's session, takes units that had arrived when it was closed.
     async fn deliver(&mut self, units: &mut Vec<Unit>) -> Result<(), Closed> {
         self.0
@@ -150,12 +150,12 @@ pub struct Server {
 }
 
 impl Server {
-    pub async fn start(authorizer: &NotingGate) -> Self {
+    pub async fn start(authorizer: &RecordingAuthorizer) -> Self {
         Self::listen(authorizer, None).await
     }
 
     /// Starts the same behind TLS, with a certificate of its own.
-    pub async fn start_tls(authorizer: &NotingGate) -> Self {
+    pub async fn start_tls(authorizer: &RecordingAuthorizer) -> Self {
         let (acceptor, certificate) = tls_acceptor();
         let mut server = Self::listen(authorizer, Some(acceptor)).await;
         server.certificate = Some(certificate);
@@ -179,7 +179,7 @@ impl Server {
             .unwrap()
     }
 
-    async fn listen(authorizer: &NotingGate, tls: Option<TlsAcceptor>) -> Self {
+    async fn listen(authorizer: &RecordingAuthorizer, tls: Option<TlsAcceptor>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let stop = CancellationToken::new();

@@ -85,12 +85,12 @@ impl Notes {
 }
 
 #[derive(Clone, Default)]
-struct NotingGate {
+struct RecordingAuthorizer {
     notes: Arc<Mutex<Notes>>,
     changed: Arc<Notify>,
 }
 
-impl NotingGate {
+impl RecordingAuthorizer {
     /// Waits until enough frames came.
     async fn video_frames(&self, count: usize) {
         loop {
@@ -103,15 +103,15 @@ impl NotingGate {
     }
 }
 
-impl PublishAuthorizer for NotingGate {
-    type Session = NotingGate;
+impl PublishAuthorizer for RecordingAuthorizer {
+    type Session = RecordingAuthorizer;
 
     async fn admit(&self, _: PublishRequest) -> Result<Self, Rejection> {
         Ok(self.clone())
     }
 }
 
-impl PublishSession for NotingGate {
+impl PublishSession for RecordingAuthorizer {
     async fn deliver(&mut self, units: &mut Vec<Unit>) -> Result<(), Closed> {
         self.notes.lock().units.append(units);
         self.changed.notify_one();
@@ -144,7 +144,11 @@ async fn pulled(
     transport: RtspTransport<TcpStream>,
     video_frames: usize,
 ) -> Result<Notes, Failure> {
-    let (authorizer, settings, orders) = (NotingGate::default(), RtspSettings::default(), orders());
+    let (authorizer, settings, orders) = (
+        RecordingAuthorizer::default(),
+        RtspSettings::default(),
+        orders(),
+    );
     let enough = async {
         authorizer.video_frames(video_frames).await;
         orders.over.cancel();
@@ -248,7 +252,11 @@ async fn a_source_that_dies_is_noticed() {
         "( {PICTURE} ! x264enc tune=zerolatency speed-preset=ultrafast ! rtph264pay name=pay0 pt=96 )"
     );
     let mut server = Server::start("tcp", &launch, "").await;
-    let (authorizer, settings, orders) = (NotingGate::default(), RtspSettings::default(), orders());
+    let (authorizer, settings, orders) = (
+        RecordingAuthorizer::default(),
+        RtspSettings::default(),
+        orders(),
+    );
     let transport = RtspTransport::Tcp(server.line().await);
     let kill = async {
         authorizer.video_frames(20).await;

@@ -29,7 +29,7 @@ pub(super) struct BlobCopier {
     transfer: Transfer,
     progress: BackupProgress,
     /// Prefix whose new names are not flushed yet.
-    open_shelf: Option<PathBuf>,
+    open_prefix: Option<PathBuf>,
     pub(super) brought: u64,
     pub(super) brought_bytes: u64,
 }
@@ -68,7 +68,7 @@ impl BlobCopier {
             to,
             transfer,
             progress,
-            open_shelf: None,
+            open_prefix: None,
             brought: 0,
             brought_bytes: 0,
         }
@@ -97,7 +97,7 @@ impl BlobCopier {
 
     /// Makes the last names durable.
     pub(super) fn finish(&mut self) -> Result<(), Error> {
-        self.flush_shelf()?;
+        self.flush_prefix()?;
         match self.to.exists() {
             true => folder::sync_folder(&self.to),
             false => Ok(()),
@@ -117,7 +117,7 @@ impl BlobCopier {
             Ok(found) => return Ok(Outcome::Failed(other_length(found.len(), entry))),
             Err(error) => return Ok(Outcome::Failed(unreadable(&error))),
         }
-        self.open_shelf(&target)?;
+        self.open_prefix(&target)?;
         let partial = target.with_extension(PARTIAL);
         copy::remove_if_there(&partial)?;
         let failure = match fs::hard_link(&source, &partial) {
@@ -188,18 +188,18 @@ impl BlobCopier {
 
     /// Opens the prefix of the next blob. Blobs are copied in the order of their hashes: a prefix is done when the
     /// next one begins.
-    fn open_shelf(&mut self, target: &Path) -> Result<(), Error> {
+    fn open_prefix(&mut self, target: &Path) -> Result<(), Error> {
         let prefix = target.parent().expect("a blob lies on a prefix");
-        if self.open_shelf.as_deref() != Some(prefix) {
-            self.flush_shelf()?;
+        if self.open_prefix.as_deref() != Some(prefix) {
+            self.flush_prefix()?;
             folder::create_private(prefix)?;
-            self.open_shelf = Some(prefix.to_owned());
+            self.open_prefix = Some(prefix.to_owned());
         }
         Ok(())
     }
 
-    fn flush_shelf(&mut self) -> Result<(), Error> {
-        self.open_shelf
+    fn flush_prefix(&mut self) -> Result<(), Error> {
+        self.open_prefix
             .take()
             .map_or(Ok(()), |prefix| folder::sync_folder(&prefix))
     }

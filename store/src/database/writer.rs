@@ -36,7 +36,7 @@ use crate::{
 /// Time for which SQLite itself waits for a lock: the writer looks after its queue in between.
 pub(crate) const LOCK_WAIT: Duration = Duration::from_millis(250);
 /// Shortest wait that is published as a `WriteFailure`.
-const TROUBLE_AFTER: Duration = Duration::from_secs(1);
+const FAILING_AFTER: Duration = Duration::from_secs(1);
 /// Interval of the writer's probes when it is in write_failure and no change is queued.
 const PROBE_EVERY: Duration = Duration::from_secs(1);
 /// Interval of attempts to truncate a log that readers hold.
@@ -120,7 +120,7 @@ impl Writer {
                 Ok(connection) => break connection,
                 Err(error) => {
                     let reason = reason_of(&error);
-                    if waiting_since.0.elapsed() >= TROUBLE_AFTER {
+                    if waiting_since.0.elapsed() >= FAILING_AFTER {
                         self.publish_write_failure(&reason, waiting_since.1);
                     }
                     self.refuse_expired(&mut group, &error, waiting_since.1);

@@ -38,10 +38,10 @@ const PAGE: usize = 200;
 /// Pages of rows that one sweep reads.
 const PAGES_PER_SWEEP: usize = 50;
 /// Prefixes in which one sweep searches for files without a row.
-const SHELVES_PER_SWEEP: usize = 8;
+const PREFIXES_PER_SWEEP: usize = 8;
 /// Prefixes of a sweep in the first round after a start, which searches for files of a killed process: eight sweeps,
 /// one a minute.
-const SHELVES_PER_FIRST_SWEEP: usize = 32;
+const PREFIXES_PER_FIRST_SWEEP: usize = 32;
 /// Greatest lag of a file system's times behind the clock.
 const FILE_TIMES_LAG_MS: i64 = 20;
 
@@ -241,8 +241,8 @@ async fn delete_unrecorded(store: &Store, before_ms: i64) -> Result<u64, Error> 
     let mut total = 0;
     let started_ms = position(store.blobs()).started_ms;
     let (prefixes, before_ms) = match started_ms {
-        Some(started_ms) => (SHELVES_PER_FIRST_SWEEP, before_ms.max(started_ms)),
-        None => (SHELVES_PER_SWEEP, before_ms),
+        Some(started_ms) => (PREFIXES_PER_FIRST_SWEEP, before_ms.max(started_ms)),
+        None => (PREFIXES_PER_SWEEP, before_ms),
     };
     for _ in 0..prefixes {
         let prefix = {

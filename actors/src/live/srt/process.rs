@@ -36,7 +36,7 @@ impl Process {
             .arg("srt-gateway")
             .args(["--latency-ms", &milliseconds(settings.latency)])
             .args(["--idle-timeout-ms", &milliseconds(settings.idle_timeout)])
-            .args(["--beat-ms", &milliseconds(args.read_interval)])
+            .args(["--read-interval-ms", &milliseconds(args.read_interval)])
             .args(["--max-connections", &settings.max_connections.to_string()])
             .args((args.sandbox == Sandbox::Required).then_some("--require-sandbox"))
             .env_clear()

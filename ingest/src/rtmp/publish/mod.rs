@@ -112,8 +112,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Publisher<S> {
 
     /// Ends the publish, and waits a moment for the server to read that.
     pub async fn close(mut self) {
-        self.session.say_goodbye();
-        let goodbye = timeout(LINGER, async {
+        self.session.end_publish();
+        let unpublished = timeout(LINGER, async {
             self.flush().await?;
             self.socket.shutdown().await?;
             loop {
@@ -125,7 +125,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Publisher<S> {
             }
         });
         // Whatever the outcome, the connection is over.
-        let _ = goodbye.await;
+        let _ = unpublished.await;
     }
 
     async fn read(&mut self) -> Result<(), Failure> {

@@ -58,7 +58,7 @@ const FLASH_VERSION: &str = "FMLE/3.0 (compatible; Sluice)";
 const FOURCCS: [&str; 4] = ["avc1", "hvc1", "av01", "Opus"];
 const START: &str = "NetStream.Publish.Start";
 /// Status codes of a server that has ended a stream, at a level that is no error.
-const GOODBYES: [&str; 2] = [
+const UNPUBLISH_CODES: [&str; 2] = [
     "NetStream.Unpublish.Success",
     "NetConnection.Connect.Closed",
 ];
@@ -284,7 +284,7 @@ impl ClientSession {
                 self.stage = ClientStage::Publishing;
                 Ok(())
             }
-            ClientStage::Publishing if GOODBYES.contains(&code) => {
+            ClientStage::Publishing if UNPUBLISH_CODES.contains(&code) => {
                 Err(Failure::Ended(self.words(command)))
             }
             _ => Ok(()),
@@ -394,7 +394,7 @@ impl ClientSession {
     }
 
     /// The polite end of a publish.
-    pub(super) fn say_goodbye(&mut self) {
+    pub(super) fn end_publish(&mut self) {
         if self.stage != ClientStage::Publishing {
             return;
         }
@@ -526,8 +526,8 @@ mod tests {
 
     #[test]
     fn a_publish_that_the_server_ends_is_over() {
-        let goodbye = status("status", GOODBYES[0], "unpublished");
-        let ended = hand(&mut publishing(), &goodbye).unwrap_err();
+        let unpublished = status("status", UNPUBLISH_CODES[0], "unpublished");
+        let ended = hand(&mut publishing(), &unpublished).unwrap_err();
         assert!(matches!(ended, Failure::Ended(_)), "{ended}");
     }
 

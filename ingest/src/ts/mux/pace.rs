@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn tables_come_at_once_and_then_at_a_beat_of_the_latest_track() {
+    fn tables_come_at_once_and_then_at_intervals_of_the_latest_track() {
         let mut pace = Pace::default();
         let ms = |ms: i64| ms * MS_90K;
         for (time_ms, at_once, due) in [

@@ -53,7 +53,7 @@ pub fn perform(
     let drawing = sheet.and_then(|sheet| Drawing::new(sheet, &facts, limits).ok());
     let (work, reports) = LadderTask::new();
     let mut rendition_files = RenditionFile::open_all(outputs, limits, &work)?;
-    let audio_shelf = ladder.audio.and_then(|_| rendition_files.pop());
+    let audio_file = ladder.audio.and_then(|_| rendition_files.pop());
     let plan = video::plan(ladder, input, &facts, tell)?;
     let cuts = match &plan {
         Some(plan) => plan.cuts(),
@@ -67,7 +67,7 @@ pub fn perform(
                 part.end(plan.perform(ladder, input, facts, rendition_files, drawing))
             });
         }
-        if let (Some(audio), Some(rendition_file)) = (ladder.audio, &audio_shelf) {
+        if let (Some(audio), Some(rendition_file)) = (ladder.audio, &audio_file) {
             let part = work.part();
             let facts = &facts;
             let tells = ladder.video.is_empty();
@@ -85,7 +85,7 @@ pub fn perform(
         reports.pass_on(tell);
     });
     work.failure().map_or(Ok(()), Err)?;
-    rendition_files.extend(audio_shelf);
+    rendition_files.extend(audio_file);
     check_length(&facts, &rendition_files)?;
     let mut done = done(ladder, facts, &rendition_files);
     if let (Some(sheet), Some(board)) = (sheet, drawing.and_then(|it| it.take())) {
