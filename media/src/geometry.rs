@@ -1,7 +1,7 @@
 //! Geometry of a resize: one pure decision for both render paths.
 //!
 //! Sizes are those of the oriented source (a JPEG with EXIF orientation 6 counts as turned). Nothing enlarges unless the
-//! request says so: a cover of a small source cuts to the asked aspect and then only shrinks (decisions.md §5).
+//! request says so: a cover of a small source cuts to the asked aspect and then only shrinks.
 
 use crate::task::{Fit, Gravity, Resize};
 

@@ -521,7 +521,7 @@ pub enum FailureCode {
     Impossible,
     /// The file killed its worker, twice (422).
     DecodeFailed,
-    /// It took longer than it may (422).
+    /// The time limit was exceeded (422).
     TimedOut,
     /// The output could not be written: the disk is full (507).
     NoSpace,

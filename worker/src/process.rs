@@ -92,9 +92,9 @@ pub enum JobError {
     Limit(Failure),
     /// The process ended, the cause is unknown.
     Died(String),
-    /// It was not done in time and has been killed.
+    /// The deadline passed; the process was killed.
     Deadline,
-    /// No one waits any more; it has been killed.
+    /// The task was cancelled; the process was killed.
     Cancelled,
 }
 
@@ -163,7 +163,7 @@ impl WorkerProcess {
         Self::start_for(launch, None)
     }
 
-    /// As [`start`](Self::start), and gives up as soon as `cancelled` can be read.
+    /// Starts a worker as [`start`](Self::start) does, and gives up as soon as `cancelled` can be read.
     pub fn start_for(
         launch: &Launch,
         cancelled: Option<BorrowedFd<'_>>,

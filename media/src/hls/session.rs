@@ -27,7 +27,7 @@ use crate::{
 const LATE_KEY_90K: i64 = CLOCK_90K / 10;
 /// EXTINF is rounded to whole seconds before it is compared with TARGETDURATION.
 const ROUNDING_90K: i64 = CLOCK_90K * 45 / 100;
-/// When audio is this far ahead, video stalls, and parts are written without it.
+/// Lead of audio at which video counts as stalled, and parts are written without it.
 const STALL_90K: i64 = CLOCK_90K;
 /// Time within which a second jump counts as part of the first.
 const SAME_BREAK_90K: i64 = CLOCK_90K / 10;

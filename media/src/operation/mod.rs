@@ -1,4 +1,4 @@
-//! The operation table (decisions.md §3): one row is one operation, for HTTP tools, workflow nodes and agents alike.
+//! The operation table: one row is one operation, for HTTP tools, workflow nodes and agents alike.
 //!
 //! A [`Row`] names an operation's fields with ranges and defaults; [`parse`] reads them into an [`Operation`], and an
 //! operation becomes a worker's [`Task`] once the format of its source is known. Each file of this module holds a group of

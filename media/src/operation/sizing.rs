@@ -1,4 +1,4 @@
-//! The resize presets (decisions.md §3) and the sides that go with them.
+//! The resize presets (`docs/guide/conversions.md`) and the sides that go with them.
 
 use serde::{Deserialize, Serialize};
 

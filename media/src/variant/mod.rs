@@ -1,4 +1,4 @@
-//! Delivery URLs as canonical requests (decisions.md §5).
+//! Delivery URLs (`docs/guide/images.md`) as canonical requests.
 //!
 //! Two queries that mean the same image have the same [`canonical`](VariantRequest::canonical) text, whatever their
 //! order, aliases, defaults and unknown parameters; the text parses to the same request. With the folded Accept header

@@ -1,6 +1,6 @@
 //! Image work: one [`ImageProcessor`] per worker process performs tasks with reused codecs and buffers.
 //!
-//! Two paths render (DEPENDENCIES.md §3): the planar one takes plain JPEGs that only shrink, libvips everything else.
+//! Two paths render: the planar one takes plain JPEGs that only shrink, libvips everything else.
 //! Nothing here panics on any bytes; what cannot be done is a [`Failure`] with words for the user.
 
 use sluice_media::task::{Done, Failure, FailureCode, Limits, OutputFacts, Path, Render, Task};

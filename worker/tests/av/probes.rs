@@ -296,7 +296,7 @@ fn a_webm_that_grew_has_a_duration() {
     assert!((1_900..2_200).contains(&duration), "{duration} ms");
 }
 
-/// As in recorded radio: one Ogg file behind the other.
+/// One Ogg file behind the other, as in recorded radio.
 #[test]
 fn a_chain_is_as_long_as_its_parts() {
     if !clips::can_be_made() {

@@ -548,7 +548,7 @@ fn a_side_that_stays_is_found_again_in_turned_frames() {
     }
 }
 
-/// It would be a copy, and an operation is charged for it.
+/// The result would be a copy, and an operation would be charged for it.
 #[test]
 fn a_change_of_a_track_that_is_not_there_is_refused() {
     let video_frames = || Some(video("h264"));

@@ -218,7 +218,7 @@ fn put_iframes(text: &mut String, track: &VodTrack) {
     put(text, format_args!(",URI=\"{}/{IFRAMES}\"\n", track.name));
 }
 
-/// A quoted string holds neither quotes nor line ends (RFC 8216 §4.2).
+/// Replaces quotes and line ends, which a quoted string cannot hold (RFC 8216 §4.2).
 fn quotable(text: &str) -> String {
     text.chars()
         .map(|character| match character {

@@ -14,7 +14,7 @@ const MOST_BYTES: u64 = 64 << 20;
 /// Reason why a source is encoded after all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CopyObstacle {
-    /// It does not begin with a key frame, or late.
+    /// The source does not begin with a key frame, or begins late.
     Beginning,
     /// Key frames are too far apart.
     FarApart,

@@ -28,7 +28,7 @@ const PATH: [&[u8; 4]; 4] = [b"trak", b"mdia", b"minf", b"stbl"];
 pub enum Error {
     #[error("the file cannot be rearranged: {0}")]
     Io(#[from] io::Error),
-    /// It is not as our multiplexer writes it.
+    /// The file is not laid out as our multiplexer writes it.
     #[error("the file has no {0} where one belongs")]
     Malformed(&'static str),
 }

@@ -17,7 +17,8 @@ const LEAST_SHRINK: f64 = 1.0 - 1e-6;
 /// From this quality on colour is kept at full resolution, as libvips does.
 const FULL_CHROMA_QUALITY: u8 = 90;
 
-/// Of an odd side the last colour is half outside the image; in a few pixels that is visible.
+/// Smallest side whose colour is halved: of an odd side the last colour sample is half outside the image, which is
+/// visible in a few pixels.
 const LEAST_HALVED_SIDE: u32 = 16;
 
 /// Everything is in pixels of the image as stored, since planes are turned last, when they are small.

@@ -19,7 +19,7 @@ use super::{
 };
 use crate::image::{bounds::check_pixels, planar::turn::Orientation};
 
-/// How many times larger than the result a JPEG stays when its decoder scales: enough for the last resize to be sharp.
+/// Size of a JPEG scaled by its decoder, as a multiple of the result: enough for the last resize to be sharp.
 const JPEG_MARGIN: f64 = 1.5;
 /// The same for WebP, whose decoder scales to any size.
 const WEBP_MARGIN: f64 = 1.5;
