@@ -1,4 +1,4 @@
-//! Facts about actix's `SyncArbiter` that the pool relies on (ARCHITECTURE.md §4). When one of these fails after an
+//! Facts about actix's `SyncArbiter` that the pool relies on. When one of these fails after an
 //! upgrade, the rule beside it has to be looked at again.
 
 use std::{

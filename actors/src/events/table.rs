@@ -78,7 +78,7 @@ macro_rules! events {
     };
 }
 
-// The list of the specification (interface.md §6), then those beside it (decisions.md §9).
+// The types of `*`, then those that are sent to endpoints only that name them (docs/reference/events.md).
 events! {
     ConversionStarted(conversion::ConversionStarted) =
         listed("conversion.started", "a batch conversion or compression begins processing"),

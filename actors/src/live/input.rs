@@ -35,7 +35,7 @@ use crate::events::Parting;
 
 /// Deliveries that may wait for this actor.
 pub(super) const MAILBOX: usize = 64;
-/// An input's first broadcast has this target duration, in seconds (decisions.md §6).
+/// An input's first broadcast has this target duration, in seconds.
 const FIRST_TARGET_DURATION_S: u32 = 4;
 /// Interval at which deadlines are checked.
 const TICK: Duration = Duration::from_millis(500);

@@ -1,4 +1,4 @@
-//! The guarded connector: every request of the service to somewhere else goes through it (decisions.md §12).
+//! The guarded connector: every request of the service to somewhere else goes through it.
 //!
 //! A name is resolved, every address is checked, and what was checked is what is dialled. Nothing comes from the
 //! environment: no proxy, no credentials. Nothing is decompressed. Every wait, head and body has a bound.

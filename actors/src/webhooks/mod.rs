@@ -1,4 +1,4 @@
-//! Webhooks: due deliveries are claimed, sent and recorded (decisions.md §9).
+//! Webhooks: due deliveries are claimed, sent and recorded (docs/guide/webhooks.md).
 //!
 //! The rows are the truth. The actor ([`sender`]) looks at whom there is something for, decides ([`dispatcher`], pure) and
 //! writes what it decided in one transaction a turn; attempts are futures beside it. What is in memory is bounded by

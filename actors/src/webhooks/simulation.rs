@@ -126,7 +126,7 @@ fn whatever_happens_the_rules_hold_and_everything_arrives() {
     });
 }
 
-/// decisions.md §9: a receiver in use that is down over lunch loses nothing, and gets it in order.
+/// A receiver in use that is down over lunch loses nothing, and gets it in order.
 #[test]
 fn a_receiver_that_is_down_for_two_hours_gets_everything_in_order() {
     each_seed(OUTAGES, |seed| {

@@ -32,7 +32,7 @@ const STALL_90K: i64 = CLOCK_90K;
 /// Time within which a second jump counts as part of the first.
 const SAME_BREAK_90K: i64 = CLOCK_90K / 10;
 /// Duration of a frame, until two came and nothing was declared.
-const UNKNOWN_PICTURE_90K: i64 = CLOCK_90K / 30;
+const UNKNOWN_FRAME_90K: i64 = CLOCK_90K / 30;
 /// Payload that may wait for its part: 640 Mbit/s at 200 ms.
 const MAX_WAITING_BYTES: usize = 16 << 20;
 
@@ -77,8 +77,7 @@ impl VideoTrack {
         let declared = config
             .frame_rate
             .filter(|rate| (0.1..=1_000.0).contains(rate));
-        let expected =
-            declared.map_or(UNKNOWN_PICTURE_90K, |rate| (CLOCK_90K as f64 / rate) as i64);
+        let expected = declared.map_or(UNKNOWN_FRAME_90K, |rate| (CLOCK_90K as f64 / rate) as i64);
         Self {
             config,
             held: None,
@@ -625,7 +624,7 @@ impl SessionPackager {
         Cadence::new(
             self.audio
                 .as_ref()
-                .map_or(UNKNOWN_PICTURE_90K, AudioTrack::frame_90k),
+                .map_or(UNKNOWN_FRAME_90K, AudioTrack::frame_90k),
         )
     }
 }

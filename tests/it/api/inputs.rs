@@ -66,7 +66,7 @@ async fn a_live_input_is_made_changed_and_deleted() -> Result<(), Failure> {
     Ok(())
 }
 
-/// All fields of the specification and of decisions.md §6, and no other.
+/// All fields of the interface, and no other.
 fn check_fields(record: &Value) {
     let names = |value: &Value| -> BTreeSet<String> {
         value

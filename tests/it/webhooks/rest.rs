@@ -29,7 +29,7 @@ async fn start() -> Result<Server, Failure> {
     settings.start().await
 }
 
-/// HMAC-SHA256 with the whole secret over `{t}.{raw body}`, in hexadecimal (decisions.md §9).
+/// HMAC-SHA256 with the whole secret over `{t}.{raw body}`, in hexadecimal (docs/guide/webhooks.md).
 fn expected(secret: &str, timestamp: &str, body: &[u8]) -> String {
     let mut mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes()).expect("any length is a key");
     mac.update(timestamp.as_bytes());

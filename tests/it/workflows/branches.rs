@@ -22,7 +22,7 @@ struct Drawing {
     left: Vec<String>,
 }
 
-/// Nodes of a definition at most (decisions.md §8).
+/// Nodes of a definition at most (docs/reference/limits.md).
 const MOST_NODES: usize = 50;
 /// Steps on each side of each diamond.
 const SIDE: usize = 7;

@@ -272,7 +272,7 @@ async fn stopped_in_the_middle_a_run_goes_on_after_the_start() -> Result<(), Fai
 /// A run that takes the service down with it again and again is given up, and paid back.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_run_that_never_comes_to_an_end_is_given_up() -> Result<(), Failure> {
-    /// More than `ARCHITECTURE.md` §5 gives a row that is claimed without an end.
+    /// More than a row gets that is claimed without an end.
     const MOST_KILLS: usize = 5;
     let mut server = impatient().start().await?;
     let slow = chain(vec![node(

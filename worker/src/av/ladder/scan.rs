@@ -7,7 +7,7 @@ const ROUNDING_90K: i64 = 44_999;
 /// A first frame that comes later is no delay of an encoder, but a hole.
 const LATE_90K: i64 = 45_000;
 /// A frame that lasts longer than this is no frame of a film.
-const LONGEST_PICTURE_90K: i64 = 10 * 90_000;
+const LONGEST_FRAME_90K: i64 = 10 * 90_000;
 /// A segment with more bytes is not kept in memory.
 const MOST_BYTES: u64 = 64 << 20;
 
@@ -79,7 +79,7 @@ impl Scan {
         if pts_90k < key_90k || (key && pts_90k <= self.latest_90k) {
             return Err(CopyObstacle::Open);
         }
-        if pts_90k - self.latest_90k > LONGEST_PICTURE_90K {
+        if pts_90k - self.latest_90k > LONGEST_FRAME_90K {
             return Err(CopyObstacle::Jumps);
         }
         if key {
