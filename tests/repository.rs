@@ -277,6 +277,26 @@ fn the_readme_is_short() {
     assert!(text("README.md").lines().count() <= MOST_README_LINES);
 }
 
+/// Comments cite documents by their path, and the path exists.
+#[test]
+fn documents_that_code_cites_are_here() {
+    let is_path = |it: char| it.is_ascii_alphanumeric() || "/_.-".contains(it);
+    let mut count = 0;
+    for (name, text) in rust_files() {
+        for (end, suffix) in text.match_indices(".md") {
+            let before = &text[..end];
+            let start = before.rfind(|it| !is_path(it)).map_or(0, |at| at + 1);
+            let cited = &text[start..end + suffix.len()];
+            let is_cited = cited.starts_with("docs/");
+            assert!(!is_cited || root().join(cited).exists(), "{name}: {cited}");
+            count += usize::from(is_cited);
+            let is_section = text[end..].starts_with(concat!(".md ", "§"));
+            assert!(!is_section, "{name}: {cited} is cited by a section");
+        }
+    }
+    assert!(count > 20, "{count} citations");
+}
+
 /// Relative links of our prose, with the headings that they name.
 #[test]
 fn links_of_documents_lead_to_files() {
@@ -451,8 +471,7 @@ fn our_dependencies(manifest: &toml::Table) -> Vec<String> {
     found
 }
 
-/// What git knows of, relative to the root. Sources without their repository have nothing to check.
-/// Paths and texts of our Rust files.
+/// Returns paths and texts of our Rust files.
 fn rust_files() -> impl Iterator<Item = (String, String)> {
     let names = tracked_files().into_iter();
     let names = names.map(|path| path.to_string_lossy().into_owned());
@@ -464,6 +483,7 @@ fn rust_files() -> impl Iterator<Item = (String, String)> {
         })
 }
 
+/// Returns the files that git tracks, relative to the root. Sources without their repository have nothing to check.
 fn tracked_files() -> Vec<PathBuf> {
     if !root().join(".git").exists() {
         assert!(std::env::var_os("CI").is_none(), "no git repository here");

@@ -130,7 +130,7 @@ pub async fn create(
 /// Ask whether an alias is free
 #[utoipa::path(get, path = "/api/delivery-keys/alias", tag = "delivery_keys",
     params(("alias" = String, Query, description = "3 to 63 of a-z, 0-9, _ and -")),
-    responses((status = 200, description = "Whether a new key could have it", body = AliasAnswer)))]
+    responses((status = 200, description = "`available` is true when a new key could have it", body = AliasAnswer)))]
 pub async fn alias(
     request: HttpRequest,
     state: web::Data<AppState>,

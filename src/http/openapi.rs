@@ -117,7 +117,7 @@ const TAGS: &[(&str, &str)] = &[
     ("workflows", "Steps that run on a file"),
     ("webhooks", "Signed posts about what happened"),
     ("events", "The same as a list and a stream"),
-    ("usage", "What the month's plan has left"),
+    ("usage", "Use of the month's plan"),
     ("agents", "Tools for agents (MCP)"),
     ("pages", "Pages for people"),
     ("operations", "Health, metrics and this description"),

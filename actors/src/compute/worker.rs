@@ -116,7 +116,7 @@ impl Handler<Perform> for ImageWorker {
         // A caller that left needs no answer.
         let _ = reply.send(outcome);
         drop(assignment);
-        // The permit goes last: whoever gets it next finds a worker that was checked or replaced.
+        // The permit goes last: its next holder finds a worker that was checked or replaced.
         self.look_after();
         drop(permit);
     }

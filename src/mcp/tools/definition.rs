@@ -12,7 +12,7 @@ pub fn schema() -> Value {
             "id": schema::text("Unique among the nodes."),
             "data": schema::object(
                 json!({
-                    "kind": schema::word("What the step does.", &kinds),
+                    "kind": schema::word("Action of the step.", &kinds),
                     "title": schema::text("Shown in logs."),
                     "config": json!({
                         "type": "object",
@@ -89,7 +89,7 @@ pub const LIST_OPERATIONS: Tool = Tool {
             json!({
                 "operations": schema::list(json!({
                     "kind": schema::text("What stands in data.kind of a node."),
-                    "summary": schema::text("What it does."),
+                    "summary": schema::text("Summary of the step."),
                     "accepts": json!({"type": "array", "items": {"type": "string"}}),
                     "fields": json!({"type": "array", "items": {"type": "object"}}),
                 })),

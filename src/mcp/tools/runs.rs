@@ -72,7 +72,7 @@ fn run_schema() -> Value {
     let log = schema::list(json!({
         "nodeId": schema::text("Of the definition."),
         "status": schema::word("What became of the step.", &["completed", "skipped", "failed"]),
-        "message": schema::text("What it did, or why not."),
+        "message": schema::text("Action of the step, or the reason why it took none."),
     }));
     let run = schema::object(
         json!({
@@ -304,7 +304,7 @@ pub const LIST_WORKFLOW_RUNS: Tool = Tool {
                 "runs": schema::list(json!({
                     "id": schema::id("For get_workflow_run."),
                     "status": schema::text("queued, processing, completed, failed or cancelled."),
-                    "inputFilename": schema::text("What it ran on."),
+                    "inputFilename": schema::text("Name of the input file."),
                     "outputs": json!({"type": "array", "items": {"type": "object"}}),
                     "error": schema::nullable(schema::text("Why it failed.")),
                 })),
