@@ -81,7 +81,7 @@ pub struct CompressForm {
     request_body(content = ConvertForm, content_type = "multipart/form-data"),
     responses(
         (status = 200, description = "The results", body = ConversionAnswer),
-        (status = 202, description = "It goes on as a job", body = Accepted),
+        (status = 202, description = "It continues as a job", body = Accepted),
         (status = 402, description = "The month's media operations are used up", body = crate::application::error::ErrorBody),
         (status = 404, description = "There is no such folder", body = crate::application::error::ErrorBody),
         (status = 422, description = "It cannot be done on this file, or on none of several", body = AllFailed),
@@ -112,7 +112,7 @@ pub async fn convert(
     request_body(content = CompressForm, content_type = "multipart/form-data"),
     responses(
         (status = 200, description = "The results", body = ConversionAnswer),
-        (status = 202, description = "It goes on as a job", body = Accepted),
+        (status = 202, description = "It continues as a job", body = Accepted),
         (status = 402, description = "The month's media operations are used up", body = crate::application::error::ErrorBody),
         (status = 404, description = "There is no such folder", body = crate::application::error::ErrorBody),
         (status = 422, description = "It cannot be done on this file, or on none of several", body = AllFailed),

@@ -112,7 +112,7 @@ const TAGS: &[(&str, &str)] = &[
     ("presets", "Named parameters of image delivery"),
     ("convert", "Conversion and compression"),
     ("tools", "Media tools"),
-    ("jobs", "Work that goes on without its request"),
+    ("jobs", "Work that continues without its request"),
     ("video", "Video streams of stored files"),
     ("workflows", "Steps that run on a file"),
     ("webhooks", "Signed posts about what happened"),

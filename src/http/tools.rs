@@ -72,7 +72,7 @@ pub struct ToolOnFile {
     request_body(content = ToolForm, content_type = "multipart/form-data"),
     responses(
         (status = 200, description = "The result", body = ConversionAnswer),
-        (status = 202, description = "It goes on as a job", body = Accepted),
+        (status = 202, description = "It continues as a job", body = Accepted),
         (status = 402, description = "The month's media operations are used up", body = crate::application::error::ErrorBody),
         (status = 404, description = "There is no such tool", body = crate::application::error::ErrorBody),
         (status = 422, description = "It cannot be done on this file", body = crate::application::error::ErrorBody),
@@ -125,7 +125,7 @@ pub async fn on_upload(
     params(("id" = Uuid, Path, description = "The file's id")),
     responses(
         (status = 200, description = "The result", body = ConversionAnswer),
-        (status = 202, description = "It goes on as a job", body = Accepted),
+        (status = 202, description = "It continues as a job", body = Accepted),
         (status = 402, description = "The month's media operations are used up", body = crate::application::error::ErrorBody),
         (status = 404, description = "There is no such file, or no such tool", body = crate::application::error::ErrorBody),
         (status = 422, description = "It cannot be done on this file", body = crate::application::error::ErrorBody),

@@ -120,5 +120,5 @@ async fn tell_end(
 }
 
 fn not_json(error: serde_json::Error) -> StoreError {
-    StoreError::Internal(format!("a told connection is no JSON: {error}"))
+    StoreError::Internal(format!("a stored connection is no JSON: {error}"))
 }

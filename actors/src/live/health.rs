@@ -119,7 +119,7 @@ impl Health {
         );
         if let Some(reason) = &stopped {
             advice.push(format!(
-                "the recording of this broadcast has stopped ({reason}); the stream goes on, and what was recorded is kept"
+                "the recording of this broadcast has stopped ({reason}); the stream continues, and the recorded part is kept"
             ));
         }
         Self {

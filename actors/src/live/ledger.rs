@@ -99,7 +99,7 @@ impl Ledger {
     /// more then.
     pub async fn run(self, store: Store, recovered: Vec<String>, stop: CancellationToken) {
         if let Err(error) = connections::tell_lost(&store, &recovered).await {
-            warn!(%error, "publishers that were lost are told as gone with the next one");
+            warn!(%error, "the end of lost publishers is reported with the next one");
         }
         if let Err(error) = end_lost(&store, recovered).await {
             warn!(%error, "broadcasts that were lost stay noted as live");

@@ -340,7 +340,7 @@ impl RecordingWriter {
     }
 
     fn stop(&self, reason: String) {
-        warn!(input = %self.input_id, broadcast = self.header.broadcast, reason, "the recording stops; the stream goes on");
+        warn!(input = %self.input_id, broadcast = self.header.broadcast, reason, "the recording stops; the stream continues");
         let _ = self.write(&Entry::Stopped {
             reason: reason.clone(),
         });

@@ -45,12 +45,12 @@ impl Asset<'_> {
         for _ in 1..DEATHS {
             match self.attempt(kept).await {
                 Err(AssetError::Failed(failure)) if is(&failure, FailureCode::DecodeFailed) => {
-                    warn!(stream = %self.lease.id, reason = failure.message, "its worker died; another one goes on");
+                    warn!(stream = %self.lease.id, reason = failure.message, "its worker died; another one continues");
                     kept = self.kept().await?;
                 }
                 // The continuation may be what fails: from the beginning it can succeed.
                 Err(AssetError::Failed(failure)) if kept > 0 && is_of_its_place(&failure) => {
-                    warn!(stream = %self.lease.id, reason = failure.message, "it does not go on; it is made again");
+                    warn!(stream = %self.lease.id, reason = failure.message, "it cannot be continued; it is made again");
                     kept = 0;
                 }
                 ended => return ended,
@@ -247,7 +247,7 @@ impl Asset<'_> {
             if !lies_within(group, number, length) {
                 return Err(Failure::new(
                     FailureCode::Internal,
-                    "a segment was told of that was not written",
+                    "a reported segment was not written",
                 )
                 .into());
             }

@@ -325,7 +325,7 @@ impl RunTraversal<'_> {
                 self.facts_left = left;
                 StepNote {
                     facts: Some(facts),
-                    ..StepNote::from("told the facts of the file".to_owned())
+                    ..StepNote::from("found the facts of the file".to_owned())
                 }
             }
             None => format!(

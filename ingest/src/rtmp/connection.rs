@@ -336,7 +336,7 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Connection<S> {
         .await;
         // Answers are sent at the start and rarely afterwards: no buffer is kept for them.
         *output = Vec::new();
-        let what = "taking our answer";
+        let what = "reading our answer";
         written.map_err(|_| Error::TimedOut { what, limit })??;
         Ok(())
     }

@@ -129,7 +129,7 @@ impl AudioTrack {
             self.announce(config, units);
         }
         let (Some(config), Some(pace)) = (&self.config, &mut self.pace) else {
-            let reason = "nothing tells its time";
+            let reason = "it has no timestamp";
             return Err(Corruption::Invalid { what: WHAT, reason });
         };
         let rate = i64::from(config.sample_rate);

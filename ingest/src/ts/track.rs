@@ -230,7 +230,7 @@ impl Stream for VideoTrack {
         let Some(pts) = pes.pts else {
             return findings.damaged(Corruption::Invalid {
                 what: "video frame",
-                reason: "nothing tells its time",
+                reason: "it has no timestamp",
             });
         };
         let dts = pes.dts.unwrap_or(pts);

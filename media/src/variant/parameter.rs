@@ -172,7 +172,7 @@ const OWN: &[OwnParameter] = &[
         aliases: &["f"],
         type_name: "string",
         allowed: "one of auto, webp, avif, jpg, png, jxl, gif, json, blurhash, thumbhash",
-        summary: "auto suits the client; gif and webp keep animation; json tells facts",
+        summary: "auto suits the client; gif and webp keep animation; json returns facts",
         read: |asked, text| set(&mut asked.kind, kind(text)),
     },
     OwnParameter {

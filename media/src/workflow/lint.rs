@@ -86,7 +86,7 @@ fn warn_of_delivery(definition: &Definition, problems: &mut Problems) {
         problems.push(Place::definition().problem(
             Code::NoDelivery,
             Some("nodes"),
-            "no storage, webhook or hls node: results are kept for a while as downloads of the run, and no one is told",
+            "no storage, webhook or hls node: results are kept for a while as downloads of the run, and no notification is sent",
         ));
     }
     if !posts && definition.webhook_url.is_some() {

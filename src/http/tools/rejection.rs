@@ -49,7 +49,7 @@ async fn tell(state: &AppState, account_id: Uuid, asked: RejectedCall, rejection
         Box::pin(async move { events::emit(tx, account_id, &event, now_ms()).await })
     });
     if let Err(error) = told.await {
-        warn!(%error, "a refused media tool request is not told as an event");
+        warn!(%error, "the event of a refused media tool request was not written");
     }
 }
 

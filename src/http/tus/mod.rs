@@ -147,7 +147,7 @@ fn offered(request: &HttpRequest, state: &AppState, methods: &'static str) -> Ht
 #[utoipa::path(post, path = "/api/uploads/tus", tag = "tus",
     params(("Tus-Resumable" = String, Header, description = "`1.0.0`"),
         ("Upload-Length" = Option<u64>, Header, description = "Exactly so many bytes will come"),
-        ("Upload-Defer-Length" = Option<u8>, Header, description = "`1`: the length is told by a later request"),
+        ("Upload-Defer-Length" = Option<u8>, Header, description = "`1`: the length comes with a later request"),
         ("Upload-Metadata" = Option<String>, Header, description = "`key base64,key base64`"),
         ("Upload-Checksum" = Option<String>, Header, description = "Of the body: `sha1`, `sha256` or `crc32`, and Base64")),
     responses(

@@ -51,7 +51,7 @@ pub struct RunList {
     request_body(content = RunUpload, content_type = "multipart/form-data"),
     responses(
         (status = 200, description = "The run has ended", body = RunAnswer),
-        (status = 202, description = "It goes on: ask for the run, or follow its events", body = RunAnswer),
+        (status = 202, description = "It continues: ask for the run, or follow its events", body = RunAnswer),
         (status = 400, description = "No form, or not exactly one `file` with bytes in it", body = ErrorBody),
         (status = 402, description = "The month's media operations are used up", body = ErrorBody),
         (status = 409, description = "The workflow is paused", body = ErrorBody),
@@ -81,7 +81,7 @@ pub async fn run(
     params(("id" = Uuid, Path, description = "The workflow's id")),
     responses(
         (status = 200, description = "The run has ended", body = RunAnswer),
-        (status = 202, description = "It goes on: ask for the run, or follow its events", body = RunAnswer),
+        (status = 202, description = "It continues: ask for the run, or follow its events", body = RunAnswer),
         (status = 402, description = "The month's media operations are used up", body = ErrorBody),
         (status = 404, description = "There is no such workflow, or no such file", body = ErrorBody),
         (status = 409, description = "The workflow is paused", body = ErrorBody),

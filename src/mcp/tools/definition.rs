@@ -16,7 +16,7 @@ pub fn schema() -> Value {
                     "title": schema::text("Shown in logs."),
                     "config": json!({
                         "type": "object",
-                        "description": "The fields of the kind, as list_operations tells, for instance {\"resizeWidth\": 800} for resize, {\"format\": \"webp\"} for convert, {\"folderId\": …} for storage.",
+                        "description": "The fields of the kind, as list_operations lists them, for instance {\"resizeWidth\": 800} for resize, {\"format\": \"webp\"} for convert, {\"folderId\": …} for storage.",
                     }),
                 }),
                 &["kind"],

@@ -248,7 +248,7 @@ fn answer(run: RunAnswer) -> Outcome {
     let has_ended = run.run.completed_at.is_some();
     let mut answer = shown(run)?;
     if !has_ended {
-        answer["next"] = json!("The run goes on. Ask get_workflow_run with this runId.");
+        answer["next"] = json!("The run continues. Ask get_workflow_run with this runId.");
     }
     Ok(answer)
 }

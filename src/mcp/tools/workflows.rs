@@ -233,7 +233,7 @@ pub const DELETE_WORKFLOW: Tool = Tool {
         schema::input(
             json!({
                 "id": schema::id("The workflow."),
-                "confirm": schema::flag("true deletes; false only tells what would go.", false),
+                "confirm": schema::flag("true deletes; false only lists what would be deleted.", false),
             }),
             &["id"],
         )
