@@ -48,7 +48,7 @@ const REGISTRIES: [&str; 6] = [
     concat!("golang", ".org"),
 ];
 
-/// How Cargo's lock files write "the default registry", also where a mirror stands in for it.
+/// Name of the default registry in Cargo's lock files, also where a mirror replaces it.
 const LOCKED_SOURCE: &str = concat!("registry+https://github.com/rust-lang/crates", ".io-index");
 
 const LARGEST_FILE_BYTES: u64 = 1_000_000;
@@ -129,7 +129,7 @@ const LAYERS: [(&str, &[&str]); 3] = [
     ("", &["actix::", "actix_web::"]),
 ];
 
-/// Where the last row of [`LAYERS`] does not hold: the façade, the composition of the service, the compute pool, and tests.
+/// Exceptions from the last row of [`LAYERS`]: the façade, the composition of the service, the compute pool, and tests.
 const ACTIX: [&str; 5] = [
     "src/http/",
     "src/app.rs",
@@ -329,7 +329,7 @@ fn every_decision_is_in_the_index_under_its_title() {
     assert_eq!(index.matches("\n| [").count(), count, "rows of the index");
 }
 
-/// Those of the documents and of the packaging. The list of changes also has patterns and former names.
+/// Checks the documents and the packaging; not the list of changes, which also has patterns and former names.
 #[test]
 fn variables_of_documents_are_settings() {
     let defaults: toml::Table = text("config/default.toml").parse().unwrap();
@@ -451,7 +451,6 @@ fn our_dependencies(manifest: &toml::Table) -> Vec<String> {
     found
 }
 
-/// What git knows of, relative to the root. Sources without their repository have nothing to check.
 /// Paths and texts of our Rust files.
 fn rust_files() -> impl Iterator<Item = (String, String)> {
     let names = tracked_files().into_iter();
@@ -464,6 +463,7 @@ fn rust_files() -> impl Iterator<Item = (String, String)> {
         })
 }
 
+/// Paths that git tracks, relative to the root; empty for sources without their repository.
 fn tracked_files() -> Vec<PathBuf> {
     if !root().join(".git").exists() {
         assert!(std::env::var_os("CI").is_none(), "no git repository here");

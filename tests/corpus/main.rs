@@ -1,6 +1,6 @@
 //! Files that were made to break image libraries, through the whole service: those of gdk-pixbuf, librsvg and Pillow.
 //!
-//! Each is stored, converted and asked of the delivery network. Whatever it holds, the answer is an image or an error
+//! Each is stored, converted and requested from image delivery. For all of them the answer is an image or an error
 //! that says why: no 5xx, no end of the service. `make corpus` prints the table; `make test` runs it as one test.
 #![allow(
     clippy::print_stdout,
@@ -31,11 +31,11 @@ use self::{
 
 /// Files under way at a time: two for each worker, so that none waits for a request's way.
 const AT_ONCE: usize = 4;
-/// For a file that runs into it; then its worker is killed and the next file goes on.
+/// Time for one file; beyond it the worker is killed and the next file is tried.
 const WORKER_TIMEOUT: &str = "5s";
-/// Beyond it the service is stuck.
+/// Time without an answer after which the service counts as stuck.
 const ANSWER_DEADLINE: Duration = Duration::from_secs(60);
-/// Between two lines of progress.
+/// Files between two lines of progress.
 const PROGRESS_EVERY: usize = 250;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -92,7 +92,7 @@ async fn send_all(api: &Api, key: &str, files: Vec<PathBuf>) -> Result<Report, F
     }
 }
 
-/// One file along its three ways.
+/// Sends one file in three ways: two conversions, and a delivery of the stored file.
 async fn send(api: &Api, key: &str, path: &Path) -> Result<Report, Failure> {
     let bytes = std::fs::read(path)?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -126,6 +126,6 @@ async fn check_no_leftovers(server: &Server) -> Result<(), Failure> {
 
 /// Past the test harness, which keeps what a test prints.
 fn progress(text: &str) {
-    // No one is there to hear of a terminal that is gone.
+    // A closed stderr is no failure.
     let _ = writeln!(std::io::stderr(), "{text}");
 }

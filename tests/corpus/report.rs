@@ -1,4 +1,4 @@
-//! What came back, counted.
+//! Counts of the answers.
 
 use std::{collections::BTreeMap, fmt, path::Path};
 

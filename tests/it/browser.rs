@@ -1,7 +1,7 @@
-//! The pages as a person meets them: Debian's Chromium opens them and `tests/browser/player.mjs` reports what it shows.
+//! The pages in a browser: Debian's Chromium opens them and `tests/browser/player.mjs` reports what they show.
 //!
-//! One browser at a time: two would fight for the processor and with the encoders. A page is opened once in a scenario
-//! and never reloaded, whatever happens to the service.
+//! One browser at a time: two would compete with each other and with the encoders for the processor. A page is opened
+//! once in a scenario and never reloaded, also when the service restarts.
 
 mod share_page;
 
@@ -30,7 +30,7 @@ use crate::{
 
 /// Starting Chromium on a busy machine, and every answer beyond what its command allows itself.
 const SLACK: Duration = Duration::from_secs(30);
-/// How long the page may take to show what has happened, in seconds.
+/// Deadline for the page to show a change, in seconds.
 const SHOWN_S: u64 = 20;
 
 static ONE_AT_A_TIME: Semaphore = Semaphore::const_new(1);
@@ -307,7 +307,7 @@ impl Page {
         self.tell(&format!("expect-state {state} {SHOWN_S}")).await
     }
 
-    /// Waits until the picture has moved on by `media_s` seconds.
+    /// Waits until playback has advanced by `media_s` seconds.
     async fn expect_played(&mut self, media_s: u64) -> Result<Value, Failure> {
         self.tell(&format!("expect-played {media_s} {}", media_s + SHOWN_S))
             .await

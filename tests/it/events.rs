@@ -1,4 +1,4 @@
-//! Events as the feed shows them: every change is told once, in order, whatever is refused, cancelled or killed.
+//! Events in the feed: every change has one event, in order, also after rejections, cancellations and kills.
 
 mod files;
 mod jobs;
@@ -19,7 +19,7 @@ const SOON: Duration = Duration::from_secs(30);
 /// For conversions, on a machine with other work.
 const CONVERTED: Duration = Duration::from_secs(120);
 
-/// What begins like a PNG and is none.
+/// Bytes that begin like a PNG and are none.
 const BROKEN_PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDRnothing";
 
 /// Type and data of every event so far, after a look at their envelopes.
@@ -35,7 +35,7 @@ pub(crate) async fn told(api: &Api) -> Result<Vec<(String, Value)>, Failure> {
     Ok(told)
 }
 
-/// What was told of a job, numbered from 1.
+/// Returns the events of a job, numbered from 1.
 pub(crate) async fn told_of(api: &Api, job_id: &str) -> Result<Vec<(String, Value)>, Failure> {
     let mut told = told(api).await?;
     told.retain(|(_, data)| data["jobId"] == job_id);
@@ -53,7 +53,7 @@ pub(crate) fn types(told: &[(String, Value)]) -> Vec<&str> {
     told.iter().map(|(kind, _)| kind.as_str()).collect()
 }
 
-/// Waits until this many events of the types that begin so were told.
+/// Waits until the feed has this many events of the types that begin so.
 async fn until_told(
     api: &Api,
     prefix: &str,

@@ -1,4 +1,4 @@
-//! The commands of the README and of the guides, run in a shell beside the files that they ask for.
+//! The commands of the README and of the guides, run in a shell in a folder with the files that they need.
 //!
 //! Webhooks, workflows, agents, playback tokens and the first section about video have tests beside those of their features.
 //! Not run: commands that need an encoder's window, a certificate, a container engine, systemd or another machine.
@@ -19,7 +19,7 @@ use crate::support::{
     shell::Shell,
 };
 
-/// Of all commands of a guide, in a debug build on a busy machine.
+/// Deadline for all commands of a guide, in a debug build on a busy machine.
 const DEADLINE: Duration = Duration::from_secs(300);
 /// Ends the script at the first answer that is an error; the documents leave `-f` out so that readers see the message.
 const STRICT_CURL: &str = "curl() { command curl -fS \"$@\"; }\n";
@@ -74,7 +74,7 @@ fn written(shell: &Shell, name: &str) -> Result<Value, Failure> {
     serde_json::from_str(&text).map_err(|error| format!("{name}: {error} in {text}").into())
 }
 
-/// Whether a file that a command wrote has these bytes at this offset.
+/// Checks that a file that a command wrote has these bytes at this offset.
 fn has_at(shell: &Shell, name: &str, offset: usize, magic: &[u8]) -> Result<(), Failure> {
     let bytes = std::fs::read(shell.folder().join(name))
         .map_err(|error| format!("{name}: {error}; output: {}", shell.read("output")))?;

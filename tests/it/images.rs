@@ -11,9 +11,9 @@ use crate::support::{
     images::{BLUE, Picture, Pixel, RED, YELLOW},
 };
 
-/// The four quadrants of every drawn picture, upright.
+/// Colours of the four quadrants of every drawn image, upright.
 const UPRIGHT: [Pixel; 4] = [RED, crate::support::images::GREEN, BLUE, YELLOW];
-/// What lossy encoders and a change of colour space may move a mean colour.
+/// Bound on the change of a mean colour by lossy encoders and a change of colour space.
 const LOSSY: u8 = 8;
 
 /// Fails with the name of the case.

@@ -49,7 +49,7 @@ impl Talk {
             .json(message)
     }
 
-    /// The answer to a request, behind whatever progress came before it.
+    /// Returns the answer to a request; progress notifications before it are skipped.
     async fn ask(&self, message: &Value) -> Result<Value, Failure> {
         let answer = self.message(message).send().await?;
         last(answer).await
@@ -69,7 +69,7 @@ impl Talk {
         }
     }
 
-    /// What a tool answered that did not fail.
+    /// Returns the answer of a tool call that succeeds.
     async fn answer(&self, tool: &str, arguments: Value) -> Result<Value, Failure> {
         let result = self.call(tool, arguments).await?;
         match result["isError"].as_bool() {
@@ -78,7 +78,7 @@ impl Talk {
         }
     }
 
-    /// What a tool said that failed.
+    /// Returns the message of a tool call that fails.
     async fn failure(&self, tool: &str, arguments: Value) -> Result<String, Failure> {
         let result = self.call(tool, arguments).await?;
         match result["isError"].as_bool() {

@@ -1,4 +1,4 @@
-//! What an operator does: starts, stops, looks, backs up, and makes mistakes.
+//! An operator's actions: starts, stops, inspections, backups, and mistakes.
 
 use std::{net::TcpListener, path::Path, time::Duration};
 
@@ -19,7 +19,7 @@ use crate::support::{
     viewer::Viewer,
 };
 
-/// Of a stop with viewers that wait: far below `http.drain` and the bounds of the tree.
+/// Bound on a stop with waiting viewers: far below `http.drain` and the bounds of the tree.
 const STOP_BOUND: Duration = Duration::from_secs(15);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -46,7 +46,7 @@ async fn a_data_folder_serves_one_service() -> Result<(), Failure> {
     server.wait_ready(Duration::from_secs(1)).await
 }
 
-/// What the log warns of from the beginning of the stop on.
+/// Returns the warnings and errors of the log from the beginning of the stop on.
 fn warned_at_stop(server: &Server) -> Vec<String> {
     let log = server.log();
     log.lines()
@@ -106,7 +106,7 @@ async fn an_ordinary_stop_logs_no_warning() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Whatever stops a start is named with the system's reason.
+/// A failed start names its cause with the system's reason.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_start_that_fails_names_the_systems_reason() -> Result<(), Failure> {
     let folder = tempfile::tempdir()?;
@@ -241,7 +241,7 @@ async fn settings_in_force_are_shown_without_secrets() -> Result<(), Failure> {
         assert!(!printed.stdout.contains(secret) && !printed.stderr.contains(secret));
     }
     assert!(printed.stderr.contains("SLUICE_LIVE__LINGR"), "{printed:?}");
-    // What is shown can be used as a file.
+    // The printed configuration can be used as a file.
     std::fs::write(&file, printed.stdout.replace("••••", ""))?;
     sluice(&["config", "--config", &path]).succeed().await?;
     Ok(())

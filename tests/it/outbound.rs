@@ -1,4 +1,4 @@
-//! Where the service's own requests go, and where they do not: seen at listeners that no one may reach.
+//! Targets of the service's own requests, and forbidden targets: checked at listeners that must not be reached.
 
 use std::time::Duration;
 
@@ -137,7 +137,7 @@ async fn no_spelling_of_this_machine_is_reached() -> Result<(), Failure> {
     Ok(())
 }
 
-/// What is stored was checked once; every attempt checks again.
+/// A stored address was checked once; every attempt checks it again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn leave_that_is_taken_back_holds_from_the_next_attempt_on() -> Result<(), Failure> {
     let data = tempfile::tempdir()?;

@@ -1,4 +1,4 @@
-//! Who may watch a live input, who does, and what it looks like at this moment: decisions.md §5 and §6.
+//! Playback access of live inputs, viewer counts, and live images (docs/decisions/0024).
 
 mod frames;
 mod jwt;
@@ -19,7 +19,7 @@ use crate::support::{
     server::{Api, Input, Server},
 };
 
-/// Until a broadcast is on air, on a busy machine.
+/// Deadline for a broadcast to be live, on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Longer than any scenario here.

@@ -1,4 +1,4 @@
-//! Everything an encoder may send arrives whole at a viewer, and anyone who may not publish is told so in its own protocol.
+//! Everything that an encoder may send arrives whole at a viewer; a rejected encoder gets the reason in its own protocol.
 
 use std::{sync::Arc, time::Duration};
 
@@ -234,7 +234,7 @@ async fn rare_key_frames_cost_no_segment_its_length() -> Result<(), Failure> {
         encoder.complaints()
     );
 
-    // That no segment is longer than the target duration is the viewer's rule.
+    // The viewer itself checks that no segment is longer than the target duration.
     let seen = viewing.until_ended(SOON).await?;
     check_whole(&seen, &clip)?;
     let first = server.playlist(&input).await?.ok_or("no playlist")?;

@@ -1,4 +1,4 @@
-//! What a page and the caches before it see.
+//! Deliveries as a page and the caches before the service see them.
 
 use futures_util::future::join_all;
 use reqwest::{Method, StatusCode};

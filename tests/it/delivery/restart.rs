@@ -1,4 +1,4 @@
-//! What a restart and a kill leave of the caches.
+//! The caches after a restart and after a kill.
 
 use super::Gallery;
 use crate::support::Failure;

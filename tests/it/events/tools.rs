@@ -176,7 +176,7 @@ async fn a_refused_tool_is_told_without_a_job() -> Result<(), Failure> {
     Ok(())
 }
 
-/// That it cannot be told must not change the answer.
+/// An event that cannot be written must not change the answer.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_refusal_stays_one_while_the_database_is_locked() -> Result<(), Failure> {
     let server = Settings::new()

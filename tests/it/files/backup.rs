@@ -19,7 +19,7 @@ use crate::support::{
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What the service said it has.
+/// Records of the files that the service acknowledged.
 type Acknowledged = Arc<Mutex<Vec<Value>>>;
 
 fn bytes_of(seed: u64) -> Vec<u8> {

@@ -1,4 +1,4 @@
-//! What a file was made from, and what was made from it.
+//! Lineage: the files that a file was made from, and those made from it.
 
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};

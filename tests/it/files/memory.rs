@@ -11,9 +11,9 @@ use super::SOON;
 use crate::support::{Failure, http::client, server::Server};
 
 const MIB: usize = 1 << 20;
-/// What is sent, in MiB.
+/// Length of the upload, in MiB.
 const LENGTH_MIB: usize = 1024;
-/// What the service may need more than before, in KiB: much less than the file.
+/// Bound on the growth of the service's memory, in KiB: much less than the file.
 const ALLOWANCE_KIB: u64 = 64 * 1024;
 /// A debug build hashes slowly.
 const PATIENCE: Duration = Duration::from_secs(300);

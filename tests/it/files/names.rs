@@ -7,7 +7,7 @@ use crate::support::{
     server::{Form, Server},
 };
 
-/// As sent by a browser, and as it is stored.
+/// Names as sent by a browser, and as stored.
 const NAMES: &[(&str, &str)] = &[
     ("photo.jpg", "photo.jpg"),
     ("写真 と 動画.png", "写真 と 動画.png"),
@@ -79,7 +79,7 @@ async fn names_come_back_readable_and_harmless() -> Result<(), Failure> {
     Ok(())
 }
 
-/// What a browser would save the file as (RFC 6266: `filename*` counts).
+/// Returns the name under which a browser would save the file (RFC 6266: `filename*` wins).
 fn extended_name(disposition: &str) -> String {
     let Some((_, extended)) = disposition.split_once("filename*=UTF-8''") else {
         return format!("no filename* in {disposition}");

@@ -118,7 +118,7 @@ async fn files_come_first_and_addresses_in_their_order() -> Result<(), Failure> 
     Ok(())
 }
 
-/// Nothing is dialled, whatever the spelling.
+/// Private addresses are not dialled in any spelling.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn this_machine_is_refused_unless_it_is_allowed() -> Result<(), Failure> {
     let server = Server::start().await?;
@@ -253,7 +253,7 @@ async fn what_the_other_side_does_wrong_is_told_and_free() -> Result<(), Failure
     server.nothing_temporary_is_left(SOON).await
 }
 
-/// One of several that cannot be had refuses the request: nothing of the others is kept or charged.
+/// One failed fetch of several rejects the request: none of the other files is kept or charged.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_missing_one_of_several_is_named() -> Result<(), Failure> {
     let server = Settings::new().reaching_this_machine().start().await?;

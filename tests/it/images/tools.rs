@@ -174,7 +174,7 @@ async fn a_watermark_changes_its_corner_and_nothing_else() -> Result<(), Failure
         ]);
     let (_, marked) = api.result_of("/api/media/watermark", form).await?;
     let picture = look(&marked).await?;
-    // A small copy of the picture stands in the red quadrant: its mean there is no more plain red.
+    // A small copy of the image is in the red quadrant, so its mean there is no longer plain red.
     assert!(
         picture.check_corners(UPRIGHT, 20).is_err(),
         "{:?}",
@@ -219,7 +219,7 @@ async fn documents_and_drawings() -> Result<(), Failure> {
     }
     let server = Server::start().await?;
     let api = server.api();
-    // The pages of the drawn document are the picture with its quadrants turned once more each.
+    // Each page of the drawn document has the image's quadrants rotated by one more step.
     let second = [("page", "2"), ("width", "120"), ("format", "png")];
     let (_, page) = through(&api, "pdf-preview", "pages.pdf", &second).await?;
     assert_eq!(page.size(), (120, 80));

@@ -1,4 +1,4 @@
-//! How many watch: in health, in the record and in the metrics, without cookies.
+//! Viewer counts in health, in the record and in the metrics, without cookies.
 
 use std::time::Duration;
 

@@ -17,13 +17,13 @@ use crate::support::{
     server::{API_KEY, Api, Input, Server},
 };
 
-/// Where players of a live input go.
+/// Prefix of the addresses that players of a live input request.
 const BELOW: &str = "/live/v1/{playback_id}/";
 
 struct Walk {
     client: Client,
     base: String,
-    /// What stands behind the leave, and whether a right one is answered 200.
+    /// Addresses that need a token or id, and whether a valid one is answered 200.
     addresses: Vec<(String, bool)>,
     broadcast: String,
 }
@@ -296,7 +296,7 @@ impl Walk {
         Ok(walk)
     }
 
-    /// What the service says that it serves below a playback id.
+    /// Returns the paths below a playback id that the OpenAPI document lists.
     async fn described(&self) -> Result<Vec<String>, Failure> {
         let url = format!("{}/openapi.json", self.base);
         let document: Value = self.client.get(url).send().await?.json().await?;
@@ -381,7 +381,7 @@ impl Walk {
         .await
     }
 
-    /// A token beside the playback id is no leave, wherever it stands.
+    /// A token besides the playback id gives no access, in any other part of the request.
     async fn only_the_path_counts(&self, input: &Input, token: &str) -> Result<(), Failure> {
         for (address, _) in &self.addresses {
             let join = if address.contains('?') { '&' } else { '?' };
@@ -401,7 +401,7 @@ impl Walk {
         Ok(())
     }
 
-    /// A token may be for pages of one site alone, whatever the input allows; never for more than the input allows.
+    /// A token can be limited to the pages of one site, and never allows more sites than the input does.
     async fn domains(&self, api: &Api, input: &Input) -> Result<(), Failure> {
         let narrow = token_for(api, input, json!({"allowedDomains": ["example.org"]})).await?;
         let narrow = text(&narrow, "token")?;

@@ -111,7 +111,7 @@ async fn a_full_disk_stops_the_recording_and_not_the_stream() -> Result<(), Fail
     let mut encoder = Publisher::open(&input.target(), &numbered(0)).await?;
     encoder.send_frames(150, Pace::RealTime).await?;
 
-    // Below `store.min_free`, but the database goes on.
+    // Below `store.min_free`, but the database can still be written.
     let ballast = disk.path().join("ballast");
     std::fs::write(&ballast, vec![1; 130 << 20])?;
     encoder.send_frames(300, Pace::RealTime).await?;
