@@ -13,12 +13,12 @@ const FLAGS = [
   "--disable-background-networking",
   "--disable-component-update",
   "--disable-sync",
-  // As a person's browser does it: no audio before the first click.
+  // The default of a desktop browser: no audio before the first click.
   "--autoplay-policy=document-user-activation-required",
 ];
 
 /**
- * @param options what Playwright takes beside, such as `javaScriptEnabled` and `hasTouch`
+ * @param options further options of Playwright, such as `javaScriptEnabled` and `hasTouch`
  * @returns {Promise<{page: import("playwright-core").Page, close: () => Promise<void>}>}
  */
 export async function openChromium({ width = 1280, height = 800, scheme = "light", ...options } = {}) {

@@ -1,9 +1,9 @@
-// Watches one page from outside: what it shows over time, what it complains about, and where it sends requests.
+// Observes one page: its states and texts over time, its errors, and the targets of its requests.
 import { writeFileSync } from "node:fs";
 
-/** How often the page's own account of itself is read. */
+/** Interval at which the page's `window.sluice` is read. */
 const POLL_MS = 50;
-/** The picture went on by this much more than the time in between allows: it left media out. */
+/** Advance beyond the elapsed time from which on media counts as skipped. */
 const JUMP_S = 1;
 const FASTEST_RATE = 1.5;
 
@@ -40,7 +40,7 @@ export class Observer {
     return Math.round(performance.now() - this.openedAt);
   }
 
-  /** What the page says of itself and what a person can read on it now. */
+  /** The page's `window.sluice`, and the words that can be read on it. */
   async sample() {
     const seen = await this.evaluate(account);
     if (seen.state && this.states.at(-1)?.state !== seen.state) {
@@ -100,7 +100,7 @@ export class Observer {
     return this.until(`state ${state}`, seconds, (seen) => seen.state === state);
   }
 
-  /** The picture moves on by `byS` seconds of media. */
+  /** Waits until playback has advanced by `byS` seconds of media. */
   async untilPlayed(byS, seconds) {
     let from = null;
     return this.until(`${byS} s of picture`, seconds, (seen) => {
@@ -109,7 +109,7 @@ export class Observer {
     });
   }
 
-  /** As many elements as expected match the selector. */
+  /** Waits until `count` elements match the selector. */
   async untilCount(selector, count, seconds) {
     const matches = `() => document.querySelectorAll(${JSON.stringify(selector)}).length`;
     const deadline = performance.now() + seconds * 1000;

@@ -1,4 +1,4 @@
-// Opens a player page in Chromium and does what it is told, line by line. For the Rust integration tests, and by hand.
+// Opens a player page in Chromium and executes commands, line by line. For the Rust integration tests, and by hand.
 //
 //   node tests/browser/player.mjs --url http://127.0.0.1:8080/live/pb_… [--scenario plays|waits]
 //        [--width 1280] [--height 800] [--scheme light|dark] [--chromium /usr/bin/chromium]
@@ -6,15 +6,15 @@
 // Without --scenario it reads commands from stdin. Every command is answered by one line of JSON on stdout:
 // {"ok": true, "command": "…", "atMs": …, …}, or {"ok": false, …, "error": "…"}. Times are ms since the page was opened.
 //
-//   sample                     what the page says of itself (window.sluice) and what can be read on it
+//   sample                     the page's window.sluice and the words that can be read on it
 //   expect-state STATE SECS    waits for the state
-//   expect-played S SECS       waits until the picture has moved on by S seconds of media
+//   expect-played S SECS       waits until playback has advanced by S seconds of media
 //   expect-text WORDS…         waits up to 10 s for words on the page
 //   expect-sound SECS          waits until it plays with audio
 //   expect-count N SELECTOR    waits up to 10 s until so many elements match
-//   expect-height H SECS       waits until the picture has so many lines
+//   expect-height H SECS       waits until the video is H lines high
 //   choose ID LABEL            chooses an entry of a list
-//   click [ID]                 clicks on the picture, or on the element with that id
+//   click [ID]                 clicks on the video, or on the element with that id
 //   key KEY                    presses a key, "m" or "ArrowUp"
 //   open URL | reload          loads a page; times start again
 //   size W H | scheme NAME     changes the window, the colour scheme
@@ -32,7 +32,7 @@ import { Observer } from "./observer.mjs";
 const scenarios = {
   /** A stream is on air: it plays at once. */
   plays: ["expect-state live 15", "expect-played 3 15", "sample", "quit"],
-  /** Nothing is on air yet; the caller starts the publisher when the first answer has come. */
+  /** No broadcast is live yet; the caller starts the publisher when the first answer has come. */
   waits: ["expect-state waiting 10", "expect-state live 120", "expect-played 3 15", "sample", "quit"],
 };
 

@@ -10,9 +10,9 @@ import { openChromium } from "./chromium.mjs";
 import { Observer } from "./observer.mjs";
 
 const scene = JSON.parse(process.env.SLUICE_SHARED ?? "null");
-/** A preview is rendered in a debug build, beside other work. */
+/** Deadline for a preview, rendered in a debug build on a machine with other work. */
 const PATIENCE_MS = 60_000;
-/** What Chromium says of pictures that are refused, or cut off when their link is withdrawn. */
+/** Chromium's console errors for images that are rejected, or cut off when their link is withdrawn. */
 const EXPECTED =
   /responded with a status of 4(04|03|10)|net::ERR_(EMPTY_RESPONSE|CONTENT_LENGTH_MISMATCH|INCOMPLETE)/;
 const FILES_PER_PAGE = 49;
@@ -285,7 +285,7 @@ inBrowser("a page whose link is withdrawn", { width: 480, height: 640 }, (open) 
     await page.locator(".file").last().scrollIntoViewIfNeeded();
     await isTold(page, "#trouble");
     await page.waitForSelector("#more a[data-failed]");
-    // A failed picture is complete a moment before its event, at which the page drops it.
+    // A failed image is complete shortly before its error event, on which the page removes it.
     await page.waitForFunction(hasNoneBroken);
     await expectAccessible(page, "withdrawn");
     await page.click("#more a");
@@ -298,7 +298,7 @@ inBrowser("a page whose link is withdrawn", { width: 480, height: 640 }, (open) 
     await page.locator(".file-open").first().click();
     await page.waitForSelector(".viewer-picture:not([data-draft])");
     await withdraw();
-    // Those next to it may have been kept already.
+    // The browser may have cached the next files already.
     for (let steps = 0; steps < 20; steps++) await page.keyboard.press("ArrowRight");
     await isTold(page, "#viewer-trouble");
     assert.equal(await page.locator("#viewer-stage > *").count(), 0);
@@ -340,7 +340,7 @@ inBrowser("a page whose link is withdrawn", { width: 480, height: 640 }, (open) 
     assert.equal(await page.isVisible("#trouble"), false);
   });
 
-  /** The browser shows no picture as broken. */
+  /** True when no image of the page is broken. */
   function hasNoneBroken() {
     const pictures = [...document.querySelectorAll("img")];
     return !pictures.some((it) => it.complete && it.currentSrc !== "" && it.naturalWidth === 0);

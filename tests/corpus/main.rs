@@ -1,6 +1,6 @@
 //! Files that were made to break image libraries, through the whole service: those of gdk-pixbuf, librsvg and Pillow.
 //!
-//! Each is stored, converted and asked of the delivery network. Whatever it holds, the answer is an image or an error
+//! Each is stored, converted and requested from image delivery. For all of them the answer is an image or an error
 //! that says why: no 5xx, no end of the service. `make corpus` prints the table; `make test` runs it as one test.
 #![allow(
     clippy::print_stdout,
@@ -33,9 +33,9 @@ use self::{
 const AT_ONCE: usize = 4;
 /// Timeout of a file that hangs; then its worker is killed and the next file continues.
 const WORKER_TIMEOUT: &str = "5s";
-/// Beyond it the service is stuck.
+/// Time without an answer after which the service counts as stuck.
 const ANSWER_DEADLINE: Duration = Duration::from_secs(60);
-/// Between two lines of progress.
+/// Files between two lines of progress.
 const PROGRESS_EVERY: usize = 250;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -11,10 +11,10 @@ use crate::support::media::target_folder;
 const INSTALLED_TESTS: &str = "usr/libexec/installed-tests";
 /// Suffix of the pictures that librsvg's tests compare with: plain ones by the hundred, that break nothing.
 const REFERENCE: &str = "-ref.png";
-/// Nothing in these packages is near it but archives of fonts.
+/// Bound on a file; only archives of fonts in these packages are larger.
 const LARGEST_BYTES: u64 = 30_000_000;
 
-/// All files but programs and reference pictures, always in the same order.
+/// Returns all files but programs and reference images, always in the same order.
 pub fn files() -> Vec<PathBuf> {
     let tools = target_folder().join("tools");
     let unpacked = |package: &str| tools.join(package).join(INSTALLED_TESTS);

@@ -1,4 +1,4 @@
-//! Accounts, plans, keys and users from the shell, beside a service that runs. No test here writes to the database itself.
+//! Accounts, plans, keys and users from the shell, while a service runs. No test here writes to the database itself.
 
 mod plans;
 mod shell;

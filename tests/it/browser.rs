@@ -1,7 +1,7 @@
-//! The pages as a person meets them: Debian's Chromium opens them and `tests/browser/player.mjs` reports what it shows.
+//! The pages in a browser: Debian's Chromium opens them and `tests/browser/player.mjs` reports what they show.
 //!
-//! One browser at a time: two would fight for the processor and with the encoders. A page is opened once in a scenario
-//! and never reloaded, whatever happens to the service.
+//! One browser at a time: two would compete with each other and with the encoders for the processor. A page is opened
+//! once in a scenario and never reloaded, also when the service restarts.
 
 mod share_page;
 
@@ -307,7 +307,7 @@ impl Page {
         self.tell(&format!("expect-state {state} {SHOWN_S}")).await
     }
 
-    /// Waits until the picture has moved on by `media_s` seconds.
+    /// Waits until playback has advanced by `media_s` seconds.
     async fn expect_played(&mut self, media_s: u64) -> Result<Value, Failure> {
         self.tell(&format!("expect-played {media_s} {}", media_s + SHOWN_S))
             .await

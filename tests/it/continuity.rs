@@ -127,7 +127,7 @@ async fn two_encoders_on_one_key_do_not_flap() -> Result<(), Failure> {
     assert!(!displaced.wait(SOON).await?.success(), "it was sent away");
     encoder.send_frames(30, Pace::RealTime).await?;
 
-    // As encoders do, the displaced one comes back by itself, and again.
+    // Encoders reconnect by themselves, so the displaced one tries again and again.
     let returning = async {
         for _ in 0..2 {
             let mut returned = Publish::new(&clip, &input.rtmp_url())?.start()?;
@@ -215,7 +215,7 @@ async fn a_clean_end_closes_the_playlist_which_stays_for_a_while() -> Result<(),
     assert_ne!(map(&first), map(&second));
     encoder.end().await?;
 
-    // Then it goes, with its files.
+    // Then the playlist is removed, with its files.
     eventually("no playlist", Duration::from_secs(10), async || {
         matches!(server.playlist(&input).await, Ok(None)).then_some(())
     })

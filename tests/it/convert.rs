@@ -6,7 +6,7 @@ mod rejections;
 
 use crate::support::json::{number, text};
 
-/// A picture whose rendering takes as long as its size says.
+/// Returns an SVG whose rendering time grows with its size.
 fn svg(colour: &str) -> Vec<u8> {
     format!(
         r#"<svg xmlns="http://www.w3.org/2000/svg" width="400" height="300">

@@ -104,7 +104,7 @@ async fn killed_in_mid_stream_everything_listed_is_played_and_the_encoder_goes_o
     api.wait_status(&input.id, "live", SOON).await?;
     encoder.stop().await?;
     let seen = viewing.until_ended(SOON).await?;
-    // That sequence numbers only grow, and that whole segments are their parts, is the viewer's rule.
+    // The viewer itself checks that sequence numbers only grow, and that whole segments equal their parts.
     check_ranges(&seen, &[0, 20_000])?;
     assert!(seen.video_frames() >= before.video_frames() + 90);
     Ok(())
@@ -124,7 +124,7 @@ async fn killed_twice_in_a_row() -> Result<(), Failure> {
     let mut encoder = Publisher::open(&input.target(), &numbered(20_000)).await?;
     encoder.send_frames(75, Pace::RealTime).await?;
     server.kill().await?;
-    // And once more, with nothing but what was recovered.
+    // A second restart, with only the recovered media.
     restart(&mut server).await?;
     server.kill().await?;
     let before = viewing.collected();
@@ -328,7 +328,7 @@ async fn look(
             continue;
         };
         let (status, bytes) = server.get(&input.playback_path(&whole.uri)).await?;
-        // It may have left the list since, and the disk, on a slow machine.
+        // On a slow machine it may have left the playlist since, and the disk.
         if status == StatusCode::NOT_FOUND {
             continue;
         }

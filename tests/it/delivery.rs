@@ -59,7 +59,7 @@ impl Gallery {
         self.metric("sluice_cdn_variants{made=\"rendered\"}").await
     }
 
-    /// Until everything that was rendered is on disk, too.
+    /// Waits until everything that was rendered is on disk, too.
     async fn wait_for_disk(&self, variants: usize) -> Result<(), Failure> {
         let folder = self.server.data_dir().join("cache");
         eventually("the variants are on disk", SOON, async || {

@@ -130,7 +130,7 @@ async fn a_full_disk_is_no_business_of_viewers_and_the_folder_is_made_good() -> 
     check_contiguous_to_a_cut(&ranges[0], 0)?;
     assert_eq!(ranges[1], second.video_frames);
 
-    // What the disk could not take at its time is served from it now.
+    // Media that could not be written at its time is served from the disk now.
     let ranges = newcomer.until_ended(SOON).await?.numbers()?;
     check_contiguous_to_a_cut(&ranges[0], ranges[0][0])?;
     assert!(ranges[0].len() >= 240, "{ranges:?}");

@@ -1,4 +1,4 @@
-//! Files as clients send and fetch them: whatever their names, however the transfer ends.
+//! Files as clients send and fetch them: with all kinds of names, and with transfers that end in all ways.
 
 mod backup;
 mod crash;

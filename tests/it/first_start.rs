@@ -1,4 +1,4 @@
-//! First starts that go wrong: whatever ends them, the credentials that a later start shows are the ones in force.
+//! First starts that fail at any step: the credentials that a later start shows are the ones in force.
 
 use std::{
     fs::File,
@@ -177,7 +177,7 @@ async fn what_the_operator_fixed_is_not_shown() -> Result<(), Failure> {
     }
     assert!(!greeting.contains(API_KEY), "{greeting}");
     assert!(!greeting.contains(ADMIN_PASSWORD), "{greeting}");
-    // It was made up, and is shown nowhere else.
+    // The stream key was generated, and is shown nowhere else.
     assert!(shown(&greeting, "Stream Key")?.contains(".svc_live_"));
     Ok(())
 }

@@ -11,7 +11,7 @@ use crate::support::{
     images::{BLUE, Picture, Pixel, RED, YELLOW},
 };
 
-/// The four quadrants of every drawn picture, upright.
+/// Colours of the four quadrants of every drawn image, upright.
 const UPRIGHT: [Pixel; 4] = [RED, crate::support::images::GREEN, BLUE, YELLOW];
 /// Difference of a mean colour that lossy encoders and a change of colour space may cause.
 const LOSSY: u8 = 8;

@@ -49,7 +49,7 @@ impl Talk {
             .json(message)
     }
 
-    /// The answer to a request, behind whatever progress came before it.
+    /// Returns the answer to a request; progress notifications before it are skipped.
     async fn ask(&self, message: &Value) -> Result<Value, Failure> {
         let answer = self.message(message).send().await?;
         last(answer).await

@@ -241,7 +241,7 @@ async fn settings_in_force_are_shown_without_secrets() -> Result<(), Failure> {
         assert!(!printed.stdout.contains(secret) && !printed.stderr.contains(secret));
     }
     assert!(printed.stderr.contains("SLUICE_LIVE__LINGR"), "{printed:?}");
-    // What is shown can be used as a file.
+    // The printed configuration can be used as a file.
     std::fs::write(&file, printed.stdout.replace("••••", ""))?;
     sluice(&["config", "--config", &path]).succeed().await?;
     Ok(())

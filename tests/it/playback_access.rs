@@ -19,7 +19,7 @@ use crate::support::{
     server::{Api, Input, Server},
 };
 
-/// Until a broadcast is on air, on a busy machine.
+/// Deadline for a broadcast to be live, on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Longer than any scenario here.

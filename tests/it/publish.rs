@@ -235,7 +235,7 @@ async fn rare_key_frames_cost_no_segment_its_length() -> Result<(), Failure> {
         encoder.complaints()
     );
 
-    // That no segment is longer than the target duration is the viewer's rule.
+    // The viewer itself checks that no segment is longer than the target duration.
     let seen = viewing.until_ended(SOON).await?;
     check_whole(&seen, &clip)?;
     let first = server.playlist(&input).await?.ok_or("no playlist")?;

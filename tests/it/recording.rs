@@ -1,4 +1,4 @@
-//! Recordings: whatever becomes of encoder, service and disk, a broadcast is one clean asset afterwards.
+//! Recordings: after failures of encoder, service and disk, a broadcast is one clean asset.
 
 mod faults;
 mod life;
@@ -19,7 +19,7 @@ use crate::support::{
 /// For what happens at once, on a machine with other work.
 const SOON: Duration = Duration::from_secs(10);
 const PLAYED: Duration = Duration::from_secs(30);
-/// For a short broadcast in a debug build beside other work.
+/// Deadline for a short broadcast's recording, in a debug build on a machine with other work.
 const STORED: Duration = Duration::from_secs(90);
 
 async fn recorded(api: &Api) -> Result<Input, Failure> {

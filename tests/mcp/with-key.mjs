@@ -2,7 +2,7 @@
 //
 //   node with-key.mjs http://127.0.0.1:8080 KEY program … URL …
 //
-// URL stands for the proxy's /mcp. Host and Origin go on as they came. Ends as the program ended.
+// URL is replaced by the proxy's /mcp. Host and Origin are passed on unchanged. Exits with the program's status.
 import { spawn } from "node:child_process";
 import http from "node:http";
 

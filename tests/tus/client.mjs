@@ -17,7 +17,7 @@ const upload = new Upload(input, {
   chunkSize: task.chunkSize ?? Infinity,
   uploadDataDuringCreation: task.withCreation ?? false,
   uploadLengthDeferred: task.deferred ?? false,
-  // The line breaks all the time; the client begins to count again whenever bytes have been taken.
+  // The connection breaks all the time; the client restarts its count of retries whenever bytes were accepted.
   retryDelays: Array(1000).fill(5),
   onBeforeRequest() {
     seen.requests += 1;

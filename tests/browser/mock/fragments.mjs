@@ -59,7 +59,7 @@ function isVideo(trak) {
   return find(trak, "mdia", "hdlr").toString("latin1", 16, 20) === "vide";
 }
 
-/** Shifts every decode time in place and tells the video's duration and whether it opens with a key frame. */
+/** Shifts every decode time in place; returns the video's duration and whether it begins with a key frame. */
 function describe(moof, tracks, shiftSeconds) {
   let seconds = 0;
   let independent = false;

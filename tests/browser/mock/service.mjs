@@ -106,7 +106,7 @@ export class MockService {
     this.wake();
   }
 
-  /** The encoder's connection is gone. */
+  /** Closes the encoder's connection. */
   drop() {
     this.encoder?.kill("SIGKILL");
     this.encoder = null;
@@ -279,7 +279,7 @@ function mediaPlaylist(live) {
   const listed = listedSegments(live);
   const firstMsn = listed[0]?.msn ?? FIRST_MSN;
   const gone = live.segments.slice(0, firstMsn - FIRST_MSN);
-  // As the service does it: hls.js refuses a list of parts alone, so a gap leads it until the first segment leaves.
+  // As in the service: hls.js rejects a list of parts only, so a gap segment leads it until the first segment leaves.
   const gapLeads = firstMsn === FIRST_MSN || !listed.some((segment) => segment.closed);
   const lines = [
     "#EXTM3U",
@@ -316,7 +316,7 @@ function mediaPlaylist(live) {
   return `${lines.join("\n")}\n`;
 }
 
-/** One part long, without media. */
+/** A gap segment of one part's duration. */
 function gap(live, msn) {
   return [
     "#EXT-X-GAP",

@@ -1,4 +1,4 @@
-//! The caps of the specification's plans, over HTTP.
+//! The bounds of the plans, over HTTP.
 
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use reqwest::{Method, StatusCode};
@@ -88,7 +88,7 @@ async fn requests_per_minute_are_the_plan_s() -> Result<(), Failure> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn media_operations_are_the_plan_s() -> Result<(), Failure> {
     let server = Server::start().await?;
-    // As many as the smaller plan has, in one request of the larger one. They are charged when they are accepted.
+    // The smaller plan's whole month, in one request under the larger one. Operations are charged at acceptance.
     let tenant = Tenant::on_plan(&server, "tenant", "business").await?;
     let job = tenant.api.submit(drawings(OPERATIONS_PER_MONTH as usize));
     job.await?;
@@ -194,7 +194,7 @@ async fn sizes_and_counts_of_uploads_are_the_plan_s() -> Result<(), Failure> {
         let rejection = api.post_form(path, form).await?.expect(413)?.json()?;
         assert_eq!(rejection["code"], "too_large", "{name}: {rejection}");
     }
-    // One byte less is taken, and then found to be no image.
+    // One byte less is accepted, and then rejected as no image.
     let form = Form::new().field("format", "png");
     let form = form.file(
         "file",

@@ -20,7 +20,7 @@ async fn capped() -> Result<Gallery, Failure> {
     Gallery::on(settings.start().await?).await
 }
 
-/// Asks that often, all at once; how many were delivered, and how many refused.
+/// Sends `times` requests at once; returns how many were delivered, and how many rejected.
 async fn ask(gallery: &Gallery, times: usize) -> Result<(u64, u64), Failure> {
     let asking = (0..times).map(|_| {
         let (api, path) = (gallery.api.clone(), gallery.path("w=64&format=jpeg"));

@@ -1,4 +1,4 @@
-//! `file.uploaded`, for each way in which a file comes to be.
+//! `file.uploaded`, for each way in which a file is stored.
 
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};

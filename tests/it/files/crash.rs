@@ -26,7 +26,7 @@ fn bytes_of(seed: u64) -> Vec<u8> {
     noise(seed, (seed as usize).wrapping_mul(40_503) % 900_000)
 }
 
-/// Uploads until the service is gone.
+/// Uploads until the service has ended.
 async fn upload_for_ever(api: Api, first_seed: u64, acknowledged: Acknowledged) {
     for seed in first_seed.. {
         let name = format!("{seed}.bin");
@@ -79,7 +79,7 @@ async fn killed_in_mid_upload_nothing_acknowledged_is_lost_and_nothing_half_is_l
         let kept = files.iter().any(|file| file["id"] == record["id"]);
         assert!(kept, "{seed} was acknowledged and is gone");
     }
-    // What was stored and not acknowledged is whole, too.
+    // Files that were stored and not acknowledged are whole, too.
     for file in &files {
         let name = file["filename"].as_str().ok_or("no name")?;
         let seed = name.trim_end_matches(".bin").parse()?;

@@ -27,7 +27,7 @@ async fn a_full_disk_refuses_uploads_and_keeps_what_is_there() -> Result<(), Fai
     let api = server.api();
     let kept = api.upload("kept.bin", &noise(1, 100_000)).await?;
 
-    // It runs full on the way: the disk is looked at again and again.
+    // The disk fills up during the upload: free space is checked repeatedly.
     let form = Form::new().file("file", "large.bin", &noise(2, 70_000_000));
     let refused = api.post_form("/api/files", form).await?.expect(507)?;
     assert!(
@@ -38,7 +38,7 @@ async fn a_full_disk_refuses_uploads_and_keeps_what_is_there() -> Result<(), Fai
     server.nothing_temporary_is_left(SOON).await?;
 
     let ballast = disk.path().join("ballast");
-    // A file that is gone by name frees its blocks a moment later.
+    // The blocks of an unlinked file are freed a moment later.
     eventually("there is room again", SOON, async || {
         std::fs::write(&ballast, vec![0; 60_000_000]).ok()
     })
@@ -46,7 +46,7 @@ async fn a_full_disk_refuses_uploads_and_keeps_what_is_there() -> Result<(), Fai
     let form = Form::new().file("file", "small.bin", b"small");
     api.post_form("/api/files", form).await?.expect(507)?;
     server.nothing_temporary_is_left(SOON).await?;
-    // What is stored can be fetched while nothing can be added.
+    // Stored files can be fetched while none can be added.
     let url = kept["download_url"].as_str().ok_or("no download_url")?;
     assert!(api.fetch(url).await?.expect(200)?.bytes == noise(1, 100_000));
 

@@ -118,7 +118,7 @@ async fn files_come_first_and_addresses_in_their_order() -> Result<(), Failure> 
     Ok(())
 }
 
-/// Nothing is dialled, whatever the spelling.
+/// Private addresses are not dialled in any spelling.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn this_machine_is_refused_unless_it_is_allowed() -> Result<(), Failure> {
     let server = Server::start().await?;

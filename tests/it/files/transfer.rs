@@ -123,7 +123,7 @@ async fn a_second_put_takes_over_a_dead_one() -> Result<(), Failure> {
     let api = server.api();
     let bytes = noise(2, 600_000);
     let upload = Direct::make(&api, "direct.bin", bytes.len()).await?;
-    // One that died with its connection, one that only seems to be alive.
+    // One PUT whose connection has closed, and one whose connection is open and silent.
     drop(
         upload
             .begin(&server, bytes.len(), &bytes[..300_000])

@@ -14,7 +14,7 @@ use crate::support::{
     shell::Shell,
 };
 
-/// Until the encoder is on air, on a busy machine.
+/// Deadline for the encoder to be live, on a busy machine.
 const ON_AIR: Duration = Duration::from_secs(60);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

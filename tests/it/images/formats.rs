@@ -228,7 +228,7 @@ async fn a_drawing_becomes_each_raster_format() -> Result<(), Failure> {
         let (case, picture) = converted(&api, "drawing.svg", &fields).await?;
         assert_eq!(picture.format, format, "{case}");
         assert_eq!(picture.size(), (WIDTH, HEIGHT), "{case}");
-        // The drawing has flat colours; the raster pictures are a little darker.
+        // The drawing has flat colours; the raster images are a little darker.
         expect(&case, picture.check_corners(UPRIGHT, 34))?;
     }
     Ok(())

@@ -219,7 +219,7 @@ async fn documents_and_drawings() -> Result<(), Failure> {
     }
     let server = Server::start().await?;
     let api = server.api();
-    // The pages of the drawn document are the picture with its quadrants turned once more each.
+    // Each page of the drawn document has the image's quadrants rotated by one more step.
     let second = [("page", "2"), ("width", "120"), ("format", "png")];
     let (_, page) = through(&api, "pdf-preview", "pages.pdf", &second).await?;
     assert_eq!(page.size(), (120, 80));

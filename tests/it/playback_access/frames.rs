@@ -14,9 +14,9 @@ use crate::support::{
     server::{Input, Server},
 };
 
-/// Pictures of 10 s.
+/// Frames of 10 s.
 const OLDEST: u32 = 10 * 30;
-/// The clip's pictures from one key frame to the next.
+/// The clip's frames from one key frame to the next.
 const GROUP: u32 = 60;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -52,7 +52,7 @@ async fn a_live_input_shows_its_newest_key_frame() -> Result<(), Failure> {
     }
     sizes_and_headers(&server, &key, &input).await?;
 
-    // Nothing of it remains.
+    // A deleted input has no poster and no live image.
     encoder.kill().await?;
     api.delete(&input.id).await?;
     assert_eq!(server.get(&input.playback_path("poster.jpg")).await?.0, 404);
@@ -62,7 +62,7 @@ async fn a_live_input_shows_its_newest_key_frame() -> Result<(), Failure> {
     Ok(())
 }
 
-/// The number in the picture that is delivered now.
+/// Returns the number drawn in the frame that is delivered now.
 async fn number_of(server: &Server, key: &str, input: &Input) -> Result<u32, Failure> {
     let picture = server
         .api()
@@ -152,7 +152,7 @@ async fn sizes_and_headers(server: &Server, key: &str, input: &Input) -> Result<
         again.status()
     );
 
-    // A page that may not show the stream may not show its picture either.
+    // A page that may not show the stream may not show its poster either.
     let site = json!({"allowedDomains": ["example.org"]});
     api.patch(&input.id, site).await?;
     let picture_url = format!("{}/cdn/v1/{key}/{}?frame=live", server.base_url(), input.id);

@@ -17,7 +17,7 @@ use crate::support::{
     server::{Api, Input, Server},
 };
 
-/// For a short broadcast in a debug build beside other work.
+/// Deadline for a short broadcast's recording, in a debug build on a machine with other work.
 const STORED: Duration = Duration::from_secs(120);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

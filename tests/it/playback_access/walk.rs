@@ -401,7 +401,7 @@ impl Walk {
         Ok(())
     }
 
-    /// A token may be for pages of one site alone, whatever the input allows; never for more than the input allows.
+    /// A token can be limited to the pages of one site, and never allows more sites than the input does.
     async fn domains(&self, api: &Api, input: &Input) -> Result<(), Failure> {
         let narrow = token_for(api, input, json!({"allowedDomains": ["example.org"]})).await?;
         let narrow = text(&narrow, "token")?;

@@ -132,7 +132,7 @@ async fn the_whole_broadcast_is_listed_and_clips_are_cut_of_it() -> Result<(), F
     check_contiguous_to_a_cut(&read_numbers(&bytes)?, 0)?;
 
     let path = format!("/api/live/inputs/{}/clips", input.id);
-    // What has left the list: from the key frame at 4 s on.
+    // Media that has left the playlist: from the key frame at 4 s on.
     let asked = json!({"start": 5, "end": 9.1, "filename": "goal"});
     let answer = api
         .expect(StatusCode::CREATED, Method::POST, &path, Some(&asked))

@@ -136,7 +136,7 @@ function oneType(type: string, schema: Schema): string {
   return schema.format && type !== "null" ? `${type} (${schema.format})` : type;
 }
 
-/** What a value must keep to, in words; empty when anything of the type will do. */
+/** The constraints of a value in words; empty when every value of the type is valid. */
 export function limitWords(schema: Schema): string[] {
   const words: string[] = [];
   if (schema.enum) words.push(`one of ${schema.enum.map((value) => JSON.stringify(value)).join(", ")}`);

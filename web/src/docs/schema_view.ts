@@ -2,7 +2,7 @@
 import { type Body, limitWords, nameOf, type OpenApi, resolve, type Schema, typeWords } from "./document";
 import { element, prose } from "./element";
 
-/** Deeper levels are a schema that holds itself, or no one reads them. */
+/** Deepest level that is shown; a schema that contains itself would not end. */
 const DEEPEST = 6;
 
 export function bodyView(api: OpenApi, body: Body): HTMLElement {

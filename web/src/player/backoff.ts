@@ -1,4 +1,4 @@
-/** How long to wait before the next try of something that failed. Pure: the caller brings the attempt and the dice. */
+/** The pause before the next try of a failed request. Pure: the caller passes the attempt and a random number. */
 
 export const FIRST_DELAY_MS = 500;
 export const LONGEST_DELAY_MS = 3000;

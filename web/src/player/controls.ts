@@ -12,7 +12,7 @@ export interface Wishes {
 
 const VOLUME_STEP = 0.1;
 const SKIP_S = 5;
-/** The control bar leaves the picture alone after this long without a movement. */
+/** Time without pointer, key or focus input after which the control bar is hidden. */
 const IDLE_AFTER_MS = 2500;
 
 export function connectControls(page: Page, wishes: Wishes): void {

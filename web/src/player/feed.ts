@@ -1,11 +1,11 @@
 /**
- * Follows the state of a live input by long-polling the service: one question is always open, and it is answered the
- * moment something changes. Rule: the feed never gives up; it only waits longer between tries.
+ * Follows the state of a live input by long-polling the service: one request is always open, and it is answered as soon
+ * as something changes. Rule: the feed never gives up; it only waits longer between tries.
  */
 import { retryDelayMs } from "./backoff";
 import { type Feed, parseReply, type Reply } from "./stage";
 
-/** How long the service may hold an unchanged answer. The service allows at most 25. */
+/** Time for which the service holds a request while nothing changes. The service allows 25 s at most. */
 const WAIT_S = 20;
 /** An answer that is later than the wait by this counts as a lost connection. */
 const GRACE_MS = 5000;
@@ -15,12 +15,12 @@ const UNKNOWN_RETRY_MS = 10_000;
 const UNCHANGED_PAUSE_MS = 1000;
 
 export interface FeedListener {
-  /** Called at every answer and every change of how the feed stands. */
+  /** Called at every answer and every change of the feed's status. */
   onFeed(feed: Feed, reply: Reply | null): void;
 }
 
 export class StateFeed {
-  /** What to add to this machine's clock to have the service's; good to about a second. */
+  /** The service's clock minus this machine's; accurate to about a second. */
   clockOffsetMs = 0;
 
   private reply: Reply | null = null;
@@ -43,12 +43,12 @@ export class StateFeed {
     }
   }
 
-  /** Cuts a pause short: the network is back, or someone looks at the page again. */
+  /** Ends a pause early: the network is back, or the page is visible again. */
   hurry(): void {
     this.wake?.();
   }
 
-  /** Asks once and says how long to pause before the next question, in milliseconds. */
+  /** Sends one request; returns the pause before the next one, in milliseconds. */
   private async ask(): Promise<number> {
     const since = this.failures === 0 ? this.reply?.version : undefined;
     const askedAt = performance.now();
@@ -72,7 +72,7 @@ export class StateFeed {
     return since === undefined ? this.url : `${this.url}?wait=${WAIT_S}&since=${encodeURIComponent(since)}`;
   }
 
-  /** The pause that an answer asks for; null when it brought nothing new. */
+  /** The pause after an answer, in milliseconds; null when the answer is unchanged. */
   private async take(response: Response, since: string | undefined): Promise<number | null> {
     const body: unknown = await response.json();
     if (response.status === 404 && (body as { code?: unknown }).code === "not_found")
@@ -82,6 +82,7 @@ export class StateFeed {
     if (!reply) return this.fail();
 
     const date = Date.parse(response.headers.get("date") ?? "");
+    // The header has whole seconds, so half a second is the expected remainder.
     if (!Number.isNaN(date)) this.clockOffsetMs = date + 500 - Date.now();
     this.failures = 0;
     this.reply = reply;

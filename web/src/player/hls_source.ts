@@ -41,8 +41,8 @@ function settings(): Partial<HlsConfig> {
 }
 
 /**
- * Retries for as long as the source is attached, also when the connection is refused, which hls.js by itself takes
- * for final: a service that restarts does just that. The page's state feed decides when to stop.
+ * Retries while the source is attached, also when the connection is refused, which hls.js by itself treats as final:
+ * a service that restarts refuses connections. The page's state feed decides when to stop.
  *
  * @param firstByteMs how long an answer may take; a blocked playlist reload is held until the next part exists
  */
@@ -64,7 +64,7 @@ function isRefusal(status: number): boolean {
 export class HlsSource implements Source {
   private readonly hls = new Hls(settings());
   private repairedAtMs = Number.NEGATIVE_INFINITY;
-  /** Where loading last entered a segment: its number and the first part that was wanted of it. */
+  /** The last segment that loading entered: its media sequence number and the first part that was requested. */
   private entry = { msn: -1, part: 0 };
 
   constructor(
@@ -111,7 +111,7 @@ export class HlsSource implements Source {
   }
 
   /**
-   * Sound alone may be entered at any part. hls.js 1.7 then waits for the parts before the entry, which it never loads,
+   * Audio alone may be entered at any part. hls.js 1.7 then waits for the parts before the entry, which it never loads,
    * and stops at the segment's end; parts that count as gaps are not waited for.
    */
   private skipBeforeEntry({ details }: LevelUpdatedData): void {

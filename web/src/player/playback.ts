@@ -1,6 +1,6 @@
 /**
- * The picture: attaches a source to the video element, notices whether it moves, helps it along, and lets go of it.
- * What should be attached is decided outside; here it is only kept running.
+ * Attaches a source to the video element, detects whether playback advances, corrects it, and detaches the source.
+ * The caller decides what is attached; this only keeps it playing.
  */
 import { retryDelayMs } from "./backoff";
 import { HlsSource, isHlsSupported } from "./hls_source";
@@ -9,13 +9,13 @@ import { nextMove } from "./pursuit";
 import type { Sound } from "./sound";
 import type { Source, SourceListener } from "./source";
 
-/** A picture counts as moving when it moved within this time. */
+/** Playback counts as advancing when its position moved within this time. */
 const ADVANCING_MS = 1000;
-/** After this long of playing, a source counts as sound and the next failure starts with the shortest wait again. */
+/** Time of playback after which a source counts as healthy, and the next failure starts with the shortest pause again. */
 const HEALTHY_AFTER_MS = 5000;
-/** How soon a playlist without a segment is asked for again. */
+/** Pause before a playlist without a segment is requested again. */
 const TOO_EARLY_MS = 200;
-/** A buffer that ends this close to the picture is played out, whether or not the browser says so. */
+/** Time without advance after which the buffer counts as played out, also when the browser fires no `ended`. */
 const DRAINED_AFTER_MS = 1500;
 
 export class Playback implements SourceListener {
@@ -34,7 +34,7 @@ export class Playback implements SourceListener {
   private advancedAtMs = Number.NEGATIVE_INFINITY;
   private bufferedAtMs = 0;
   private movedAtMs = 0;
-  /** Since when the service says that media is coming. */
+  /** Time from which on the service reported the input as live; null while it is not. */
   private liveSinceMs: number | null = null;
 
   constructor(
@@ -62,7 +62,7 @@ export class Playback implements SourceListener {
     return this.source !== null && performance.now() - this.advancedAtMs < ADVANCING_MS;
   }
 
-  /** Media that is already here is still to be played. */
+  /** True while buffered media is still to be played. */
   get draining(): boolean {
     const settled = performance.now() - Math.max(this.advancedAtMs, this.attachedAtMs) > DRAINED_AFTER_MS;
     return this.source !== null && this.hasPlayed && !this.video.ended && (this.paused || !settled);
@@ -76,7 +76,7 @@ export class Playback implements SourceListener {
     return this.source?.playingDate() ?? null;
   }
 
-  /** Attaches unless it is attached; a source that failed comes back after its pause. */
+  /** Attaches unless a source is attached; a source that failed is attached again after its pause. */
   attach(): void {
     this.wanted = true;
     if (this.source || this.retry !== undefined) return;
@@ -93,7 +93,7 @@ export class Playback implements SourceListener {
     this.play();
   }
 
-  /** Lets go of the source; the last picture goes with it. */
+  /** Detaches the source, which removes the last frame from the screen. */
   detach(): void {
     this.wanted = false;
     this.failures = 0;
@@ -102,7 +102,7 @@ export class Playback implements SourceListener {
     this.drop();
   }
 
-  /** The service answers again: what it refused in between is asked for at once. */
+  /** Repeats failed requests at once, since the service answers again. */
   resume(): void {
     this.source?.resume();
   }

@@ -1,6 +1,6 @@
 /**
- * The page at `/live/{playbackId}`: asks the service what the live input does, plays when there is something to play,
- * and says in plain words what it waits for otherwise. Nothing on it needs a reload, ever.
+ * The page at `/live/{playbackId}`: follows the state of the live input, plays while there is media, and says in plain
+ * words what it waits for otherwise. It never needs a reload.
  */
 import { connectControls } from "./controls";
 import { type FeedListener, StateFeed } from "./feed";
@@ -12,9 +12,9 @@ import { type Feed, isNewBroadcast, isPlayable, type Reply, type Stage, stageOf 
 import { View } from "./view";
 import { secondsUntil } from "./words";
 
-/** How often the picture is looked after and the words are refreshed. */
+/** Interval at which playback is checked and the page's words are refreshed. */
 const TEND_EVERY_MS = 250;
-/** Behind the live edge by this much more than it should be, the viewer is offered the way back. */
+/** Latency beyond which a paused viewer is offered the button to the live edge. */
 const BEHIND_S = 3;
 
 class Player implements FeedListener {
@@ -62,7 +62,7 @@ class Player implements FeedListener {
     this.refresh();
   }
 
-  /** Attaches and lets go as the service's state asks for. */
+  /** Attaches or detaches the source by the service's state. */
   private follow(): void {
     if (!this.supported || this.feed === "connecting" || this.feed === "failing") return;
     if (this.reply && isPlayable(this.reply)) {
@@ -103,7 +103,7 @@ class Player implements FeedListener {
     });
   }
 
-  /** What tests and the curious may read. */
+  /** A snapshot for tests and the browser's console. */
   probe(): Record<string, unknown> {
     const { video } = this.page;
     return Object.freeze({

@@ -1,19 +1,19 @@
 /**
- * Keeps the picture at the live edge: decides, a few times a second, whether the player has to be helped. Pure.
+ * Keeps playback at the live edge: decides, a few times a second, whether the player needs a seek or a new source. Pure.
  *
- * hls.js speeds playback up for small delays and steps over small holes by itself; what is decided here is the rest:
- * a viewer left far behind (a laptop that slept), a hole that nothing bridges, a source that went silent.
+ * hls.js speeds playback up for small delays and skips small gaps by itself; this handles the rest: a viewer far behind
+ * (a laptop that slept), a gap that hls.js does not skip, a source without new media.
  */
 
-/** Further behind than its target by this, playback jumps instead of catching up by speed. Seconds. */
+/** Delay behind the target beyond which playback jumps instead of catching up by speed, in seconds. */
 export const JUMP_BEHIND_S = 10;
-/** A picture that stands still this long with media after a hole steps over the hole. */
+/** Time without advance after which playback skips a gap that is followed by media. */
 const STEP_AFTER_MS = 1500;
-/** A picture that stands still this long goes to the live edge. */
+/** Time without advance after which playback goes to the live edge. */
 const EDGE_AFTER_MS = 4000;
-/** A picture that stands still this long, with no media arriving either, needs a new source. */
+/** Time without advance and without new media after which a new source is attached. */
 const REATTACH_AFTER_MS = 8000;
-/** Between two moves of the position, so that the first can show its effect. */
+/** Shortest interval between two seeks, so that the first can take effect. */
 const SETTLE_MS = 3000;
 
 export interface Observation {
@@ -21,18 +21,18 @@ export interface Observation {
   /** The service says that media is coming. */
   live: boolean;
   paused: boolean;
-  /** False once the viewer went back on purpose. */
+  /** False once the viewer has moved back from the live edge. */
   following: boolean;
   position: number;
-  /** When the position last moved by itself; no earlier than media could come: attached, and on air. */
+  /** Time of the position's last advance; no earlier than media could arrive: attached, and live. */
   advancedAtMs: number;
-  /** When media last entered the buffer; no earlier than it could come. */
+  /** Time at which media last entered the buffer; no earlier than it could arrive. */
   bufferedAtMs: number;
-  /** When the last move was made. */
+  /** Time of the last seek. */
   movedAtMs: number;
-  /** Where the buffer goes on after a hole; null when there is no such place. */
+  /** Start of the buffered range after a gap; null when there is none. */
   nextRangeStart: number | null;
-  /** Where playback should be; null when it is not known. */
+  /** Position at which playback should be; null when it is not known. */
   edge: number | null;
 }
 

@@ -1,17 +1,17 @@
 /**
- * Starts playback within the browser's autoplay policy: with sound where that is allowed, else muted until the
- * viewer's first click or key. Rule: the viewer's own wish about sound outlives every change of source, because it
- * lives here and in the video element and not in the source.
+ * Starts playback within the browser's autoplay policy: with audio where that is allowed, else muted until the
+ * viewer's first click or key. Rule: the viewer's own choice of audio outlives every change of source, because it
+ * is kept here and in the video element and not in the source.
  */
 
 const REMEMBERED = "sluice.volume";
-/** A press of the mute control this soon after the first gesture is that gesture: the sound it asks for is already on. */
+/** A press of the mute control this soon after the first gesture is that same gesture, which has already unmuted. */
 const SAME_GESTURE_MS = 500;
 
 export class Sound {
   /** Muted by the browser's policy alone; the first gesture undoes it. */
   private mutedByPolicy = false;
-  /** When a gesture last undid that. */
+  /** Time at which a gesture last undid that. */
   private allowedAtMs = Number.NEGATIVE_INFINITY;
 
   /** @param onChange called whenever what the viewer hears, or could hear, has changed */
@@ -29,12 +29,12 @@ export class Sound {
     document.addEventListener("keydown", gesture);
   }
 
-  /** The page plays without sound only because no one has touched it yet. */
+  /** True when the page is muted only by the autoplay policy, until the first gesture. */
   get waitsForGesture(): boolean {
     return this.mutedByPolicy;
   }
 
-  /** Starts playing, muted if it must be. Does nothing harmful when it is called again. */
+  /** Starts playing, muted if the policy requires it. May be called again. */
   async start(): Promise<void> {
     if (this.mutedByPolicy && navigator.userActivation?.hasBeenActive) this.allow();
     try {
@@ -48,7 +48,7 @@ export class Sound {
     }
   }
 
-  /** The viewer touched the page: what only the policy had muted may be heard. */
+  /** Unmutes what only the policy had muted, after the viewer's first gesture. */
   allow(): void {
     if (!this.mutedByPolicy) return;
     this.mutedByPolicy = false;
@@ -89,6 +89,6 @@ function rememberVolume(volume: number): void {
   try {
     localStorage.setItem(REMEMBERED, String(volume));
   } catch {
-    // A browser that keeps nothing (private window, blocked storage) still plays.
+    // Without storage (private window, blocked by the user) the volume is not remembered, and playback works.
   }
 }

@@ -1,20 +1,20 @@
 /**
- * What the page is in the middle of, as one word. Pure: everything the page knows comes in as `Facts`, the stage
- * comes out, and all that a viewer reads or a control allows follows from it.
+ * The stage of the page as one word. Pure: a function of all that the page knows (`Facts`); the words that a viewer
+ * reads and the controls that are enabled follow from the stage.
  */
 
-/** What the service says about a live input, as `GET /live/v1/{playbackId}/state` answers. */
+/** The state of a live input, as `GET /live/v1/{playbackId}/state` answers. */
 export interface Reply {
   state: "idle" | "starting" | "live" | "reconnecting" | "ended";
   version: string;
-  /** Until when the service keeps the broadcast open for the encoder, ISO 8601. */
+  /** End of the time for which the service keeps the broadcast open for the encoder, ISO 8601. */
   reconnectUntil?: string | null;
   latency?: "low" | "standard";
   /** The broadcast on air, when the service names it. */
   broadcast?: string | null;
 }
 
-/** How the question to the service stands. */
+/** Status of the requests for the state. */
 export type Feed = "connecting" | "following" | "failing" | "unknown" | "forbidden";
 
 export type Stage =
@@ -36,9 +36,9 @@ export interface Facts {
   reply: Reply | null;
   /** The browser can play HLS in one way or the other. */
   supported: boolean;
-  /** The picture moved within the last second. */
+  /** Playback advanced within the last second. */
   advancing: boolean;
-  /** The picture has moved since the current source was attached. */
+  /** Playback has advanced since the current source was attached. */
   hasPlayed: boolean;
   /** The viewer pressed pause. */
   paused: boolean;
@@ -76,14 +76,14 @@ function stageOfReply(reply: Reply, facts: Facts): Stage {
   }
 }
 
-/** Whether there is something to play: the playlist answers in these states, the last picture included. */
+/** Returns true for the states in which the playlist answers, so that at least the last frame can be shown. */
 export function isPlayable(reply: Reply): boolean {
   return reply.state === "live" || reply.state === "reconnecting";
 }
 
 /**
- * Whether `next` belongs to another broadcast than `previous`, so that the source must be loaded again. Between two
- * broadcasts the input is always idle, ended or starting; a page that was cut off meanwhile goes by the name.
+ * Returns whether `next` belongs to another broadcast than `previous`, so that the source must be loaded again. Between
+ * two broadcasts the input is always idle, ended or starting; a page that was offline meanwhile compares the ids.
  */
 export function isNewBroadcast(previous: Reply | null, next: Reply): boolean {
   if (previous === null || !isPlayable(next)) return false;

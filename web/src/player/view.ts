@@ -5,7 +5,7 @@ import { formatLatency, SOUND_ONLY, wordsFor } from "./words";
 
 export interface Shown {
   stage: Stage;
-  /** A picture is moving, whatever the stage: nothing may cover it. */
+  /** Playback advances, so that nothing may cover the video in any stage. */
   advancing: boolean;
   /** Seconds that the service still waits for the encoder. */
   secondsLeft: number | null;
@@ -17,7 +17,7 @@ export interface Shown {
   /** Muted only until the first click. */
   waitsForGesture: boolean;
   hasMedia: boolean;
-  /** What plays has no picture. */
+  /** The stream has no video. */
   soundOnly: boolean;
 }
 
@@ -62,7 +62,7 @@ export class View {
     this.announce(shown.stage, words.title);
   }
 
-  /** A screen reader hears every stage once, and no countdown. */
+  /** Announces every stage once to screen readers, without its countdown. */
   private announce(stage: Stage, title: string): void {
     if (stage === this.announced) return;
     this.announced = stage;

@@ -1,17 +1,17 @@
-/** What a viewer reads in each stage: plain words, no codes. Pure. */
+/** The words for each stage: plain language, no codes. Pure. */
 import type { Stage } from "./stage";
 
 export interface Words {
   /** The one sentence of the stage; also what a screen reader announces. */
   title: string;
-  /** What happens next, or what to do. Empty when there is nothing to add. */
+  /** The next step of the service or of the viewer. Empty when there is nothing to add. */
   detail: string;
 }
 
-/** What stands in the picture's place when there is none. */
+/** The words in place of the video when the stream has none. */
 export const SOUND_ONLY: Words = { title: "Audio only", detail: "This stream has no video." };
 
-/** @param secondsLeft how long the service still waits for the encoder; null when it does not say */
+/** @param secondsLeft time for which the service still waits for the encoder; null when it is not known */
 export function wordsFor(stage: Stage, secondsLeft: number | null): Words {
   switch (stage) {
     case "connecting":
@@ -64,7 +64,7 @@ export function formatLatency(seconds: number | null): string {
 /**
  * Seconds from now until `until`.
  *
- * @param clockOffsetMs what to add to this machine's clock to have the service's
+ * @param clockOffsetMs the service's clock minus this machine's
  */
 export function secondsUntil(
   until: string | null | undefined,

@@ -1,4 +1,4 @@
-/** One file of the page, as its entry in the server's list tells. */
+/** One file of the page, read from its entry in the list that the server rendered. */
 
 export type Kind = "image" | "video" | "audio" | "pdf" | "other";
 
@@ -12,7 +12,7 @@ export interface Item {
   inlineUrl: string | null;
   /** The bytes, to be kept; null where that is not allowed. */
   downloadUrl: string | null;
-  /** A small picture that the list shows already, and a large one; null where there is none. */
+  /** The small preview that the list has loaded, and a large one; null where there is none. */
   previewUrl: string | null;
   largeUrl: string | null;
   /** The multivariant playlist of a video that has one. */
@@ -39,7 +39,7 @@ export function readItem(entry: HTMLElement): Item {
   };
 }
 
-/** Of the previews that the service makes, the smallest that fills the screen. */
+/** Width of the smallest preview of the service that fills the screen, in pixels. */
 function largeWidth(): number {
   return Math.max(screen.width, screen.height) * devicePixelRatio > 1400 ? 2560 : 1280;
 }
@@ -48,7 +48,7 @@ function isKind(word: string | undefined): word is Kind {
   return word !== undefined && KINDS.includes(word);
 }
 
-/** What the list has loaded, so that it is on the screen at once. */
+/** Address of the preview that the list has loaded, which can be shown at once. */
 function shownPicture(entry: HTMLElement): string | null {
   const picture = entry.querySelector("img");
   return picture?.complete && picture.naturalWidth > 0 ? picture.currentSrc : null;

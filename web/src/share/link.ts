@@ -1,24 +1,24 @@
 /**
- * Whether the link still opens the folder. A page may be open for hours, and its link be withdrawn meanwhile: whatever does not
- * come raises a doubt, and the service is asked once for all doubts that come together.
+ * Watches whether the link still opens the folder, since it can be withdrawn while a page is open. Each failed load raises a
+ * doubt; concurrent doubts share one request to the service.
  */
 
-/** Why nothing comes any more. */
+/** Reason why the link serves nothing more. */
 export type End = "gone" | "locked";
 
-/** Between two questions: pictures that cannot be made raise doubts, too. */
+/** Shortest interval between two checks, since previews that cannot be rendered raise doubts, too. */
 const PAUSE_MS = 5_000;
 
 export class Link {
-  /** Null as long as the link holds. */
+  /** Null while the link is valid. */
   end: End | null = null;
   private asking: Promise<void> | null = null;
   private askedAt = Number.NEGATIVE_INFINITY;
 
-  /** @param onEnd is told once */
+  /** @param onEnd called once at most */
   constructor(private readonly onEnd: (end: End) => void) {}
 
-  /** Something did not come. Resolves when it is known whether the link is why. */
+  /** Checks the link after a failed load; resolves when `end` is up to date. */
   doubt(): Promise<void> {
     if (this.end) return Promise.resolve();
     this.asking ??= this.ask().finally(() => {
@@ -39,13 +39,13 @@ export class Link {
   }
 }
 
-/** What the status of the folder's listing means for the link. */
+/** Maps the status of the folder's listing to the end of the link; null when the link may still be valid. */
 export function endOf(status: number | null): End | null {
   if (status === 404) return "gone";
   return status === 403 ? "locked" : null;
 }
 
-/** Of a HEAD request; null when the service cannot be reached. */
+/** Status of a HEAD request; null when the service cannot be reached. */
 export async function statusOf(url: string): Promise<number | null> {
   try {
     return (await fetch(url, { method: "HEAD", cache: "no-store" })).status;
@@ -54,7 +54,7 @@ export async function statusOf(url: string): Promise<number | null> {
   }
 }
 
-/** Relative to the page's own address, as every address on it. */
+/** Address of the folder's listing, relative to the page's own as every address on it. */
 function listingUrl(): string {
   const token = location.pathname.split("/").pop();
   return new URL(`../../api/share/folder/${token}`, location.href).href;

@@ -1,11 +1,11 @@
 /**
- * Adds the list's next pages as its end comes near. The server renders them as it renders the first: a page's files are
- * taken out of it and put behind those that are here, and its link to the next one replaces the present link.
+ * Adds the list's next pages when its end is nearly in view. The server renders them like the first: a page's files are
+ * appended to the list, and its link to the next page replaces the present one.
  */
 
 import type { Link } from "./link";
 
-/** So far below the screen the end is near enough. */
+/** Distance below the screen at which the next page is loaded. */
 const AHEAD = "1200px";
 
 export class Paging {
@@ -17,7 +17,7 @@ export class Paging {
     { rootMargin: AHEAD },
   );
 
-  /** @param onAdded is told the number of files that came, and of those that are here now */
+  /** @param onAdded called with the number of files that were added, and of all files in the list */
   constructor(
     private readonly files: HTMLElement,
     private readonly doubted: Link,
@@ -27,12 +27,12 @@ export class Paging {
     this.watch();
   }
 
-  /** Whether files follow those that are here. */
+  /** True when another page of files follows. */
   get hasMore(): boolean {
     return this.link !== null;
   }
 
-  /** Loads the next page; whether one came. */
+  /** Loads the next page; resolves to true when files were added. */
   more(): Promise<boolean> {
     this.loading ??= this.load().finally(() => {
       this.loading = null;
@@ -49,12 +49,12 @@ export class Paging {
       const response = await fetch(link.href, { cache: "no-store" });
       if (!response.ok) throw new Error(`${response.status}`);
       const page = new DOMParser().parseFromString(await response.text(), "text/html");
-      // Where the link wants its password again, the answer is the form for it.
+      // When the link requires its password again, the answer is the password form with status 200.
       if (page.querySelector("input[type=password]")) throw new Error("locked");
       this.add(page);
       return true;
     } catch {
-      // By the link itself, a person tries again or learns what has become of the folder.
+      // The link then navigates: it loads the next page, or shows why the folder is not available.
       link.dataset.failed = "";
       link.removeAttribute("aria-busy");
       link.textContent = "The rest could not be loaded: try again";
@@ -78,7 +78,7 @@ export class Paging {
     this.watch();
   }
 
-  /** After a failure the link does what links do. */
+  /** Loads the next page in place; after a failure the link navigates. */
   private onClick(event: MouseEvent): void {
     if (event.ctrlKey || event.metaKey || event.shiftKey || this.link?.dataset.failed !== undefined) return;
     event.preventDefault();

@@ -1,6 +1,6 @@
 /**
- * The page of a shared folder. The server renders all of it; this adds the viewer and the pages that follow while one
- * scrolls, and nothing on it needs this to be read or downloaded.
+ * The page of a shared folder. The server renders all of it, and reading and downloading work without this script, which adds
+ * the viewer and loads further pages on scrolling.
  */
 import { watchDownloads } from "./downloads";
 import { Link } from "./link";
@@ -9,7 +9,7 @@ import { Paging } from "./paging";
 import { ofEnd, Troubles } from "./trouble";
 import { Viewer } from "./viewer";
 
-/** A picture that cannot be had leaves the symbol under it, and a doubt. */
+/** Removes previews that fail to load, which shows the icon under them, and has the link checked. */
 function dropBroken(files: HTMLElement, link: Link): void {
   files.addEventListener(
     "error",

@@ -1,18 +1,18 @@
-/** What the viewer's stage holds for one file, and how it is let go of. */
+/** Builds the viewer's content for one file, and releases it. */
 import type { Item } from "./item";
 
 export interface Shown {
   element: HTMLElement;
-  /** Stops what plays and what loads. */
+  /** Stops playback and loading. */
   release(): void;
 }
 
 type Stream = typeof import("./stream");
 
-/** Where the build put `stream.ts`. */
+/** Address of the built `stream.ts`. */
 const streamUrl = document.querySelector<HTMLScriptElement>("script[data-stream]")?.dataset.stream;
 
-/** @param onBroken is told of everything that does not come, and may be told of it more than once */
+/** @param onBroken called at each failed load, possibly more than once */
 export function show(item: Item, onBroken: () => void): Shown {
   switch (item.kind) {
     case "image":
@@ -29,7 +29,7 @@ export function show(item: Item, onBroken: () => void): Shown {
 }
 
 /**
- * The list's small picture at once, the large one as soon as it is there, and the file itself where no preview can be had.
+ * Shows the list's small preview at once, the large one when it has loaded, and the file itself when there is no preview.
  */
 function picture(item: Item, onBroken: () => void): Shown {
   const element = document.createElement("img");
@@ -49,7 +49,7 @@ function picture(item: Item, onBroken: () => void): Shown {
     if (released) return;
     if (url === undefined) {
       if (!item.previewUrl) shown.element = replaced(shown.element, plain(item).element);
-      // The small one is all there is: it need not look like a promise.
+      // Only the small preview exists, so it must not look like a draft.
       delete element.dataset.draft;
       return;
     }
@@ -149,7 +149,7 @@ function sound(item: Item, url: string, onBroken: () => void): Shown {
   return { element, release };
 }
 
-/** A picture of the first page; the document itself opens beside, in the browser's own reader. */
+/** Shows a preview of the first page; the document itself opens in a new tab, in the browser's own reader. */
 function firstPage(item: Item, onBroken: () => void): Shown {
   const page = picture({ ...item, inlineUrl: null }, onBroken);
   const element = document.createElement("div");
@@ -193,7 +193,7 @@ function icon(name: string): SVGElement {
   return svg;
 }
 
-/** Someone opened it, so it plays; a browser that sees it otherwise leaves the button. */
+/** Plays what the viewer opened; where the browser's autoplay policy forbids it, its play button remains. */
 function start(media: HTMLMediaElement): void {
   media.play().catch(() => undefined);
 }

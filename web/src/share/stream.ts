@@ -1,11 +1,11 @@
-/** Plays an HLS asset in the viewer. A file of its own, fetched with the first such video: hls.js outweighs the page. */
+/** Plays an HLS asset in the viewer. A bundle of its own, fetched with the first such video: hls.js outweighs the page. */
 import Hls, { Events } from "hls.js";
 
-/** Lets go of the video. */
+/** Releases the video. */
 export type Release = () => void;
 
 /**
- * @param onBroken is told once when the stream cannot be played after all; it has been let go of then
+ * @param onBroken called once when the stream cannot be played; it is released by then
  */
 export function play(video: HTMLVideoElement, manifestUrl: string, onBroken: () => void): Release {
   if (!Hls.isSupported()) {

@@ -1,8 +1,8 @@
-/** Whether a finger's way over the picture means another file. Pure but for {@link onSwipe}. */
+/** Recognizes swipes over the viewer's content. Pure but for {@link onSwipe}. */
 
 export type Swipe = "previous" | "next" | "close";
 
-/** So far a finger goes when it means it, and so much more along than across. */
+/** Shortest swipe, and the least ratio of its main axis to the other. */
 const REACH_PX = 48;
 const STRAIGHTNESS = 1.6;
 
@@ -14,7 +14,7 @@ export function swipeOf(dx: number, dy: number): Swipe | null {
   return null;
 }
 
-/** Touch alone; a mouse has the buttons. A picture that is zoomed in is being looked over, not left. */
+/** Listens to touch only; a mouse has the buttons. While the page is zoomed in, a moving finger pans and is no swipe. */
 export function onSwipe(surface: HTMLElement, take: (swipe: Swipe) => void): void {
   let start: Touch | null = null;
   surface.addEventListener(
@@ -37,7 +37,7 @@ export function onSwipe(surface: HTMLElement, take: (swipe: Swipe) => void): voi
   });
 }
 
-/** The lowest part of a player holds its own controls, a scrubber among them. */
+/** True for the lowest 96 px of a player, which hold its own controls, the seek bar among them. */
 function isControl(event: TouchEvent): boolean {
   const { target } = event;
   if (!(target instanceof HTMLMediaElement)) return false;

@@ -1,11 +1,11 @@
-/** What went wrong, said where one looks: over the list, or in the viewer while that is open. */
+/** Messages about failures, shown above the list, or in the viewer while that is open. */
 import type { End } from "./link";
 import type { Page } from "./page";
 
 export interface Trouble {
   title: string;
   detail: string;
-  /** The way out, if there is one. */
+  /** A link that resolves it, if there is one. */
   way?: { name: string; href: string };
 }
 
@@ -29,7 +29,7 @@ export function ofEnd(end: End): Trouble {
   };
 }
 
-/** @param status of the download's address, under a link that holds; null when the service cannot be reached */
+/** @param status of the download's address, under a valid link; null when the service cannot be reached */
 export function ofDownload(status: number | null): Trouble {
   switch (status) {
     case null:
@@ -54,7 +54,7 @@ export function ofDownload(status: number | null): Trouble {
   }
 }
 
-/** The two places; what ends the link stays in both. */
+/** The two places for messages; the end of the link is shown in both and stays. */
 export class Troubles {
   constructor(private readonly page: Page) {}
 

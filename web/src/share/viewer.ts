@@ -1,5 +1,5 @@
 /**
- * The viewer: one file at a time over the whole window, a modal `<dialog>`, which keeps the focus inside and gives it back.
+ * The viewer: one file at a time over the whole window, in a modal `<dialog>`, which keeps the focus inside and restores it.
  * The address names the file while it is open, so that "back" closes it and a link to it opens it.
  */
 import { type Item, readItem } from "./item";
@@ -12,7 +12,7 @@ import { onSwipe } from "./swipe";
 export class Viewer {
   private entry: HTMLElement | null = null;
   private shown: Shown | null = null;
-  /** This page put the file's address into the history, so closing takes it out again. */
+  /** True when this page pushed the file's address to the history, so that closing goes back. */
   private pushed = false;
 
   constructor(
@@ -45,7 +45,7 @@ export class Viewer {
     if (event.ctrlKey || event.metaKey || event.shiftKey || event.altKey || event.button !== 0) return;
     if (!(event.target instanceof Element) || !event.target.closest(".file-open")) return;
     const entry = event.target.closest<HTMLElement>(".file");
-    // What cannot be shown is downloaded, as its link says.
+    // Files that cannot be shown are downloaded: their link is followed.
     if (!entry || entry.dataset.kind === "other") return;
     event.preventDefault();
     history.pushState({ viewer: true }, "", `#${entry.dataset.id}`);
@@ -55,7 +55,7 @@ export class Viewer {
 
   private onKey(event: KeyboardEvent): void {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
-    // A player's own keys: it seeks and changes its volume by the arrows.
+    // The browser's player uses the arrow keys to seek and to change its volume.
     if (event.target instanceof HTMLMediaElement) return;
     switch (event.key) {
       case "ArrowRight":
@@ -76,7 +76,7 @@ export class Viewer {
     event.preventDefault();
   }
 
-  /** Opens or closes as the address says: after "back", "forward", and at the start. */
+  /** Opens or closes by the address's fragment: after "back", "forward", and at the start. */
   private followAddress(): void {
     const id = location.hash.slice(1);
     const entry = id ? this.files.querySelector<HTMLElement>(`.file[data-id="${CSS.escape(id)}"]`) : null;
@@ -119,7 +119,7 @@ export class Viewer {
     if (!this.link.end) this.prefetch(entry.nextElementSibling);
   }
 
-  /** Nothing comes any more: what was there, or half of it, makes room for the reason. */
+  /** Clears the stage once the link has ended, so that the message with the reason is seen. */
   empty(): void {
     this.shown?.release();
     this.shown = null;
@@ -139,18 +139,18 @@ export class Viewer {
     if (item.downloadUrl) page.download.href = item.downloadUrl;
     page.previous.hidden = entry.previousElementSibling === null;
     page.next.hidden = entry.nextElementSibling === null && !paging.hasMore;
-    // A button that went away must not take the focus with it.
+    // Hiding the focused button moves the focus to the body, where the dialog's keys do not work.
     if (page.viewer.open && document.activeElement === document.body) page.close.focus();
   }
 
-  /** The next picture is there before it is asked for. */
+  /** Loads the next image's preview ahead. */
   private prefetch(next: Element | null): void {
     if (!(next instanceof HTMLElement)) return;
     const { kind, largeUrl } = readItem(next);
     if (kind === "image" && largeUrl) new Image().src = largeUrl;
   }
 
-  /** By the viewer's own means: the address goes back to the list's. */
+  /** Closes the viewer by its own controls, and restores the list's address. */
   private leave(): void {
     if (this.pushed) {
       history.back();

@@ -1,4 +1,4 @@
-/** What the service's answer to the manifest means for a viewer, in plain words. Pure. */
+/** Turns the service's answer for the manifest into a stage and words for the viewer. Pure. */
 
 export type Stage = "connecting" | "waiting" | "ready" | "forbidden" | "unknown" | "unreachable";
 

@@ -61,7 +61,7 @@ class Watch {
       this.video.src = this.manifest;
       return;
     }
-    // A video that is still growing begins at its beginning, not at its end.
+    // startPosition 0: hls.js would start an unfinished playlist at its live edge.
     const hls = new Hls({ enableWorker: false, startPosition: 0 });
     this.hls = hls;
     hls.on(Events.MANIFEST_PARSED, () => this.offerQualities(hls));
@@ -74,7 +74,7 @@ class Watch {
     hls.attachMedia(this.video);
   }
 
-  /** The service says what has become of the video, and the player begins again if there still is one. */
+  /** Asks the service for the manifest again after 1 s, and plays if the video still exists. */
   private restart(hls: Hls): void {
     hls.destroy();
     this.hls = null;
@@ -101,7 +101,7 @@ class Watch {
     return `${this.base}/master.m3u8`;
   }
 
-  /** The stage, and of a video that is there whether it can be played yet, or is. */
+  /** The stage; for a ready video also whether it is loading or playing. */
   private state(): Stage | "loading" | "playing" {
     const { video, stage } = this;
     if (stage !== "ready") return stage;
@@ -109,7 +109,7 @@ class Watch {
     return !video.paused && video.readyState >= video.HAVE_FUTURE_DATA ? "playing" : stage;
   }
 
-  /** What tests and the curious may read. */
+  /** A snapshot for tests and the browser's console. */
   probe(): Record<string, unknown> {
     const { video, hls } = this;
     return Object.freeze({
