@@ -11,7 +11,7 @@ use serde::Serialize;
 use sluice_actors::{
     component::ComponentStatuses,
     live::{Branch, LiveAuthorizer, restream, srt::Passphrases},
-    network::NetworkPlaces,
+    network::NetworkLimit,
     outbound,
     tree::{self, Add, Root},
 };
@@ -163,7 +163,7 @@ impl Service {
             program: OWN_PROGRAM.into(),
             board: board.clone(),
             rtmp_permits: Arc::new(Semaphore::new(config.rtmp.max_connections)),
-            rtmp_unadmitted: NetworkPlaces::new(config.rtmp.max_unadmitted),
+            rtmp_unadmitted: NetworkLimit::new(config.rtmp.max_unadmitted),
             sessions: sessions.clone(),
             stop: stop.clone(),
         };

@@ -17,7 +17,7 @@ use sluice_actors::{
         pull,
         srt::{self, Passphrases},
     },
-    network::NetworkPlaces,
+    network::NetworkLimit,
     outbound::Outbound,
 };
 use sluice_ingest::publish::Protocol;
@@ -76,7 +76,7 @@ pub struct IngestContext {
     pub program: PathBuf,
     pub board: ComponentStatuses,
     pub rtmp_permits: Arc<Semaphore>,
-    pub rtmp_unadmitted: Arc<NetworkPlaces>,
+    pub rtmp_unadmitted: Arc<NetworkLimit>,
     /// Sessions of publishers.
     pub sessions: TaskTracker,
     /// Ends them.

@@ -12,19 +12,19 @@ pub fn client_network(address: IpAddr) -> IpAddr {
     }
 }
 
-/// A bounded number of places for each key, such as a client's network or an account.
+/// A bounded number of permits for each key, such as a client's network or an account.
 #[derive(Debug)]
-pub struct Places<K: Eq + Hash> {
+pub struct KeyedLimit<K: Eq + Hash> {
     most: usize,
-    /// Keys that hold a place, and how many.
+    /// Keys that hold permits, and how many.
     taken: Mutex<HashMap<K, usize>>,
 }
 
-/// Places for each client network.
-pub type NetworkPlaces = Places<IpAddr>;
+/// KeyedLimit for each client network.
+pub type NetworkLimit = KeyedLimit<IpAddr>;
 
-impl<K: Copy + Eq + Hash> Places<K> {
-    /// `most` places for each key.
+impl<K: Copy + Eq + Hash> KeyedLimit<K> {
+    /// `most` permits for each key.
     pub fn new(most: usize) -> Arc<Self> {
         Arc::new(Self {
             most,
@@ -32,43 +32,43 @@ impl<K: Copy + Eq + Hash> Places<K> {
         })
     }
 
-    /// Takes a place; `None` when the key holds all of its places.
-    pub fn take(self: &Arc<Self>, key: K) -> Option<Place<K>> {
+    /// Takes a permit; `None` when the key holds all of its permits.
+    pub fn take(self: &Arc<Self>, key: K) -> Option<KeyedPermit<K>> {
         let mut taken = self.taken.lock();
         let count = taken.get(&key).copied().unwrap_or_default();
         if count >= self.most {
             return None;
         }
         taken.insert(key, count + 1);
-        Some(Place {
-            places: self.clone(),
+        Some(KeyedPermit {
+            limit: self.clone(),
             key,
         })
     }
 
-    /// Returns whether no key holds a place.
+    /// Returns whether no key holds a permit.
     pub fn is_empty(&self) -> bool {
         self.taken.lock().is_empty()
     }
 }
 
-impl NetworkPlaces {
-    /// Takes a place for the client's network; `None` when it holds all of its places.
-    pub fn take_for(self: &Arc<Self>, client: IpAddr) -> Option<Place<IpAddr>> {
+impl NetworkLimit {
+    /// Takes a permit for the client's network; `None` when it holds all of its permits.
+    pub fn take_for(self: &Arc<Self>, client: IpAddr) -> Option<KeyedPermit<IpAddr>> {
         self.take(client_network(client))
     }
 }
 
-/// A place, given back when it is dropped.
+/// A permit, given back when it is dropped.
 #[derive(Debug)]
-pub struct Place<K: Eq + Hash> {
-    places: Arc<Places<K>>,
+pub struct KeyedPermit<K: Eq + Hash> {
+    limit: Arc<KeyedLimit<K>>,
     key: K,
 }
 
-impl<K: Eq + Hash> Drop for Place<K> {
+impl<K: Eq + Hash> Drop for KeyedPermit<K> {
     fn drop(&mut self) {
-        let mut taken = self.places.taken.lock();
+        let mut taken = self.limit.taken.lock();
         if let Some(count) = taken.get_mut(&self.key) {
             *count -= 1;
             if *count == 0 {
@@ -102,9 +102,9 @@ mod tests {
     }
 
     #[test]
-    fn a_network_has_its_places_and_no_more() {
-        let places = NetworkPlaces::new(2);
-        let take = |text: &str| places.take_for(address(text));
+    fn a_network_has_its_permits_and_no_more() {
+        let limit = NetworkLimit::new(2);
+        let take = |text: &str| limit.take_for(address(text));
         let (first, second) = (take("2001:db8::1"), take("2001:db8::2"));
         assert!(first.is_some() && second.is_some());
         assert!(take("2001:db8::3").is_none());
@@ -114,10 +114,10 @@ mod tests {
         assert!(third.is_some() && take("2001:db8::4").is_none());
         drop((second, third));
         assert!(
-            NetworkPlaces::new(0)
+            NetworkLimit::new(0)
                 .take_for(address("192.0.2.1"))
                 .is_none()
         );
-        assert!(places.is_empty(), "nothing is kept");
+        assert!(limit.is_empty(), "nothing is kept");
     }
 }

@@ -31,7 +31,7 @@ use tokio::sync::{Mutex, OnceCell, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    agent_calls::Calls, archive::places::ArchiveLimiter, events::Followers, live_port::LivePort,
+    agent_calls::Calls, archive::limiter::ArchiveLimiter, events::Followers, live_port::LivePort,
     password_checks::PasswordChecks, playback_token::TokenKeys, rate_limit::RateLimit,
     share::Shares, sign_in::Attempts, suspension::Suspensions, tus::turns::Turns,
 };

@@ -18,7 +18,7 @@ use actix_web::{
     web,
 };
 use rustls::ServerConfig;
-use sluice_actors::network::NetworkPlaces;
+use sluice_actors::network::NetworkLimit;
 use tokio::{net::TcpStream, time::timeout};
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
 
@@ -89,7 +89,7 @@ struct Acceptor {
     handshake_timeout: Duration,
     /// Networks whose proxies pass connections of many clients on; they are not bounded.
     trusted: Vec<crate::config::Cidr>,
-    handshakes: Arc<NetworkPlaces>,
+    handshakes: Arc<NetworkLimit>,
 }
 
 type Accepted = (TlsStream<TcpStream>, Protocol, Option<SocketAddr>);
@@ -100,7 +100,7 @@ impl Acceptor {
             tls: TlsAcceptor::from(Arc::new(tls)),
             handshake_timeout: http.handshake_timeout,
             trusted: http.trusted_proxies.clone(),
-            handshakes: NetworkPlaces::new(http.max_handshakes),
+            handshakes: NetworkLimit::new(http.max_handshakes),
         }
     }
 

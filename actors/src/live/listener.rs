@@ -31,7 +31,7 @@ use super::{
 use crate::{
     Error,
     component::Component,
-    network::{NetworkPlaces, Place},
+    network::{KeyedPermit, NetworkLimit},
 };
 
 /// Pause after a failed accept (out of descriptors, for instance), so that the loop does not spin.
@@ -51,8 +51,8 @@ pub struct Args {
     /// Interval at which admitted publishers are read; zero: at every packet.
     pub read_interval: Duration,
     pub permits: Arc<Semaphore>,
-    /// Places of connections that have not been admitted.
-    pub unadmitted: Arc<NetworkPlaces>,
+    /// KeyedLimit of connections that have not been admitted.
+    pub unadmitted: Arc<NetworkLimit>,
     pub sessions: TaskTracker,
     /// Ends every session politely.
     pub stop: CancellationToken,
@@ -121,7 +121,7 @@ async fn accept_all(args: Args) {
     }
 }
 
-async fn serve(socket: TcpStream, remote: SocketAddr, place: Place<IpAddr>, args: &Args) {
+async fn serve(socket: TcpStream, remote: SocketAddr, place: KeyedPermit<IpAddr>, args: &Args) {
     let _ = socket.set_nodelay(true);
     let switch = BatchingSwitch::default();
     let authorizer = BatchingAuthorizer {
@@ -172,7 +172,7 @@ async fn serve(socket: TcpStream, remote: SocketAddr, place: Place<IpAddr>, args
 struct BatchingAuthorizer {
     authorizer: LiveAuthorizer,
     switch: BatchingSwitch,
-    place: Arc<Mutex<Option<Place<IpAddr>>>>,
+    place: Arc<Mutex<Option<KeyedPermit<IpAddr>>>>,
 }
 
 impl PublishAuthorizer for BatchingAuthorizer {

@@ -7,7 +7,7 @@ use sluice_media::zip::{Builder, Contents, Folder, Layout};
 use sluice_store::archive::{self, Member, Subfolder};
 use uuid::Uuid;
 
-use crate::application::{archive::places::Memory, context::AppState, error::ApiError};
+use crate::application::{archive::limiter::Memory, context::AppState, error::ApiError};
 
 /// Version of the layout: changes whenever the same list gives other bytes than before, so that no download continues
 /// in another archive.

@@ -19,7 +19,7 @@ use rustix::io::{ReadWriteFlags, preadv2};
 use sluice_media::zip::{Cursor, Piece};
 use sluice_store::{Store, archive};
 
-use crate::application::archive::{listing::Listing, places::ArchivePermit};
+use crate::application::archive::{limiter::ArchivePermit, listing::Listing};
 
 /// Bytes read at a time. With a header before it, a piece fits into the buffer that the server keeps for a connection.
 const PIECE_BYTES: usize = 60 * 1024;

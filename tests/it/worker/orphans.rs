@@ -98,10 +98,18 @@ async fn an_idle_service_is_small_and_its_workers_step_back() -> Result<(), Fail
     .await?;
     let of_worker = |name: &str| std::fs::read_to_string(format!("/proc/{worker}/{name}"));
     assert_eq!(of_worker("oom_score_adj")?.trim(), "1000");
-    let stat = of_worker("stat")?;
-    let after_name = stat.rsplit_once(')').ok_or("no name")?.1;
-    // proc_pid_stat(5): the nice value is field 19, the first after the name is 3.
-    assert_eq!(after_name.split_whitespace().nth(16), Some("10"), "{stat}");
+    let nice_of = |process: &str| -> Result<i32, Failure> {
+        let stat = std::fs::read_to_string(format!("/proc/{process}/stat"))?;
+        let after_name = stat.rsplit_once(')').ok_or("no name")?.1;
+        // proc_pid_stat(5): the nice value is field 19, the first after the name is 3.
+        let nice = after_name
+            .split_whitespace()
+            .nth(16)
+            .ok_or("no nice value")?;
+        Ok(nice.parse()?)
+    };
+    let of_tests = nice_of("self")?;
+    assert_eq!(nice_of(&worker.to_string())?, (of_tests + 10).min(19));
     let resident_kib = server.resident_kib()?;
     assert!(resident_kib <= IDLE_KIB, "{resident_kib} KiB");
     Ok(())

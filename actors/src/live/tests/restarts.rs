@@ -11,7 +11,7 @@ use super::*;
 use crate::{
     component::Supervisor,
     live::{inputs::Panic, listener},
-    network::NetworkPlaces,
+    network::NetworkLimit,
 };
 
 async fn reach(playback: &Playback, phase: Phase) {
@@ -82,7 +82,7 @@ fn each_panic_of_an_accept_loop_is_noticed() {
         tls: None,
         read_interval: Duration::ZERO,
         permits: Arc::new(Semaphore::new(1)),
-        unadmitted: NetworkPlaces::new(1),
+        unadmitted: NetworkLimit::new(1),
         sessions: TaskTracker::new(),
         stop: CancellationToken::new(),
     };

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use sluice_actors::network::{Place, Places};
+use sluice_actors::network::{KeyedLimit, KeyedPermit};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 use uuid::Uuid;
 
@@ -17,7 +17,7 @@ const KIB: u64 = 1024;
 #[derive(Debug)]
 pub(crate) struct ArchiveLimiter {
     sent: Arc<Semaphore>,
-    accounts: Arc<Places<Uuid>>,
+    accounts: Arc<KeyedLimit<Uuid>>,
     listed: Semaphore,
     /// A permit for each KiB.
     memory: Arc<Semaphore>,
@@ -28,7 +28,7 @@ pub(crate) struct ArchiveLimiter {
 /// A place for one archive.
 #[derive(Debug)]
 pub(crate) struct ArchivePermit {
-    _of_account: Place<Uuid>,
+    _of_account: KeyedPermit<Uuid>,
     _one_of_all: OwnedSemaphorePermit,
 }
 
@@ -45,7 +45,7 @@ impl ArchiveLimiter {
         let memory_kib = settings.memory.as_u64() / KIB;
         Self {
             sent: Arc::new(Semaphore::new(settings.max_active)),
-            accounts: Places::new(settings.max_per_account),
+            accounts: KeyedLimit::new(settings.max_per_account),
             listed: Semaphore::new(settings.max_listed),
             memory: Arc::new(Semaphore::new(memory_kib as usize)),
             memory_kib,
