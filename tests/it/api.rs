@@ -1,4 +1,4 @@
-//! The REST interface and playback over HTTP, held to `decisions.md` §1, §2 and §6.
+//! The REST interface and playback over HTTP.
 
 mod access;
 mod inputs;

@@ -1,4 +1,4 @@
-//! Outputs: what an input receives goes on to other servers, over each protocol, and no target is felt by the input.
+//! Outputs: media of an input is forwarded to other servers, over each protocol, and no target affects the input.
 
 mod changes;
 mod faults;

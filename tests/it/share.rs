@@ -47,7 +47,7 @@ impl Shared {
         })
     }
 
-    /// Of the reader's API; `rest` as `/zip`, `?cursor=…`.
+    /// Returns a path of the reader's API; `rest` as `/zip`, `?cursor=…`.
     fn path(&self, rest: &str) -> String {
         format!("/api/share/folder/{}{rest}", self.token)
     }
@@ -69,7 +69,7 @@ impl Shared {
         }
     }
 
-    /// As its owner sees it.
+    /// Returns the link's record, as its owner sees it.
     async fn record(&self) -> Result<Value, Failure> {
         let path = format!("/api/folders/{}/share", self.folder);
         let answer = self.api.expect(StatusCode::OK, Method::GET, &path, None);

@@ -20,8 +20,8 @@ use crate::{
     worker::{OF_CLIPS, workers},
 };
 
-/// A service that answers with the result however long that takes: work on clips stands behind everything else on the
-/// machine.
+/// Starts a service that answers with the result however long that takes: audio and video workers have the lowest
+/// priority on the machine.
 async fn patient() -> Result<Server, Failure> {
     let wait = "80s";
     Settings::new()

@@ -1,4 +1,4 @@
-//! Who may call: keys, sessions, rates.
+//! Access to the API: keys, sessions, rates.
 
 use std::time::Duration;
 

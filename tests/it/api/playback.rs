@@ -102,7 +102,7 @@ async fn a_stream_shows_in_record_health_and_state() -> Result<(), Failure> {
     );
     assert_eq!(status_of(client().get(&input.hls_url)).await?, 404);
 
-    // A page that was opened before the stream waits, and is told.
+    // A page that was opened before the stream waits, and gets the change.
     let since = state["version"].as_str().ok_or("no version")?.to_owned();
     let waiting = tokio::spawn(async move { until_live(&state_url, since).await });
     // Server, a slash and the stream key, as pasted into OBS.
@@ -168,7 +168,7 @@ async fn a_stream_shows_in_record_health_and_state() -> Result<(), Failure> {
     Ok(())
 }
 
-/// As the player page does: asks until the state is `live`.
+/// Polls the state as the player page does, until it is `live`.
 async fn until_live(url: &str, mut since: String) -> Result<Value, Failure> {
     loop {
         let asked = client().get(format!("{url}?wait=20&since={since}"));

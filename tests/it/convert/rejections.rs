@@ -1,4 +1,4 @@
-//! What is refused, and that a rejection costs nothing.
+//! Rejected conversions, which cost nothing.
 
 use reqwest::{Method, StatusCode};
 use serde_json::json;

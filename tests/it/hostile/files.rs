@@ -20,11 +20,11 @@ use crate::{
     worker::workers,
 };
 
-/// What is killed for its time is killed soon, and an intact image has its time on a machine that is busy elsewhere:
-/// workers stand behind everything else there.
+/// Short, so that a worker that exceeds it is killed soon; long enough for an intact image on a busy machine, where
+/// workers run at a lower priority than everything else.
 const WORKER_TIMEOUT: &str = "15s";
 const WORKERS: usize = 2;
-/// Nothing hangs: a killed task and its queueing behind a neighbour, several times over.
+/// Deadline for an answer: several times that of a killed task and its wait behind another one.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(120);
 const SETTLED_WITHIN: Duration = Duration::from_secs(60);
 /// Spoilt files sent at a time.
@@ -45,7 +45,7 @@ async fn files_that_ask_for_much_are_refused_in_seconds() -> Result<(), Failure>
     }
     let server = guarded_server().await?;
     let neighbour = neighbour(&server)?;
-    // What decodes in time may also be answered 200.
+    // A file that decodes in time may also be answered 200.
     let cases: [(&str, &[u16]); 40] = [
         ("giant.png", &[413]),
         ("giant.gif", &[413]),

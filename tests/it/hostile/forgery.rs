@@ -6,9 +6,9 @@ pub const DATA: u8 = 18;
 pub const COMMAND: u8 = 20;
 const SET_CHUNK_SIZE: u8 = 1;
 const USER_CONTROL: u8 = 4;
-/// What both sides begin with.
+/// Chunk size with which both sides begin.
 const DEFAULT_CHUNK_BYTES: usize = 128;
-/// Stands in the header when the time follows in four bytes.
+/// Timestamp in the header that announces the extended timestamp of four bytes.
 const EXTENDED: u32 = 0xFF_FFFF;
 
 /// A whole message in chunks of the default size; bodies up to that size fit any larger one.

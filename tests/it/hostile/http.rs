@@ -99,7 +99,7 @@ async fn endless_bodies(server: &Server) -> Result<(), Failure> {
         assert_eq!(status, expected, "{answer}");
         check_error_body("an endless body", &answer)?;
     }
-    // One that ends leaves its connection to the next request.
+    // After a body that ends, the connection serves the next request.
     let whole = "2\r\n{}\r\n0\r\n\r\n";
     let last = format!("{key}Connection: close\r\n");
     let both = [chunked(&key, whole), chunked(&last, whole)].concat();
@@ -228,7 +228,7 @@ fn check_error_body(case: &str, answer: &str) -> Result<(), Failure> {
         .to_ascii_lowercase()
         .contains("content-type: application/json");
     assert!(is_json, "{case}: {answer}");
-    // Chunked or not, the object stands in one piece.
+    // The object is in one piece, chunked or not.
     let object = body
         .find('{')
         .and_then(|from| Some(&body[from..=body.rfind('}')?]));
@@ -270,7 +270,7 @@ async fn clients_that_dawdle_are_not_waited_for() -> Result<(), Failure> {
     too_many_wait(&server, &clip).await
 }
 
-/// With room for two viewers that wait, the third is told when to come again.
+/// With room for two waiting viewers, the third gets `Retry-After`.
 async fn too_many_wait(server: &Server, clip: &Clip) -> Result<(), Failure> {
     let input = server.api().create(json!({})).await?;
     let mut publisher = Publisher::open(&input.target(), clip).await?;

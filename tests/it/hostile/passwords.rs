@@ -23,7 +23,7 @@ use crate::{
 const ANSWERED: usize = 500;
 const CLIENTS: usize = 10;
 const LINK_PASSWORD: &str = "a link's password";
-/// What the service may need more than before, in KiB: less than four checks take at a time.
+/// Bound on the growth of the service's memory, in KiB: less than four checks take at a time.
 const ALLOWANCE_KIB: u64 = 64 * 1024;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -69,7 +69,7 @@ fn check_memory(server: &Server, before_kib: u64) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What clients try, and how far they are.
+/// Password checks of clients, and their progress.
 struct Checks {
     client: reqwest::Client,
     server: String,

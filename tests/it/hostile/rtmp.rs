@@ -22,7 +22,7 @@ use crate::support::{
 };
 
 const CROWD: usize = 300;
-/// What the attacks may leave behind in the allocator.
+/// Bound on the resident memory that the attacks may leave in the allocator, in KiB.
 const RESIDENT_GROWTH_KIB: u64 = 64 * 1024;
 /// Connections of clients that stay, and segments that are being written.
 const OPEN_FILES_GROWTH: usize = 16;
@@ -93,7 +93,7 @@ async fn any_bytes_on_the_rtmp_port_cost_that_connection_only() -> Result<(), Fa
     Ok(())
 }
 
-/// What is sent, and when.
+/// Bytes that are sent, and their times.
 enum Attack {
     /// Instead of a handshake.
     AtOnce(Vec<u8>),

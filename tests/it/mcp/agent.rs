@@ -1,4 +1,4 @@
-//! The official clients, as programs of their own (`tests/mcp`): each does the steps of a task and tells what came of them.
+//! The official clients, as programs of their own (`tests/mcp`): each does the steps of a task and prints the results.
 
 use std::{path::PathBuf, process::Stdio, time::Duration};
 
@@ -24,7 +24,7 @@ pub enum Agent {
 impl Agent {
     pub const ALL: [Self; 3] = [Self::Python, Self::PythonWithHandshake, Self::TypeScript];
 
-    /// Does the task; `None` when the client is not installed on a machine where tests may be left out.
+    /// Runs the task; `None` when the client is not installed on a machine where tests may be skipped.
     pub async fn perform(self, mut task: Value) -> Result<Option<Value>, Failure> {
         let (command, needs) = self.program();
         if !is_there(&needs, &format!("{self:?} as an agent"))? {
@@ -49,7 +49,7 @@ impl Agent {
                 command
                     .arg(folder().join("client.py"))
                     .env("PYTHONPATH", &library)
-                    // Nothing is left beside the script.
+                    // No `__pycache__` is written into the sources.
                     .env("PYTHONDONTWRITEBYTECODE", "1");
                 (command, library.join("complete"))
             }
@@ -62,17 +62,18 @@ impl Agent {
     }
 }
 
-/// Where the clients lie.
+/// Returns the folder of the clients.
 pub fn folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/mcp")
 }
 
-/// What npm has brought for them.
+/// Returns the folder of the clients' npm packages.
 pub fn node_modules() -> PathBuf {
     folder().join("node_modules/@modelcontextprotocol")
 }
 
-/// Whether what a scenario needs is installed; says that it is left out when not. A failure where nothing may be left out.
+/// Returns whether what a scenario needs is installed; prints that it is skipped when not. Fails on `CI`, where no test may
+/// be skipped.
 pub fn is_there(needed: &std::path::Path, scenario: &str) -> Result<bool, Failure> {
     if needed.exists() {
         return Ok(true);
@@ -85,7 +86,7 @@ pub fn is_there(needed: &std::path::Path, scenario: &str) -> Result<bool, Failur
     Ok(false)
 }
 
-/// What a program said that ended well.
+/// Returns the output of a program that must succeed.
 pub async fn output(
     mut command: Command,
     adjust: impl FnOnce(&mut Command) -> &mut Command,

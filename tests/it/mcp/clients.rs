@@ -55,7 +55,7 @@ async fn an_agent_makes_and_runs_a_workflow_in_one_call() -> Result<(), Failure>
     Ok(())
 }
 
-/// The run came to a stored WebP of the size asked for, and told of its steps on the way.
+/// Checks that the run stored a WebP of the requested size, and reported its steps on the way.
 async fn check_run(agent: Agent, result: &Value) -> Result<(), Failure> {
     let answer = &result["structuredContent"];
     assert_eq!(answer["status"], "completed", "{agent:?}: {result}");

@@ -22,7 +22,7 @@ fn bridge(arguments: &[&str]) -> Call {
     sluice(&all).env("SLUICE_API_KEY", API_KEY)
 }
 
-/// One for the service at this address, with a folder that may be sent from.
+/// Starts a bridge to the service at this address, with a folder that it may upload from.
 fn bridge_to(url: &str, root: &Path) -> Call {
     bridge(&["--url", url, "--root", &root.display().to_string()])
 }
@@ -49,7 +49,7 @@ fn initialize(id: impl Into<Value>) -> Value {
     request(id, "initialize", params)
 }
 
-/// What a tool said that failed.
+/// Returns the message of a tool call that failed.
 fn failure(answer: &Value) -> &str {
     let result = &answer["result"];
     match result["isError"].as_bool() {

@@ -1,4 +1,4 @@
-//! Calls that wait for a run: what they are told meanwhile, and what is left when no caller waits any more.
+//! Calls that wait for a run: their progress notifications, and the run after the caller has left.
 
 use std::time::Duration;
 
@@ -58,7 +58,7 @@ impl Taken {
         Ok((taken, stream))
     }
 
-    /// The place is free again while the run goes on; then the run ends, too.
+    /// Checks that the call's permit is free again while the run continues, and that the run ends.
     async fn is_left(&self) -> Result<(), Failure> {
         let arguments = json!({"runId": self.run_id});
         let shown = eventually("a place is free", SOON, async || {

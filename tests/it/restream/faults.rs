@@ -59,7 +59,7 @@ async fn is_not_felt(
     Ok(())
 }
 
-/// It accepts and never says a word: no one reads, and the handshake does not end.
+/// The target accepts connections and sends nothing, so the handshake does not end.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_silent_target_is_not_felt() -> Result<(), Failure> {
     let silent = TcpListener::bind("127.0.0.1:0").await?;
@@ -80,7 +80,7 @@ async fn a_silent_target_is_not_felt() -> Result<(), Failure> {
     .await
 }
 
-/// It answers SRT with a datagram at which the SRT library panics: a failed connection, and one line of the log for the output.
+/// The target answers SRT with a datagram at which the SRT library panics: a failed connection, and one log line for the output.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_hostile_srt_target_is_a_failed_connection() -> Result<(), Failure> {
     const HOSTILE: [u8; 16] = [
@@ -121,7 +121,7 @@ async fn a_hostile_srt_target_is_a_failed_connection() -> Result<(), Failure> {
     Ok(())
 }
 
-/// It takes the stream, and then nothing more.
+/// The target reads the stream at first, and then nothing more.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stuck_target_is_not_felt() -> Result<(), Failure> {
     let server = sender()
@@ -142,14 +142,14 @@ async fn a_stuck_target_is_not_felt() -> Result<(), Failure> {
             reason.contains("taking the stream took longer than 2s")
         };
         output.wait("it is given up", is_told).await?;
-        // And once it takes something again, it gets something again.
+        // Once the target reads again, the output continues.
         relay.set_rate(u64::MAX);
         output.wait_status("live").await.map(drop)
     })
     .await
 }
 
-/// It takes less than comes: it gets what it can take, from key frame to key frame.
+/// The target reads less than the input sends: it gets what it can read, from key frame to key frame.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_slow_target_gets_less() -> Result<(), Failure> {
     let server = sender()
@@ -260,7 +260,7 @@ async fn a_refusal_is_told_and_no_secret_with_it() -> Result<(), Failure> {
     let (place, _) = srt.split_once('?').ok_or("no query")?;
     let url = format!("{place}?streamid=publish:x:{SECRET}&passphrase={SECRET}");
     let other = Output::add(&server, &source.id, &url).await?;
-    // A good one beside them.
+    // A healthy output besides them.
     let third = api.create(json!({})).await?;
     let mut watching = Viewer::new(&third.hls_url).start();
     Output::add(&server, &source.id, &third.rtmp_url()).await?;

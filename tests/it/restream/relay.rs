@@ -17,13 +17,13 @@ use tokio::{
 
 use crate::support::Failure;
 
-/// What is read at a time when there is a limit.
+/// Bytes read at a time when the rate is limited.
 const PIECE: usize = 16 << 10;
-/// Of the receiving socket, so that little waits where no one reads.
+/// Receive buffer of the socket in bytes: small, so that little waits unread.
 const RECEIVED: u32 = 8 << 10;
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
-/// How much the way takes.
+/// A relay to the target with a limited rate.
 #[derive(Debug)]
 pub struct Relay {
     pub address: SocketAddr,
@@ -32,7 +32,7 @@ pub struct Relay {
 }
 
 impl Relay {
-    /// A way that takes everything.
+    /// Starts a relay without a limit.
     pub fn start(target: SocketAddr) -> Result<Self, Failure> {
         let socket = TcpSocket::new_v4()?;
         socket.set_recv_buffer_size(RECEIVED)?;

@@ -1,4 +1,4 @@
-//! How a link ends: the same bytes for all causes, and downloads under way that are cut.
+//! The end of a link: the same answer for all causes, and downloads under way are cut off.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ const LONG: usize = 64 << 20;
 const ENDED_WITHIN: Duration = Duration::from_secs(10);
 const UNAVAILABLE: &str = r#"{"error":"This link is no longer available."}"#;
 
-/// What a request gets, byte by byte, without the two headers that are never the same.
+/// Returns the answer byte by byte, without the two headers that always differ.
 async fn raw(shared: &Shared, method: &str, path: &str) -> Result<String, Failure> {
     let body = match method {
         "POST" => {
@@ -39,7 +39,7 @@ async fn raw(shared: &Shared, method: &str, path: &str) -> Result<String, Failur
         let line = line.to_ascii_lowercase();
         !line.starts_with("date:") && !line.starts_with("x-request-id:")
     };
-    // Headers stand in no order, whatever the answer is.
+    // The order of headers is not fixed.
     let (head, body) = answer.split_once("\r\n\r\n").ok_or("no end of the head")?;
     let mut lines: Vec<&str> = head.split("\r\n").filter(is_own).collect();
     lines[1..].sort_unstable();
@@ -116,13 +116,13 @@ async fn whatever_is_wrong_with_a_link_is_one_answer() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Each cause is asked once in each, so that whatever else the machine does falls on all of them alike.
+/// Rounds of one request for each cause, so that other load on the machine affects all of them alike.
 const ROUNDS: usize = 200;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_time_of_an_answer_does_not_tell_what_is_wrong_with_a_link() -> Result<(), Failure> {
     let (shared, mut tokens) = dead_links().await?;
-    // A long path takes long to be read, whatever it names.
+    // A long path takes longer to read for any cause.
     tokens.retain(|(cause, _)| *cause != "too long");
     let client = client();
     let mut times: Vec<Vec<Duration>> = vec![Vec::new(); tokens.len()];

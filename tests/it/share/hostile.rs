@@ -1,4 +1,4 @@
-//! What strangers and users try: documents that would run in the service's name, names that mislead, requests that lie.
+//! Attacks by strangers and users: documents that would run in the service's origin, misleading names, forged requests.
 
 use serde_json::json;
 
@@ -48,7 +48,7 @@ async fn what_users_stored_never_runs_in_the_services_name() -> Result<(), Failu
         let page = shared.list("").await?;
         assert!(page["files"][0]["streamUrl"].is_null());
     }
-    // A picture of a drawing is pixels.
+    // The preview of a drawing has pixels only.
     let page = shared.list("").await?;
     let files = list(&page["files"])?;
     let drawing = files.iter().find(|file| file["filename"] == "drawing.svg");

@@ -1,4 +1,4 @@
-//! What owners ask of a link: its end, a password, a bound on downloads, looking only; and what it counts.
+//! Terms of a link: expiry, password, download limit, viewing only; and its counts.
 
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};

@@ -172,7 +172,7 @@ async fn a_broadcast_goes_on_from_rtmp_to_srt_and_back() -> Result<(), Failure> 
     first.wait(PLAYED).await?;
     viewing.until_frames(150, PLAYED).await?;
 
-    // A killed encoder says nothing; the window opens when the line has been silent.
+    // A killed encoder sends no shutdown; the reconnect window opens after `srt.idle_timeout`.
     second.kill().await?;
     api.wait_status(&input.id, "reconnecting", PLAYED).await?;
     let mut third = Publish::new(&clip, &input.rtmp_url())?.start()?;

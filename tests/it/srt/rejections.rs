@@ -65,7 +65,7 @@ async fn each_reason_has_its_code() -> Result<(), Failure> {
         assert_eq!(rejection(address, &id).await?, Some(code), "{id}");
     }
 
-    // What a person at the encoder reads of it.
+    // ffmpeg's messages for the rejections.
     let pasted = input.srt_url()?;
     let (bare, _) = pasted.split_once("&passphrase=").ok_or("no passphrase")?;
     for (url, words) in [

@@ -168,7 +168,7 @@ pub async fn samples(path: &Path) -> Result<Vec<f32>, Failure> {
     Ok(samples.copied().map(f32::from_le_bytes).collect())
 }
 
-/// Bytes as a file that is gone when this is dropped; `extension` without its dot.
+/// Writes the bytes to a file that is removed on drop; `extension` without its dot.
 pub fn on_disk(bytes: &[u8], extension: &str) -> Result<tempfile::NamedTempFile, Failure> {
     let suffix = format!(".{extension}");
     let mut file = tempfile::Builder::new().suffix(&suffix).tempfile()?;

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::support::{Failure, json::text, media::Recipe, on_air::OnAir};
 
-/// Of the live stream: longer than the work beside it on an idle machine.
+/// Length of the live stream: longer than the concurrent work on an idle machine.
 const SECONDS: u32 = 14;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

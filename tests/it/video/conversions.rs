@@ -1,4 +1,4 @@
-//! What users have into what they ask for, through the whole service; ffmpeg is the judge of every result.
+//! Conversions of common sources into common targets, through the whole service; ffmpeg checks every result.
 
 use std::path::Path;
 
@@ -18,10 +18,10 @@ struct Input {
     name: &'static str,
     /// ffmpeg's, with the words of [`clip`].
     arguments: &'static str,
-    /// As shown; `None`: no frames.
+    /// Width and height as displayed; `None`: no frames.
     size: Option<(u64, u64)>,
     channels: u64,
-    /// Of frames and of audio, in seconds.
+    /// Durations of frames and of audio, in seconds.
     lasting: (f64, f64),
     targets: &'static str,
 }
@@ -290,7 +290,7 @@ fn check_size(found: (u64, u64), expected: (u64, u64)) -> Result<(), Failure> {
     }
 }
 
-/// Of 12 frames a second.
+/// Checks a moving image of 12 frames a second.
 async fn judge_moving(input: &Input, record: &Value, bytes: &[u8]) -> Result<(), Failure> {
     let video_frame = look(bytes).await?;
     let size = (video_frame.width.into(), video_frame.height.into());

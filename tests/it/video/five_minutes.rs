@@ -13,7 +13,7 @@ use crate::support::{
 };
 
 const GUIDE: &str = include_str!("../../../docs/guide/video.md");
-/// Of all commands, with a small clip, in a debug build on a busy machine.
+/// Deadline for all commands, with a small clip, in a debug build on a busy machine.
 const DEADLINE: Duration = Duration::from_secs(240);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -14,12 +14,12 @@ use crate::{
     },
 };
 
-/// What hangs is ended soon.
+/// Short, so that a task that hangs is ended soon.
 const STALL: &str = "15s";
 const SETTLED_WITHIN: Duration = Duration::from_secs(30);
-/// Of each container; `SLUICE_TEST_MUTATIONS` says another number, for long runs.
+/// Mutations of each container; `SLUICE_TEST_MUTATIONS` sets another number, for long runs.
 const MUTATIONS: usize = 6;
-/// Of a transport stream, in bytes (ISO/IEC 13818-1 §2.4.3.2).
+/// Packet length of a transport stream, in bytes (ISO/IEC 13818-1 §2.4.3.2).
 const PACKET: usize = 188;
 
 async fn guarded() -> Result<Server, Failure> {
@@ -57,7 +57,7 @@ fn cut(bytes: &[u8], percent: usize) -> Vec<u8> {
     bytes[..bytes.len() * percent / 100].to_vec()
 }
 
-/// Every place where `from` stands becomes `to`, which is as long.
+/// Replaces every occurrence of `from` by `to`, which has the same length.
 fn replaced(bytes: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     for at in 0..bytes.len().saturating_sub(from.len()) {
@@ -91,7 +91,7 @@ fn cases() -> Result<Vec<Case>, Failure> {
         ("index-lost.mp4", cut(&mp4.1, 60), DAMAGED),
         ("cut.mp4", cut(&fast, 60), DAMAGED),
         ("cut.mkv", cut(&mkv.1, 50), DAMAGED),
-        // Nothing in it says how long it was.
+        // A transport stream does not state its duration, so the cut is not detected.
         ("cut.ts", cut(&ts.1, 50), &[200]),
         ("cut.avi", cut(&avi.1, 50), &[200, 415, 422]),
         ("head.mp4", fast[..64].to_vec(), DAMAGED),
@@ -208,7 +208,7 @@ async fn a_day_of_silence_is_refused_by_its_length() -> Result<(), Failure> {
     check_settled(server).await
 }
 
-/// As recordings of radio are: one logical stream behind the other (RFC 3533 §4).
+/// Chained Ogg, as in recordings of radio: one logical stream after the other (RFC 3533 §4).
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn chained_ogg_does_not_go_on_for_ever() -> Result<(), Failure> {
     let chained = [
@@ -319,7 +319,7 @@ async fn a_track_that_turns_to_noise_is_the_files_fault() -> Result<(), Failure>
     let server = guarded().await?;
     let mut dice = Dice::new(9);
     let mut wrong = Vec::new();
-    // As ffmpeg numbers the tracks: frames, audio.
+    // ffmpeg's packet ids of the tracks: frames, audio.
     for packet_id in [0x100, 0x101] {
         for percent in [2, 5, 10, 25, 50, 75] {
             let bytes = with_noise(&broadcast, packet_id, percent, &mut dice);
@@ -386,7 +386,7 @@ fn mutated(whole: &[u8], number: usize, dice: &mut Dice) -> Vec<u8> {
     bytes
 }
 
-/// Nothing is left over, and the service still serves.
+/// Checks that no temporary files are left, and the service still serves.
 async fn check_settled(mut server: Server) -> Result<(), Failure> {
     nothing_is_left(&server, SETTLED_WITHIN).await?;
     assert!(server.is_running());

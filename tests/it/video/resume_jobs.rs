@@ -20,7 +20,7 @@ use crate::{
 
 /// For conversions in a debug build, beside other work.
 const ENDED: Duration = Duration::from_secs(120);
-/// Of a process that is told to end, on a machine with other work.
+/// Deadline for a process to exit after its signal, on a machine with other work.
 const GONE: Duration = Duration::from_secs(10);
 const SECONDS: u32 = 20;
 

@@ -23,7 +23,7 @@ use crate::{
 };
 
 const SECONDS: u32 = 10;
-/// Of the numbered clips.
+/// Frame rate of the numbered clips.
 const PICTURES_PER_SECOND: u32 = 30;
 /// From key frame to key frame.
 const GROUP: u32 = 2 * PICTURES_PER_SECOND;
@@ -215,7 +215,7 @@ fn cues(text: &str) -> Result<Vec<Cue>, Failure> {
     Ok(cues)
 }
 
-/// Of `[hh:]mm:ss.ttt`.
+/// Returns the seconds of `[hh:]mm:ss.ttt`.
 fn seconds(time: &str) -> Result<f64, Failure> {
     let units = time.trim().split(':').map(str::parse::<f64>);
     let add = |sum: f64, unit: Result<f64, _>| unit.map(|unit| 60.0 * sum + unit);
@@ -232,8 +232,8 @@ async fn cropped(image: &Path, place: &[u32]) -> Result<u32, Failure> {
     Ok(*numbers.first().ok_or("nothing is cut out")?)
 }
 
-/// Where a frame of 320×180 is marked: bottom right, 40×20, 10 from the edges; and where pixels may still be touched,
-/// since codecs work in blocks.
+/// Watermark on a frame of 320×180: bottom right, 40×20, 10 from the edges; then the area in which pixels may still
+/// change, since codecs work in blocks.
 const MARKED: [usize; 4] = [270, 150, 40, 20];
 const NEAR: [usize; 4] = [256, 128, 64, 52];
 const SIZE: (usize, usize) = (320, 180);

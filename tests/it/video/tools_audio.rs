@@ -12,7 +12,7 @@ use crate::support::{
 
 /// Samples a second that everything is read at.
 const RATE: usize = 48_000;
-/// Of tones in Hz, a second each.
+/// Frequencies of tones in Hz, a second each.
 const TONES: [f32; 3] = [440.0, 660.0, 990.0];
 /// Looked at: the middle of a stretch, where codecs have settled.
 const LOOKED_AT: usize = RATE / 5;
@@ -23,7 +23,7 @@ fn tone(hertz: f32, extension: &str, codec: &str) -> Result<PathBuf, Failure> {
     clip(&format!("tone-{hertz}.{extension}"), &arguments)
 }
 
-/// Of a stretch around that second.
+/// Measures the samples around that second.
 fn around(samples: &[f32], second: f64) -> &[f32] {
     let middle = (second * RATE as f64) as usize;
     let from = middle.saturating_sub(LOOKED_AT / 2);
@@ -91,7 +91,7 @@ async fn joined_audio_is_exact() -> Result<(), Failure> {
     let (_, bytes) = api.result_of("/api/media/concat-audio", mixed).await?;
     let joined = on_disk(&bytes, "wav")?;
     let heard = samples(joined.path()).await?;
-    // What an encoder puts before the audio is left out, and up to a frame of AAC with it.
+    // The encoder's priming samples are dropped, and up to a frame of AAC with them.
     assert!(
         (3 * RATE - 1_024..3 * RATE + 4_096).contains(&heard.len()),
         "{}",

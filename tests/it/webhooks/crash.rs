@@ -33,9 +33,9 @@ use crate::support::{
 
 const KILLS: usize = 8;
 const CLIENTS: usize = 4;
-/// Of one client, before its next upload.
+/// Pause of one client before its next upload.
 const PAUSE: Duration = Duration::from_millis(8);
-/// Each kill may make a duplicate of what is in flight to an endpoint; the load goes on until that is [`MAX_DUPLICATES`] ...
+/// Each kill may duplicate what is in flight to an endpoint; the load continues until that is [`MAX_DUPLICATES`] ...
 const ENOUGH: usize = KILLS * AT_A_TIME * 100;
 /// ... or for so long, on a machine that is slow.
 const ENOUGH_WITHIN: Duration = Duration::from_secs(25);
@@ -43,7 +43,7 @@ const ENOUGH_WITHIN: Duration = Duration::from_secs(25);
 const AT_A_TIME: usize = 4;
 /// All deliveries end within so long.
 const SETTLED_WITHIN: Duration = Duration::from_secs(60);
-/// Of all requests; see [`Books::check_duplicates`].
+/// Share of duplicates in all requests; see [`Books::check_duplicates`].
 const MAX_DUPLICATES: f64 = 0.01;
 
 /// An endpoint and the receiver behind it.
@@ -52,7 +52,7 @@ struct Subscriber {
     endpoint: Endpoint,
 }
 
-/// Uploads from several clients at a time, until it is told to stop.
+/// Uploads from several clients at a time, until it is stopped.
 struct Load {
     clients: JoinSet<()>,
     acknowledged: Arc<Mutex<Vec<String>>>,
@@ -116,7 +116,7 @@ async fn upload_until(
     }
 }
 
-/// One that is in good order, one that takes its time, and one that refuses some events at first.
+/// Creates a healthy endpoint, a slow one, and one that rejects some events at first.
 async fn subscribers(api: &Api, ledger: &Path, dice: Dice) -> Result<Vec<Subscriber>, Failure> {
     let prompt = || Behaviour::status(200);
     let behaviours = [
@@ -155,7 +155,7 @@ fn moody(dice: Dice) -> Behaviour {
     })
 }
 
-/// The pause before each kill is the dice's; all kills, with the times between which the service was away.
+/// Kills the service after random pauses; returns the times between which it was away.
 async fn kill_again_and_again(
     server: &mut Server,
     dice: &mut Dice,

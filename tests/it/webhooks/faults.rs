@@ -18,7 +18,7 @@ use crate::support::{
 
 const DRIP: Duration = Duration::from_millis(100);
 const FILES: usize = 20;
-/// What a dozen hostile receivers may add: buffers of attempts that are bounded each.
+/// Bound on the memory for a dozen hostile receivers, in KiB: buffers of attempts that are bounded each.
 const MAX_GROWTH_KIB: u64 = 64 * 1024;
 
 /// A receiver's behaviour, the answer's status as it is recorded, and words of the error.
@@ -73,7 +73,7 @@ async fn hostile_receivers_are_no_business_of_a_healthy_one() -> Result<(), Fail
     let healthy = Receiver::start(Behaviour::status(200)).await?;
     let trap = Receiver::start(Behaviour::status(200)).await?;
     subscribe(&api, &healthy.url("/healthy"), &["*"]).await?;
-    // So that what a first request costs is not counted.
+    // The memory for a first request is not counted.
     upload(&api, 0).await?;
     healthy.wait_for(1, SOON).await?;
     let before = server.resident_kib()?;
@@ -160,7 +160,7 @@ async fn retry_after_is_honoured_inside_bounds() -> Result<(), Failure> {
     Ok(())
 }
 
-/// How long the database is locked: the 30 s with `SLUICE_TEST_LOCK_S=30`, less where everything else waits too.
+/// Time for which the database is locked: 30 s with `SLUICE_TEST_LOCK_S=30`, else less, since everything else waits too.
 fn lock_lasts() -> Duration {
     let seconds = std::env::var("SLUICE_TEST_LOCK_S").ok();
     Duration::from_secs(seconds.and_then(|it| it.parse().ok()).unwrap_or(4))

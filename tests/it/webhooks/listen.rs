@@ -19,14 +19,14 @@ fn listen(arguments: &[&str]) -> Call {
     sluice(&all).env("SLUICE_API_KEY", API_KEY)
 }
 
-/// One that follows when this returns.
+/// Starts a listener, which follows events when this returns.
 async fn start(call: Call) -> Result<Running, Failure> {
     let running = call.start()?;
     running.wait_for("following").await?;
     Ok(running)
 }
 
-/// What a receiver does, with the secret that was shown.
+/// Verifies a request as a receiver does, with the secret that was shown.
 fn verify(secret: &str, request: &Request) {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     let now_s = now.expect("after 1970").as_secs().cast_signed();

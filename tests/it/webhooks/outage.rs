@@ -28,7 +28,7 @@ fn impatient() -> Settings {
         .env("SLUICE_WEBHOOKS__PROBE_EVERY", "1s")
 }
 
-/// The files that a receiver was told of, each where it was first told.
+/// Returns the files in a receiver's events, in the order of their first events.
 fn told(receiver: &Receiver) -> Result<Vec<String>, Failure> {
     let mut files = Vec::new();
     for request in receiver.requests() {
@@ -40,7 +40,7 @@ fn told(receiver: &Receiver) -> Result<Vec<String>, Failure> {
     Ok(files)
 }
 
-/// No one stands farther from its place than requests that run beside each other explain.
+/// Checks that no file is farther from its place than concurrent requests explain.
 fn check_order(told: &[String], expected: &[String]) {
     assert_eq!(told.len(), expected.len());
     for (place, file) in expected.iter().enumerate() {
@@ -72,7 +72,7 @@ async fn a_receiver_that_was_down_gets_everything_when_it_is_back_in_order() -> 
     receiver.wait_for(1, SOON).await?;
 
     receiver.go_down().await;
-    // Events go on all the while: before, during and after the suspension.
+    // Events continue before, during and after the suspension.
     let suspended = eventually("the endpoint is suspended", SOON, async || {
         files.push(upload(&api, files.len()).await.ok()?);
         let record = endpoint(&api, &hook.id).await.ok()?;

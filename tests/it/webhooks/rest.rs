@@ -29,7 +29,7 @@ async fn start() -> Result<Server, Failure> {
     settings.start().await
 }
 
-/// HMAC-SHA256 with the whole secret over `{t}.{raw body}`, in hexadecimal (decisions.md §9).
+/// Returns the HMAC-SHA256 with the whole secret over `{t}.{raw body}`, in hexadecimal (docs/guide/webhooks.md).
 fn expected(secret: &str, timestamp: &str, body: &[u8]) -> String {
     let mut mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes()).expect("any length is a key");
     mac.update(timestamp.as_bytes());
@@ -206,7 +206,7 @@ async fn after_a_rotation_both_secrets_sign() -> Result<(), Failure> {
     let time = request.header("service-timestamp");
     let both = [&new, &hook.secret].map(|secret| expected(secret, time, &request.body));
     assert_eq!(signatures(request)?, both);
-    // What was sent to one endpoint alone is not in the feed.
+    // Events sent to one endpoint alone are not in the feed.
     assert_eq!(events(&api).await?, [] as [Value; 0]);
     Ok(())
 }
@@ -248,7 +248,7 @@ async fn gone_pauses_and_recover_sends_what_failed() -> Result<(), Failure> {
     let answer = recover().await?;
     assert_eq!(answer, json!({"recovered": 0}));
 
-    // While it was paused nothing was kept for it, and now it gets what happens.
+    // No deliveries were kept while the endpoint was paused; now it gets new events.
     let third = upload(&api, 3).await?;
     let requests = receiver.wait_for(3, SOON).await?;
     let told: Vec<Value> = requests
@@ -282,7 +282,7 @@ async fn a_refusal_names_the_address_and_the_setting() -> Result<(), Failure> {
     Ok(())
 }
 
-/// What a client of the stream has got so far.
+/// A client of the event stream, and the text it has received so far.
 struct Followed {
     chunks: futures_util::stream::BoxStream<'static, reqwest::Result<Bytes>>,
     text: String,
@@ -318,7 +318,7 @@ impl Followed {
         }
     }
 
-    /// Whether the stream ends within the time.
+    /// Returns whether the stream ends within the time.
     async fn ends(&mut self, deadline: Duration) -> bool {
         let rest = async { while let Some(Ok(_)) = self.chunks.next().await {} };
         timeout(deadline, rest).await.is_ok()
@@ -342,7 +342,7 @@ async fn the_stream_goes_on_where_it_was_and_ends_with_the_service() -> Result<(
     let api = server.api();
     upload(&api, 0).await?;
     let mut followed = Followed::open(&server, None).await?;
-    // The greeting tells that the place in the feed is taken.
+    // After the greeting the client follows the feed.
     eventually("the greeting", SOON, async || {
         let chunk = followed.chunks.next().await?.ok()?;
         Some(chunk.starts_with(b"id: "))

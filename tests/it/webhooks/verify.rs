@@ -1,5 +1,5 @@
-//! Deliveries of the real service are believed by what receivers use: the official libraries of Stripe and of Standard
-//! Webhooks, and each receiver of the guide, run as it stands there. What was tampered with is not.
+//! Deliveries of the real service are accepted by what receivers use: the official libraries of Stripe and of Standard
+//! Webhooks, and each receiver of the guide, run as it is printed there. Forged ones are rejected.
 
 mod cases;
 mod example;
@@ -58,14 +58,14 @@ async fn the_official_libraries_believe_what_is_genuine() -> Result<(), Failure>
             "PYTHONPATH",
             target_folder().join("tools/webhook-libraries"),
         )
-        // Nothing is left beside the script.
+        // No `__pycache__` is written into the sources.
         .env("PYTHONDONTWRITEBYTECODE", "1");
     let answer = answer(python, &serde_json::to_vec(&input)?).await?;
     let verdicts: Vec<Verdict> = serde_json::from_slice(&answer)?;
     assert_eq!(verdicts.len(), cases.len());
     for (case, verdict) in cases.iter().zip(verdicts) {
         let expected = Verdict {
-            // It has no word against a time that lies ahead.
+            // Stripe's library accepts a timestamp in the future.
             stripe: case.is_genuine || case.is_ahead,
             standard: case.is_genuine,
         };
@@ -104,7 +104,7 @@ async fn meet(receiver: &Running, captured: &Captured, scenario: &str) -> Result
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_guides_rust_believes_what_is_genuine() -> Result<(), Failure> {
-    // What is compiled here is what stands there.
+    // The code compiled here is the guide's.
     assert_eq!(
         guide::block(GUIDE, "rust")?,
         include_str!("verify/example.rs")
@@ -135,7 +135,7 @@ impl Running {
         Ok(request.send().await?.status().as_u16())
     }
 
-    /// What it has said so far.
+    /// Returns its output so far.
     fn output(&self) -> Result<String, Failure> {
         Ok(std::fs::read_to_string(self.folder.path().join("output"))?)
     }
@@ -176,7 +176,7 @@ impl Example {
     }
 }
 
-/// What a program that must succeed writes when it is given this.
+/// Returns the output of a program that must succeed with this input.
 async fn answer(mut program: Command, input: &[u8]) -> Result<Vec<u8>, Failure> {
     let output = run(&mut program, input, DEADLINE).await?;
     if !output.status.success() {

@@ -24,7 +24,7 @@ use crate::support::{
 
 type Outcome = Result<Finished, Error>;
 
-/// One long task and one short one at a time.
+/// Returns settings for one long task and one short one at a time.
 fn one_of_each() -> VideoSettings {
     VideoSettings {
         jobs: 1,
@@ -42,7 +42,7 @@ fn long() -> AvTask {
     })
 }
 
-/// A task whose process does as it is told.
+/// Returns a task whose process obeys the demand.
 fn asked(pool: &Pool, task: AvTask, demand: &str) -> Result<Assignment, Failure> {
     Ok(Assignment {
         account_id: Uuid::nil(),
@@ -160,7 +160,7 @@ async fn anyone_leaves_takes_the_process_along_even_while_it_starts() -> Result<
     let [process] = until_processes(&pool, 1).await?[..] else {
         unreachable!("one was waited for");
     };
-    // It has only just been started: its codecs are not loaded yet.
+    // The process has just been started: its codecs are not loaded yet.
     running.abort();
     until_gone(process).await?;
     until_running(&pool, 0).await?;

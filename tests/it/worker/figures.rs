@@ -1,4 +1,4 @@
-//! What the ring itself costs, printed: `cargo test --release --test it worker::figures -- --ignored --nocapture`.
+//! Prints the cost of the pool itself: `cargo test --release --test it worker::figures -- --ignored --nocapture`.
 
 use std::time::Duration;
 

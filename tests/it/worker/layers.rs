@@ -22,7 +22,7 @@ use Came::{Done, Killed, Refused};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_a_sandbox_everything_goes() -> Result<(), Failure> {
-    // What shows that the other tests can fail. `outlive` and the like depend on the user, and stand there.
+    // Shows that the other tests can fail. `outlive` and others depend on the user, and are tested there.
     expect(
         "none",
         &[
@@ -241,7 +241,7 @@ fn judge(output: &Output) -> Option<Came> {
     }
 }
 
-/// Ordinary permissions refuse nothing here, so that what is refused is so by the layer.
+/// Creates a folder in which ordinary permissions allow everything, so that rejections come from the layer.
 fn folder_for_all() -> Result<TempDir, Failure> {
     let folder = TempDir::new()?;
     let there = folder.path().join("there");

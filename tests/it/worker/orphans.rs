@@ -7,7 +7,7 @@ use crate::support::{
     server::{Server, Settings},
 };
 
-/// What an idle service may hold, its workers not counted; the code of a debug build is 40 MB larger.
+/// Bound on the memory of an idle service without its workers, in KiB; the code of a debug build is 40 MB larger.
 const IDLE_KIB: u64 = if cfg!(debug_assertions) { 100 } else { 60 } * 1024;
 
 async fn children(server: &Server, number: usize) -> Result<Vec<u32>, Failure> {

@@ -1,4 +1,4 @@
-//! Which way a run goes, and that its log says so: branches, joins, gates, ends.
+//! Paths of a run, and their entries in its log: branches, joins, gates, ends.
 
 use serde_json::{Value, json};
 
@@ -22,7 +22,7 @@ struct Drawing {
     left: Vec<String>,
 }
 
-/// Nodes of a definition at most (decisions.md §8).
+/// Most nodes of a definition.
 const MOST_NODES: usize = 50;
 /// Steps on each side of each diamond.
 const SIDE: usize = 7;

@@ -1,8 +1,8 @@
-//! `kill -9` at every step of a run, and at any moment under a load of many; every other time the power fails with it, and
-//! what was not flushed is short, changed or gone. What was acknowledged ends once: no file, charge or event is doubled.
+//! `kill -9` at every step of a run, and at any moment under a load of many; every other kill simulates a power loss, after
+//! which unflushed files are short, changed or missing. Acknowledged runs end once: no file, charge or event is doubled.
 //!
-//! All of it follows a seed, which it prints: `SLUICE_TEST_SEED=7 cargo test --test it -- workflows::crash`. What was
-//! acknowledged and what the receivers saw is in this process and in `target/tmp`, outside the data folder.
+//! All of it follows a printed seed: `SLUICE_TEST_SEED=7 cargo test --test it -- workflows::crash`. The lists of what was
+//! acknowledged and of what the receivers saw are in this process and in `target/tmp`, outside the data folder.
 
 mod books;
 mod power;
@@ -38,7 +38,7 @@ use crate::{
     webhooks::{subscribe, wait_settled},
 };
 
-/// The way of a large photograph: steps whose output lies between two steps, two whose output is stored, and a webhook.
+/// Path of a large photograph: steps with intermediate output, two steps whose output is stored, and a webhook.
 const WAY: [&str; 10] = [
     "upload",
     "smaller",
@@ -51,10 +51,10 @@ const WAY: [&str; 10] = [
     "keep-avif",
     "tell",
 ];
-/// Under load.
+/// Kills under load.
 const KILLS: usize = 8;
 const CLIENTS: usize = 3;
-/// Of one client, before its next upload.
+/// Pause of one client before its next upload.
 const PAUSE: Duration = Duration::from_millis(40);
 /// All runs and deliveries end within so long after the last kill.
 const SETTLED_WITHIN: Duration = Duration::from_secs(120);
@@ -95,7 +95,7 @@ struct Scene {
     photograph: Vec<u8>,
     /// The bytes of each output of an undisturbed run.
     expected: Vec<Vec<u8>>,
-    /// Of all runs so far.
+    /// Ids of all runs so far.
     acknowledged: Vec<String>,
 }
 
@@ -198,7 +198,7 @@ async fn outputs(api: &Api, run: &Value) -> Result<Vec<Vec<u8>>, Failure> {
     Ok(all)
 }
 
-/// What lay between the steps goes with the run.
+/// Checks that intermediate files are removed with the run.
 async fn nothing_is_left(scratch: &Path) -> Result<(), Failure> {
     eventually("no scratch is left", SWEPT_WITHIN, async || {
         let left = std::fs::read_dir(scratch).ok()?.count();
@@ -219,7 +219,7 @@ async fn killed_after_each_step_a_run_goes_on_where_it_was() -> Result<(), Failu
             nodes(&seen, "completed")
         );
         scene.check(&id, &seen).await?;
-        // Nothing that was journalled was made again.
+        // No journalled step was repeated.
         let done = run(&scene.server.api(), &id).await?;
         for before in super::log(&seen) {
             assert_eq!(entry(&done, &text(&before["nodeId"])?)?, before);
@@ -250,7 +250,7 @@ async fn a_power_loss_after_each_step_costs_no_more_than_the_work() -> Result<()
     scene.check_books().await
 }
 
-/// A stop is no crash: the run is given back at a step, and goes on with the next start.
+/// A stop is no crash: the run is released at a step, and continues with the next start.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn stopped_in_the_middle_a_run_goes_on_after_the_start() -> Result<(), Failure> {
     let mut scene = Scene::set().await?;
@@ -272,7 +272,7 @@ async fn stopped_in_the_middle_a_run_goes_on_after_the_start() -> Result<(), Fai
 /// A run that takes the service down with it again and again is given up, and paid back.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_run_that_never_comes_to_an_end_is_given_up() -> Result<(), Failure> {
-    /// More than `ARCHITECTURE.md` §5 gives a row that is claimed without an end.
+    /// More than the begins without an end after which a row fails (docs/decisions/0036).
     const MOST_KILLS: usize = 5;
     let mut server = impatient().start().await?;
     let slow = chain(vec![node(
@@ -283,7 +283,7 @@ async fn a_run_that_never_comes_to_an_end_is_given_up() -> Result<(), Failure> {
     let workflow = create(&server.api(), "slow", &slow).await?;
     let id = begin(&server.api(), &workflow, "a.svg", &svg("red")).await?;
     for _ in 0..MOST_KILLS {
-        // Of this process: the run's own status is that of the one before.
+        // A metric of this process, since the run's status may still be that of the killed one.
         let ended = eventually("it is worked on", SETTLED_WITHIN, async || {
             let (_, metrics) = server.get("/metrics").await.ok()?;
             let metrics = String::from_utf8(metrics.into()).ok()?;
@@ -305,7 +305,7 @@ async fn a_run_that_never_comes_to_an_end_is_given_up() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Runs from several clients at a time, until it is told to stop.
+/// Runs from several clients at a time, until it is stopped.
 struct Load {
     clients: JoinSet<()>,
     acknowledged: Arc<Mutex<Vec<String>>>,

@@ -20,7 +20,7 @@ use crate::{
 };
 
 const GUIDE: &str = include_str!("../../../docs/guide/workflows.md");
-/// Of all commands, in a debug build on a busy machine.
+/// Deadline for all commands, in a debug build on a busy machine.
 const DEADLINE: Duration = Duration::from_secs(120);
 
 /// Runs them to their end beside `photo.jpg`; what they began in the background lives as long as the shell.
@@ -33,7 +33,7 @@ async fn paste(server: &Server, script: &str) -> Result<Shell, Failure> {
     Ok(shell)
 }
 
-/// What a command wrote with `tee`.
+/// Returns what a command wrote with `tee`.
 fn written(shell: &Shell, name: &str) -> Result<Value, Failure> {
     let text = shell.read(name);
     serde_json::from_str(&text).map_err(|error| format!("{name}: {error} in {text}").into())

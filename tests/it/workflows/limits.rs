@@ -379,7 +379,7 @@ async fn expect_listed(api: &Api, names: &[&str]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What is refused costs nothing and leaves nothing.
+/// Rejected runs cost nothing and leave no files.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_run_takes_exactly_one_file() -> Result<(), Failure> {
     let server = impatient().start().await?;
@@ -438,7 +438,7 @@ async fn a_run_takes_exactly_one_file() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Of nothing that there is.
+/// Returns an id that nothing has.
 fn uuid() -> String {
     "00000000-0000-4000-8000-000000000000".to_owned()
 }

@@ -70,7 +70,7 @@ async fn every_way_of_uploading_runs_the_folders_workflow_once() -> Result<(), F
     let below = folder(&api, "below", Some(&inbox)).await?;
     let workflow = create(&api, "inbox", &bound(&inbox, Some(&done))).await?;
 
-    // What lies elsewhere runs nothing; those below prove it.
+    // Files in other folders start no run; the uploads below prove it.
     upload_into(&api, &below, "below.svg", &svg("red")).await?;
     api.upload("top.svg", &svg("red")).await?;
 

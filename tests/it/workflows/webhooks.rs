@@ -1,4 +1,4 @@
-//! What a workflow tells: its subscribers, its own address, and those who want to hear of failures.
+//! Webhooks of workflows: to subscribers, to the workflow's own address, and to endpoints that subscribe to failures.
 
 use std::{sync::Arc, time::Duration};
 
@@ -23,7 +23,7 @@ async fn start() -> Result<Server, Failure> {
     settings.start().await
 }
 
-/// To PNG and into storage, told to `url` or to subscribers alone.
+/// Returns a definition: to PNG, into storage, and a webhook to `url` or to subscribers alone.
 fn telling(url: Option<&str>) -> Value {
     chain(vec![
         node("png", "convert", json!({"format": "png"})),
@@ -36,7 +36,7 @@ fn telling(url: Option<&str>) -> Value {
     ])
 }
 
-/// As a receiver checks it.
+/// Checks the signature as a receiver does.
 fn check_signature(request: &Request, secret: &str) {
     let now_s = jiff::Timestamp::now().as_second();
     let checked = signature::verify(
@@ -49,7 +49,7 @@ fn check_signature(request: &Request, secret: &str) {
     assert_eq!(checked, Ok(()), "{request:?}");
 }
 
-/// What every receiver of a completed run is told.
+/// Checks the event that every receiver of a completed run gets.
 fn check_completed(request: &Request, workflow: &Workflow, run: &Value) -> Result<(), Failure> {
     let envelope = request.json()?;
     assert_eq!(envelope["type"], "workflow.completed");
@@ -261,7 +261,7 @@ async fn a_failed_run_is_told_to_those_who_ask_for_failures() -> Result<(), Fail
     assert!(text(&run["error"])?.contains("page"), "{run}");
     assert_eq!(output(data)?["storedFileId"], output(&run)?["storedFileId"]);
     wait_settled(&api, SOON).await?;
-    // Of the file that was stored, and of nothing else.
+    // Only the event of the stored file arrived.
     let told: Vec<_> = star
         .requests()
         .iter()

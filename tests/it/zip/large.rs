@@ -9,7 +9,7 @@ use crate::support::{
     shell::Shell,
 };
 
-/// What the service may need more than before, in KiB.
+/// Bound on the growth of the service's memory, in KiB.
 const ALLOWANCE_KIB: u64 = 64 * 1024;
 /// Four programs read 4 GiB each.
 const PATIENCE: Duration = Duration::from_secs(600);

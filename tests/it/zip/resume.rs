@@ -1,4 +1,4 @@
-//! Downloads that break off and go on.
+//! Downloads that break off and are resumed.
 
 use reqwest::StatusCode;
 
@@ -85,7 +85,7 @@ async fn any_range_is_that_part_of_the_whole_also_after_a_restart() -> Result<()
     let mut shell = Shell::start_beside(&files, GO_ON, &environment)?;
     shell.succeed(super::PATIENCE).await?;
 
-    // Another file, another archive: no one may go on in it.
+    // Another file makes another archive, in which no download may resume.
     store(&api, &root, "late.jpg", b"late").await?;
     let headers = [("range", "bytes=5-"), ("if-range", tag.as_str())];
     let changed = fetch(&api, &root, &headers).await?.expect(200)?;

@@ -32,7 +32,7 @@ const NAMES: [&str; 22] = [
     " leading and trailing .png ",
 ];
 
-/// Of the header, byte by byte.
+/// Parameters of the header, byte by byte.
 const PARAMETERS: [&str; 9] = [
     "filename=unquoted.png",
     "filename=\"\"",

@@ -12,7 +12,7 @@ use crate::support::{
     server::{API_KEY, Server},
 };
 
-/// How an agent's configuration starts the bridge, and what its agent does there.
+/// Returns the bridge's command as in an agent's configuration, and the agent's task.
 fn task(server: &Server, root: &Path) -> Result<Value, Failure> {
     let call = product_photos()?;
     let mut elsewhere = call.clone();
@@ -61,7 +61,7 @@ async fn an_agent_makes_a_workflow_and_runs_it_on_a_local_photograph_in_one_call
     Ok(())
 }
 
-/// The run came to a stored WebP of the wide size, and told of the upload and of its steps on the way.
+/// Checks that the run stored a WebP of the wide size, and reported the upload and its steps on the way.
 async fn check_run(agent: Agent, server: &Server, result: &Value) -> Result<(), Failure> {
     let answer = &result["structuredContent"];
     assert_eq!(answer["status"], "completed", "{agent:?}: {result}");

@@ -1,5 +1,5 @@
-//! Whatever the service, the client or the line between them does: every request is answered in words that help, and the
-//! process lives until its input ends.
+//! Faults of the service, the client and the connection between them: every request is answered with a helpful message, and
+//! the process runs until its input ends.
 
 use std::time::Duration;
 
@@ -207,7 +207,7 @@ async fn messages_go_through_as_they_are_with_the_headers_of_their_version() -> 
             "application/json, text/event-stream"
         );
     }
-    // As events, with something before the answer, on several lines.
+    // An answer as events, on several lines, with other events before it.
     let events = ": alive\n\nevent: message\ndata: {\"jsonrpc\":\"2.0\",\ndata: \"method\":\"notifications/progress\",\"params\":{\"progress\":1}}\n\n\
         id: 3\ndata: {\"jsonrpc\":\"2.0\",\"id\":5,\"result\":{\"x\":12345678901234567890123,\"y\":\"a\"}}\n\ndata: {\"never\":\"seen\"}\n\n";
     receiver.behave(reply(200, "text/event-stream; charset=utf-8", events));

@@ -1,4 +1,4 @@
-//! What the guide shows, as its reader does it.
+//! The guide's commands and configuration, used as its reader does.
 
 use std::time::Duration;
 

@@ -14,7 +14,7 @@ use crate::support::{Failure, command::Call};
 /// For a line of a debug build on a machine with other work.
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// It is killed when this is dropped.
+/// A bridge process and its pipes; killed on drop.
 pub(super) struct Talk {
     child: Child,
     input: Option<ChildStdin>,

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from PIL import Image
 
-# Whatever is sent in a run can be made again.
+# Fixed, so that every run sends the same bytes.
 SEED = 20261121
 
 

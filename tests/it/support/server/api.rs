@@ -99,7 +99,7 @@ impl Api {
         Ok(value)
     }
 
-    /// `fields` as in decisions.md §6; `json!({})` for the defaults.
+    /// Creates a live input with these fields of a request; `json!({})` for the defaults.
     pub async fn create(&self, fields: Value) -> Result<Input, Failure> {
         let path = "/api/live/inputs";
         let answer = self

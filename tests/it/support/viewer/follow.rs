@@ -78,7 +78,7 @@ impl Follower {
         }
     }
 
-    /// Until ENDLIST, with everything fetched.
+    /// Follows the stream until ENDLIST, and fetches everything.
     pub async fn run(&mut self) -> Result<(), Failure> {
         let media_playlist = self.go_on_air().await?;
         let mut text = self.playlist(&media_playlist).await?;

@@ -1,4 +1,4 @@
-//! `kill -9` in the middle of a ladder: the next start goes on at the last boundary that all renditions share.
+//! `kill -9` in the middle of a ladder: the next start continues at the last boundary that all renditions share.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! One stream from its making to its deletion, as its viewers see it.
+//! One stream from its creation to its deletion, as its viewers see it.
 
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -112,7 +112,7 @@ fn addresses(asset: &Asset) -> Vec<String> {
     addresses
 }
 
-/// Where the addresses begin.
+/// Returns the common prefix of the addresses.
 fn base(manifest_url: &str) -> Result<&str, Failure> {
     Ok(manifest_url.rsplit_once('/').ok_or("no path")?.0)
 }

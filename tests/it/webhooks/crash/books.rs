@@ -1,4 +1,4 @@
-//! What the receivers saw against what the service recorded.
+//! Comparison of the requests that the receivers saw with the service's records.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
@@ -17,7 +17,7 @@ use crate::{
     webhooks::{deliveries, delivery, events, text},
 };
 
-/// How long before a kill an attempt may have begun whose outcome did not reach the disk, on a machine with other work.
+/// Longest time before a kill at which an attempt with an unrecorded outcome began, on a machine with other work.
 const UNRECORDED: Duration = Duration::from_secs(2);
 
 /// From before a kill until the service was ready again.
@@ -27,7 +27,7 @@ pub(super) struct Outage {
     pub(super) ended: Instant,
 }
 
-/// One endpoint's side.
+/// Requests and deliveries of one endpoint.
 struct Account {
     secret: String,
     url: String,
@@ -143,7 +143,7 @@ impl Books {
         }
     }
 
-    /// As many attempts as requests were seen; of those that were interrupted, some may not have been.
+    /// Checks that attempts and requests match in number; interrupted attempts may have sent no request.
     pub(super) async fn check_attempts(&self, api: &Api) -> Result<(), Failure> {
         let mut interrupted = 0;
         for account in &self.accounts {
@@ -210,7 +210,7 @@ impl Books {
 }
 
 impl Outage {
-    /// Whether the earlier one was on its way when the kill came, and the later one was sent after it.
+    /// Returns whether the earlier request was in flight at the kill, and the later one was sent after it.
     fn lies_between(&self, earlier: &Request, later: &Request) -> bool {
         let from = self.began.checked_sub(UNRECORDED).unwrap_or(self.began);
         (from..=self.ended).contains(&earlier.arrived) && later.arrived >= self.began

@@ -29,7 +29,7 @@ const SIGNED: [&str; 6] = [
     "webhook-signature",
 ];
 
-/// What the service has sent to one endpoint.
+/// Requests of the service to one endpoint.
 pub(super) struct Captured {
     /// The endpoint's first secret, which the verifiers have.
     pub(super) secret: String,
@@ -197,7 +197,7 @@ impl Case {
     }
 }
 
-/// What the specification says of every delivery.
+/// Checks the headers and the envelope that every delivery has.
 fn check_form(request: &Request) -> Result<(), Failure> {
     let envelope: Value = request.json()?;
     assert_eq!(request.header("content-type"), "application/json");
@@ -216,7 +216,7 @@ fn check_form(request: &Request) -> Result<(), Failure> {
     Ok(())
 }
 
-/// One bit in its midst is another.
+/// Returns the body with one bit in its middle flipped.
 fn bent(body: &[u8]) -> Bytes {
     let mut bent = body.to_vec();
     let at = body.len() / 2;

@@ -11,7 +11,7 @@ use crate::support::{Failure, document::blocks, media::target_folder};
 
 pub(super) const GUIDE: &str = include_str!("../../../../docs/guide/webhooks.md");
 
-/// Where `scripts/install.sh test` unpacks Go, below target/tools.
+/// Folder of Go below target, as unpacked by `scripts/install.sh test`.
 const UNPACKED_GO: &str = "tools/go/usr/lib/go-1.19";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,7 +54,7 @@ impl Language {
         }
     }
 
-    /// What runs it in this folder; `None` when the runtime is missing, which Node's and Python's may not.
+    /// Returns the command that runs it in this folder; `None` when the runtime is missing, which Node's and Python's may not.
     pub(super) async fn command(
         self,
         folder: &Path,

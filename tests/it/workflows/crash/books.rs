@@ -1,4 +1,4 @@
-//! What was acknowledged against what the service recorded and what the receivers saw.
+//! Comparison of what was acknowledged with the service's records and the requests that the receivers saw.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -24,7 +24,7 @@ use crate::{
 pub(super) struct Books {
     /// Ids of runs, by the event that says that they have completed.
     completed: HashMap<String, String>,
-    /// Ids of files, as often as they were told.
+    /// Ids of files, one for each event.
     uploaded: Vec<String>,
 }
 
@@ -103,7 +103,7 @@ impl Books {
         Ok(())
     }
 
-    /// Every receiver has heard of every run, with one body however often.
+    /// Checks that every receiver got every run, with the same body at each repetition.
     pub(super) fn check_arrivals(&self, receivers: &[&Receiver]) {
         let mut bodies: HashMap<String, Arc<Request>> = HashMap::new();
         for receiver in receivers {

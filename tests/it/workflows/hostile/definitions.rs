@@ -1,4 +1,4 @@
-//! What is drawn wrongly, or with ill will, is refused with the node's name, before anything is stored.
+//! Invalid and hostile definitions are rejected with the node's name, before anything is stored.
 
 use reqwest::{Method, StatusCode};
 use serde_json::{Map, Value, json};
@@ -70,7 +70,7 @@ fn many_nodes(count: usize) -> Value {
     chain((1..count).map(step).collect())
 }
 
-/// What is wrong, the definition, and what the rejection must name.
+/// Returns the cases: the mistake, the definition, and what the rejection must name.
 fn wrong() -> Vec<(&'static str, Value, &'static str)> {
     let regex = |pattern: &str| branch_on(rule("filename", "matches", pattern));
     let kind = |kind: &str| changed(|it| it["nodes"][2]["data"]["kind"] = json!(kind));
@@ -267,7 +267,7 @@ async fn what_is_wrong_is_refused_with_the_nodes_name() -> Result<(), Failure> {
     Ok(())
 }
 
-/// What no list of cases can hold: bodies that are too large or too deep to be looked at.
+/// Bodies that are too large or too deep to be parsed are rejected.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_too_large_is_refused_unseen() -> Result<(), Failure> {
     let server = Server::start().await?;

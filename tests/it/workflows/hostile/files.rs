@@ -16,10 +16,10 @@ use crate::{
     },
 };
 
-/// Of each kind, beside each other.
+/// Concurrent runs of each kind.
 const CROWD: usize = 24;
 
-/// A JPEG that ends in the midst of its picture.
+/// Returns a JPEG that ends in the middle of its image data.
 fn cut() -> Result<Vec<u8>, Failure> {
     let mut bytes = drawn("photograph.jpg")?;
     bytes.truncate(200);
@@ -76,7 +76,7 @@ async fn a_file_that_fails_in_a_step_fails_the_run_with_the_steps_error() -> Res
             !done.iter().any(|it| it == step || it == "second"),
             "{name}: {run}"
         );
-        // What was stored before stays.
+        // A file stored by an earlier step is kept.
         let stored = done.iter().any(|it| it == "first");
         assert_eq!(
             run["outputs"].as_array().map(Vec::len),
