@@ -1,4 +1,4 @@
-//! A full or read-only disk: uploads are refused with 507 or 503, leave nothing, and go on once the disk can be written.
+//! A full or read-only disk: uploads are rejected with 507 or 503, leave no files, and work again once the disk can be written.
 
 use tempfile::TempDir;
 

@@ -49,7 +49,7 @@ async fn files_that_ask_for_much_are_refused_in_seconds() -> Result<(), Failure>
     let cases: [(&str, &[u16]); 40] = [
         ("giant.png", &[413]),
         ("giant.gif", &[413]),
-        // Its first frame alone is a picture of one pixel.
+        // Its first frame alone is an image of one pixel.
         ("frames.gif", &[200]),
         ("giant.jpg", &[413]),
         ("giant.webp", &[413, 415]),
@@ -188,7 +188,7 @@ async fn check_settled(mut server: Server) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Someone who converts a good picture.
+/// Returns a client that converts a valid image.
 fn neighbour(server: &Server) -> Result<Neighbour, Failure> {
     let (api, picture) = (server.api(), drawn("plain.jpg")?);
     Ok(Neighbour::start(move || {

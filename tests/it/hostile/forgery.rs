@@ -136,7 +136,7 @@ pub fn enormous_frame() -> Vec<u8> {
     tag
 }
 
-/// An AVC picture whose NAL unit declares 4 GB.
+/// An AVC frame whose NAL unit declares 4 GB.
 pub const NAL_UNIT_BEYOND_ITS_TAG: [u8; 12] =
     [0x17, 1, 0, 0, 0, 0xFF, 0xFF, 0xFF, 0xFF, 0x65, 0x88, 0x84];
 

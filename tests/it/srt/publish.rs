@@ -1,4 +1,4 @@
-//! Media of an encoder arrive whole, and one input is one input whatever the protocol.
+//! Media of an encoder arrive whole, and an input is the same one over every protocol.
 
 use std::time::Duration;
 
@@ -165,7 +165,7 @@ async fn a_broadcast_goes_on_from_rtmp_to_srt_and_back() -> Result<(), Failure> 
     };
     let broadcast = api.health(&input.id).await?["broadcast"].clone();
 
-    // A newer encoder with the right key takes over, whatever it speaks.
+    // A newer encoder with the right key takes over, over any protocol.
     let mut second = Publish::new(&clip, &input.srt_url()?)?.start()?;
     api.wait_health(&input.id, "SRT has taken over", PLAYED, by("srt", 2))
         .await?;

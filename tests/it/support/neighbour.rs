@@ -1,4 +1,4 @@
-//! Someone beside those who send what no one should send.
+//! A client with valid requests, concurrent with an attack.
 
 use std::sync::{
     Arc,

@@ -23,7 +23,7 @@ fn tone(hertz: f32, extension: &str, codec: &str) -> Result<PathBuf, Failure> {
     clip(&format!("tone-{hertz}.{extension}"), &arguments)
 }
 
-/// Measures the samples around that second.
+/// Returns the samples around that second.
 fn around(samples: &[f32], second: f64) -> &[f32] {
     let middle = (second * RATE as f64) as usize;
     let from = middle.saturating_sub(LOOKED_AT / 2);

@@ -1,4 +1,4 @@
-//! An endpoint's life by its API: made, sent to, failing, replayed, rotated, paused and recovered; and the feed beside it.
+//! The life of an endpoint by its API: created, tested, failing, replayed, rotated, paused and recovered; and the event feed.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! How many runs there may be, what they cost, and how they are stopped, tried again and saved over.
+//! Bounds on runs, their charges, cancelling and retrying them, and changes of a workflow's definition.
 
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ use crate::support::{
     server::{Api, Server},
 };
 
-/// A picture in many pixels, made again at each of a few steps: some seconds of work in a debug build.
+/// Returns a definition that renders a large image at each of a few steps: some seconds of work in a debug build.
 fn slow() -> Value {
     let wide = node(
         "wide",

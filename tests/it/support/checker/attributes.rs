@@ -56,7 +56,7 @@ impl<'a> Attributes<'a> {
         }
     }
 
-    /// `YES`; anything else is refused, `NO` too, because the service leaves the attribute out.
+    /// Reads `YES`; anything else is an error, `NO` too, because the service leaves the attribute out.
     pub fn yes(&mut self, name: &str) -> Result<bool, String> {
         match self.plain(name)? {
             None => Ok(false),

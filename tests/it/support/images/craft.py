@@ -224,7 +224,7 @@ def main(folder, drawn):
     (folder / "spoilt").mkdir()
     for name, data in spoilt(drawn):
         (folder / "spoilt" / name).write_bytes(data)
-    # A picture under another format's name is read as what it is.
+    # An image under another format's name is read by its bytes.
     jpeg = Image.open(drawn / "plain.jpg")
     jpeg.save(folder / "really-a-jpeg.png", "JPEG")
 

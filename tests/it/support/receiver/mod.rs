@@ -103,7 +103,7 @@ impl Receiver {
         self.shared.lock().behaviour = behaviour;
     }
 
-    /// Closes the port and all connections: anyone who calls is refused.
+    /// Closes the port and all connections: new ones are refused.
     pub async fn go_down(&mut self) {
         if let Some(mut listening) = self.listening.take() {
             listening.0.abort();

@@ -7,7 +7,7 @@ use crate::support::{Failure, asset::Asset, json::text, media::Recipe};
 
 /// Long enough that a kill right behind the first three segments meets it at work.
 const SECONDS: u32 = 18;
-/// As large that it is not done at once.
+/// Factor on the clip's size, so that the work takes some time.
 const TIMES: usize = 6;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,4 +1,4 @@
-//! Files that fail in some step: the run says in which one and why, and the runs beside it do not notice.
+//! Files that fail in some step: the run says in which one and why, and concurrent runs are not affected.
 
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
