@@ -175,6 +175,7 @@ impl Follower {
         for segment in listed.iter().filter(|segment| !segment.gap) {
             self.list(segment).await?;
         }
+        // Parts first: `add_whole` compares a whole segment with the parts that were fetched.
         for part in &update.parts {
             self.take_part(part).await?;
             self.show();
