@@ -209,7 +209,8 @@ quality_needs() {
     }
 }
 
-# Image servers that `make bench-peers` compares with ours. One that cannot be installed is left out, and its row with it.
+# Image servers that `make bench-peers` compares with ours. One that cannot be installed is left out, and its row with
+# it.
 peers_needs() {
     bench_needs
     [ -x "$tools/oximg/bin/oximg" ] || {
@@ -247,7 +248,8 @@ modern_ffmpeg() {
     fi
 }
 
-# Independent decoder that reads our images in tests and draws their inputs: Pillow with its own codecs, none of them ours.
+# Independent decoder that reads our images in tests and draws their inputs: Pillow with its own codecs, none of them
+# ours.
 independent_decoder() {
     folder=$tools/python
     [ -e "$folder/complete" ] && return 0
@@ -274,7 +276,8 @@ webhook_libraries() {
     fi
 }
 
-# Client that calls our tools in tests as agents do: the official Python client of the Model Context Protocol (45 MB unpacked).
+# Client that calls our tools in tests as agents do: the official Python client of the Model Context Protocol (45 MB
+# unpacked).
 agent_library() {
     folder=$tools/mcp
     [ -e "$folder/complete" ] && return 0

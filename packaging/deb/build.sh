@@ -79,8 +79,8 @@ libraries() {
         | sed -n 's/^shlibs:Depends=//p' | sed "s/\(libsrt1\.5-[a-z]*\) ([^)]*)/\1 (>= $srt)/"
 }
 
-# Besides the libraries: the plug-ins that GStreamer loads, the typeface of watermarks and of text in SVGs, the authorities
-# that webhooks and other outgoing requests are checked with, and the program that makes the service's user.
+# Besides the libraries: the plug-ins that GStreamer loads, the typeface of watermarks and of text in SVGs, the
+# authorities that webhooks and other outgoing requests are checked with, and the program that makes the service's user.
 control() {
     linked=$(libraries)
     [ -n "$linked" ] || fail "dpkg-shlibdeps found no libraries"

@@ -1,4 +1,5 @@
-//! Everything that an encoder may send arrives whole at a viewer; a rejected encoder gets the reason in its own protocol.
+//! Everything that an encoder may send arrives whole at a viewer; a rejected encoder gets the reason in its own
+//! protocol.
 
 use std::{sync::Arc, time::Duration};
 

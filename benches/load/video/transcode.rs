@@ -1,5 +1,5 @@
-//! Scenario `transcode`: conversions of one video as jobs, compared with ffmpeg with the same encoder, preset and quality;
-//! and a frame of a long video.
+//! Scenario `transcode`: conversions of one video as jobs, compared with ffmpeg with the same encoder, preset and
+//! quality; and a frame of a long video.
 
 use std::{
     path::{Path, PathBuf},

@@ -1,4 +1,5 @@
-//! A full or read-only disk: uploads are rejected with 507 or 503, leave no files, and work again once the disk can be written.
+//! A full or read-only disk: uploads are rejected with 507 or 503, leave no files, and work again once the disk can be
+//! written.
 
 use tempfile::TempDir;
 

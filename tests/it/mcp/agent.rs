@@ -72,8 +72,8 @@ pub fn node_modules() -> PathBuf {
     folder().join("node_modules/@modelcontextprotocol")
 }
 
-/// Returns whether what a scenario needs is installed; prints that it is skipped when not. Fails on `CI`, where no test may
-/// be skipped.
+/// Returns whether what a scenario needs is installed; prints that it is skipped when not. Fails on `CI`, where no test
+/// may be skipped.
 pub fn is_there(needed: &std::path::Path, scenario: &str) -> Result<bool, Failure> {
     if needed.exists() {
         return Ok(true);

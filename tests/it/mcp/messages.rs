@@ -193,7 +193,8 @@ async fn wrong_requests_have_the_codes_of_the_protocol() -> Result<(), Failure> 
         let said = error["message"].as_str().unwrap_or_default();
         assert!(said.contains(words), "{method}: {said}");
     }
-    // Since 2025-11-25 wrong arguments are an error of the tool, for the model; before, one of the protocol, for the client.
+    // Since 2025-11-25 wrong arguments are an error of the tool, for the model; before, one of the protocol, for the
+    // client.
     let wrong = called(1, "get_job", json!({"jobId": 7}));
     let result = talk.ask(&wrong).await?["result"].take();
     assert_eq!(result["isError"], true, "{result}");

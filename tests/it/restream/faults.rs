@@ -80,7 +80,8 @@ async fn a_silent_target_is_not_felt() -> Result<(), Failure> {
     .await
 }
 
-/// The target answers SRT with a datagram at which the SRT library panics: a failed connection, and one log line for the output.
+/// The target answers SRT with a datagram at which the SRT library panics: a failed connection, and one log line for
+/// the output.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_hostile_srt_target_is_a_failed_connection() -> Result<(), Failure> {
     const HOSTILE: [u8; 16] = [

@@ -143,8 +143,8 @@ pub async fn packets(path: &Path, kind: &str) -> Result<Vec<String>, Failure> {
         .collect())
 }
 
-/// Fails unless a track was copied. Its first packet is an exception: a frame's may carry its parameter sets, and that of
-/// audio, which an edit list hides since it only primes the decoder, may be missing; as yet its last one is, too.
+/// Fails unless a track was copied. Its first packet is an exception: a frame's may carry its parameter sets, and that
+/// of audio, which an edit list hides since it only primes the decoder, may be missing; as yet its last one is, too.
 pub async fn check_copied(source: &Path, result: &Path, kind: &str) -> Result<(), Failure> {
     let (before, after) = (packets(source, kind).await?, packets(result, kind).await?);
     let rest = before.get(1..).ok_or("the source has no packet")?;

@@ -160,7 +160,8 @@ async fn retry_after_is_honoured_inside_bounds() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Time for which the database is locked: 30 s with `SLUICE_TEST_LOCK_S=30`, else less, since everything else waits too.
+/// Time for which the database is locked: 30 s with `SLUICE_TEST_LOCK_S=30`, else less, since everything else waits
+/// too.
 fn lock_lasts() -> Duration {
     let seconds = std::env::var("SLUICE_TEST_LOCK_S").ok();
     Duration::from_secs(seconds.and_then(|it| it.parse().ok()).unwrap_or(4))

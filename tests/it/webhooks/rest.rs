@@ -1,4 +1,5 @@
-//! The life of an endpoint by its API: created, tested, failing, replayed, rotated, paused and recovered; and the event feed.
+//! The life of an endpoint by its API: created, tested, failing, replayed, rotated, paused and recovered; and the event
+//! feed.
 
 use std::time::Duration;
 

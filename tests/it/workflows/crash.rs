@@ -1,8 +1,9 @@
-//! `kill -9` at every step of a run, and at any moment under a load of many; every other kill simulates a power loss, after
-//! which unflushed files are short, changed or missing. Acknowledged runs end once: no file, charge or event is doubled.
+//! `kill -9` at every step of a run, and at any moment under a load of many; every other kill simulates a power loss,
+//! after which unflushed files are short, changed or missing. Acknowledged runs end once: no file, charge or event is
+//! doubled.
 //!
-//! All of it follows a printed seed: `SLUICE_TEST_SEED=7 cargo test --test it -- workflows::crash`. The lists of what was
-//! acknowledged and of what the receivers saw are in this process and in `target/tmp`, outside the data folder.
+//! All of it follows a printed seed: `SLUICE_TEST_SEED=7 cargo test --test it -- workflows::crash`. The lists of what
+//! was acknowledged and of what the receivers saw are in this process and in `target/tmp`, outside the data folder.
 
 mod books;
 mod power;

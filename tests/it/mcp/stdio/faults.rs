@@ -1,5 +1,5 @@
-//! Faults of the service, the client and the connection between them: every request is answered with a helpful message, and
-//! the process runs until its input ends.
+//! Faults of the service, the client and the connection between them: every request is answered with a helpful message,
+//! and the process runs until its input ends.
 
 use std::time::Duration;
 

@@ -85,7 +85,8 @@ impl Viewing {
         Arc::clone(&self.state.borrow().collection)
     }
 
-    /// Waits until `met` is true for the collected media. Fails when the viewer fails, or ends before, or at the deadline.
+    /// Waits until `met` is true for the collected media. Fails when the viewer fails, or ends before, or at the
+    /// deadline.
     pub async fn until(
         &mut self,
         what: &str,

@@ -54,7 +54,8 @@ impl Language {
         }
     }
 
-    /// Returns the command that runs it in this folder; `None` when the runtime is missing, which Node's and Python's may not.
+    /// Returns the command that runs it in this folder; `None` when the runtime is missing, which Node's and Python's
+    /// may not.
     pub(super) async fn command(
         self,
         folder: &Path,
