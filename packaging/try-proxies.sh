@@ -88,7 +88,7 @@ start_caddy() { # start_caddy PROGRAM PORT
     started+=($!)
 }
 
-# The stand-in tells what arrived.
+# The stand-in reports what arrived.
 try_before_stand_in() { # try_before_stand_in PORT
     local port=$1 upload=$work/upload-$1 facts first second times
     check "HTTP/2 to the viewer" [ "$(fetch "$port" /headers -o /dev/null -w '%{http_version}')" = 2 ]

@@ -97,7 +97,7 @@ unpack() {
     rm -r "$folder/packages"
 }
 
-# What no package here brings, before anything is installed for nothing: Rust, and a Node that is there but too old.
+# Checks what no package here brings, before anything is installed: Rust, and an installed Node that is too old.
 check_versions() {
     rust=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
     has cargo || fail "cargo is missing. $(rust_advice "$rust")"
@@ -170,7 +170,7 @@ test_needs() {
     has faketime || unpack faketime usr/share/doc/libfaketime libfaketime
 }
 
-# What makes the Debian root in which the package is tried.
+# Tools that make the Debian root in which the package is tried.
 deb_needs() {
     build_needs
     want dpkg-shlibdeps dpkg-dev
@@ -194,7 +194,7 @@ bench_needs() {
     unpack nginx-rtmp usr/sbin/nginx nginx nginx-common libnginx-mod-rtmp
 }
 
-# What says how an image looks (benches/quality.py), and the arithmetic of its reference.
+# Metrics of image quality (benches/quality.py), and the arithmetic of its reference.
 quality_needs() {
     bench_needs
     folder=$tools/ssimulacra2
@@ -209,7 +209,8 @@ quality_needs() {
     }
 }
 
-# Image servers that stand beside ours in `make bench-peers`. One that cannot be had is left out, and its row with it.
+# Image servers that `make bench-peers` compares with ours. One that cannot be installed is left out, and its row with
+# it.
 peers_needs() {
     bench_needs
     [ -x "$tools/oximg/bin/oximg" ] || {
@@ -247,7 +248,8 @@ modern_ffmpeg() {
     fi
 }
 
-# What reads our images back in tests and draws their inputs: Pillow with its own codecs, none of them ours.
+# Independent decoder that reads our images in tests and draws their inputs: Pillow with its own codecs, none of them
+# ours.
 independent_decoder() {
     folder=$tools/python
     [ -e "$folder/complete" ] && return 0
@@ -261,7 +263,7 @@ independent_decoder() {
     fi
 }
 
-# What verifies our webhooks in tests as receivers do: the official libraries of Stripe and of Standard Webhooks.
+# Libraries that verify our webhooks in tests as receivers do: the official ones of Stripe and of Standard Webhooks.
 webhook_libraries() {
     folder=$tools/webhook-libraries
     [ -e "$folder/complete" ] && return 0
@@ -274,7 +276,8 @@ webhook_libraries() {
     fi
 }
 
-# What calls our tools in tests as agents do: the official Python client of the Model Context Protocol (45 MB unpacked).
+# Client that calls our tools in tests as agents do: the official Python client of the Model Context Protocol (45 MB
+# unpacked).
 agent_library() {
     folder=$tools/mcp
     [ -e "$folder/complete" ] && return 0

@@ -325,7 +325,7 @@ impl Elsewhere {
         let runtime = Builder::new_multi_thread()
             .worker_threads(2)
             .on_thread_start(|| {
-                // Linux keeps the niceness of each thread. Raising it is never refused.
+                // Linux keeps niceness per thread. Raising it needs no privilege.
                 let _ = rustix::process::nice(VIEWERS_NICENESS);
             })
             .enable_all()

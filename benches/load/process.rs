@@ -73,7 +73,7 @@ impl Server {
 /// The sum over a process and its descendants.
 pub(crate) fn tree_figures(root: u32) -> Figures {
     let mut sum = Figures::default();
-    // Those that end meanwhile count as far as they were seen.
+    // A process that ended since the listing is skipped.
     let seen = family(root)
         .into_iter()
         .filter_map(|pid| figures_of(pid, &OWN_AND_WAITED_FOR));

@@ -192,7 +192,7 @@ pub(crate) struct Drain {
     pub(crate) arrived: usize,
     pub(crate) built_in: Duration,
     pub(crate) drained_in: Duration,
-    /// While it was delivered.
+    /// Processor time during the delivery.
     pub(crate) cpu: Duration,
     /// Before; the most while it was built; when it was built; the most while it was delivered.
     pub(crate) idle: Figures,
@@ -231,7 +231,7 @@ pub(crate) struct Runs {
     pub(crate) count: usize,
     pub(crate) storing: Span,
     pub(crate) running: Span,
-    /// While they ran, at equal distances of time.
+    /// Samples of resident memory during the run, at equal intervals.
     pub(crate) resident_kib: Vec<u64>,
     /// From the request to its answer.
     pub(crate) whole: Vec<Duration>,

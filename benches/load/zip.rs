@@ -1,6 +1,6 @@
-//! Scenario `zip`: a folder of photographs as one archive, beside nginx with a file of the same size.
+//! Scenario `zip`: a folder of photographs as one archive, compared with nginx and a file of the same size.
 //!
-//! One client takes both in turn, and does nothing with what it gets. The system's memory holds the files when it is large
+//! One client downloads both in turn and discards the bytes. The page cache holds the files when memory is large
 //! enough for both; then the figures are those of the servers, else those of the disk.
 
 use std::{
@@ -116,7 +116,7 @@ pub(crate) async fn run(options: &Options) -> Result<(), Failure> {
         path: "/archive.zip".to_owned(),
         headers: String::new(),
     };
-    // What is not in memory yet comes there, as far as it fits.
+    // Fills the page cache with the files, as far as they fit.
     if !options.apart {
         whole(&ours, length).await?;
     }

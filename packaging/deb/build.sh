@@ -44,7 +44,7 @@ unit_and_settings() {
     mkdir -p "$stage/usr/lib/systemd/system"
     sed -e '/^# systemd unit/d' -e 's|/usr/local/bin/sluice|/usr/bin/sluice|' -e 's|^Documentation=|&man:sluice(1) |' \
         packaging/sluice.service >"$stage/usr/lib/systemd/system/sluice.service"
-    # It may come to hold secrets; postinst gives it to the service's group.
+    # The file may hold secrets later; postinst gives it to the service's group.
     put packaging/deb/sluice.toml /etc/sluice 640
 }
 
@@ -79,8 +79,8 @@ libraries() {
         | sed -n 's/^shlibs:Depends=//p' | sed "s/\(libsrt1\.5-[a-z]*\) ([^)]*)/\1 (>= $srt)/"
 }
 
-# Beside the libraries: the plug-ins that GStreamer loads, the typeface of watermarks and of text in SVGs, the authorities
-# that webhooks and other outgoing requests are checked with, and the program that makes the service's user.
+# Besides the libraries: the plug-ins that GStreamer loads, the typeface of watermarks and of text in SVGs, the
+# authorities that webhooks and other outgoing requests are checked with, and the program that makes the service's user.
 control() {
     linked=$(libraries)
     [ -n "$linked" ] || fail "dpkg-shlibdeps found no libraries"

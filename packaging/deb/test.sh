@@ -118,7 +118,7 @@ unit() { # unit KEY: the values of the installed unit
     sed -n "s/^$1=//p" "$root/usr/lib/systemd/system/sluice.service"
 }
 
-# As systemd would: the user, the folder, the variables and the command of the unit.
+# Starts the service as systemd would: with the user, the folder, the variables and the command of the unit.
 start_service() {
     local user group folder command
     user=$(unit User) group=$(unit Group) folder=$(unit WorkingDirectory)

@@ -1,4 +1,4 @@
-//! The main job in one go: ffmpeg publishes, a strict viewer follows, every picture arrives once and in order.
+//! The main use in one scenario: ffmpeg publishes, a strict viewer follows, every frame arrives once and in order.
 
 use std::time::Duration;
 

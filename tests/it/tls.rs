@@ -92,7 +92,7 @@ async fn a_stream_by_rtmps_plays_over_http_2() -> Result<(), Failure> {
     let playlist = client().get(&input.hls_url).send().await?;
     assert_eq!(playlist.version(), Version::HTTP_2);
 
-    // Plain text is refused on both encrypted ports, and harms no one.
+    // Plain text is rejected on both encrypted ports, without effect on other connections.
     let addresses = server.addresses();
     for address in [Some(addresses.http), addresses.rtmps]
         .into_iter()

@@ -24,7 +24,7 @@ use crate::support::{
 
 /// For what happens at once, on a machine with other work.
 const SOON: Duration = Duration::from_secs(20);
-/// So much is gathered before it is written.
+/// Bytes that the service gathers before a write.
 const PIECE: u64 = 256 * 1024;
 
 /// An upload that was made.
@@ -87,7 +87,7 @@ impl Upload {
         Ok(header(&answer, "service-file-id").ok_or("no file was made")?)
     }
 
-    /// Goes on where the service is; the id of the file.
+    /// Resumes at the service's offset; returns the id of the file.
     async fn resume(&self, bytes: &[u8]) -> Result<String, Failure> {
         let Standing { offset, file_id } = self.head().await?;
         match file_id {

@@ -1,4 +1,4 @@
-//! Webhooks as their owner and their receivers meet them: whatever crashes or misbehaves in between, every event comes.
+//! Webhooks as their owner and their receivers see them: every event arrives, in spite of crashes and faulty receivers.
 
 mod clock;
 mod crash;
@@ -101,7 +101,7 @@ pub(crate) async fn wait_settled(api: &Api, deadline: Duration) -> Result<(), Fa
                 return None;
             }
         }
-        // One may have changed its state between two of these looks; an end is for good.
+        // A delivery may have changed its state between two of these requests; an ended one does not change.
         let all = deliveries(api, "").await.ok()?;
         let is_open = |delivery: &Value| OPEN.iter().any(|status| delivery["status"] == *status);
         (!all.iter().any(is_open)).then_some(())

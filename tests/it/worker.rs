@@ -60,11 +60,11 @@ const FAULTY: Option<&str> = if cfg!(debug_assertions) {
 /// A PNG of one red pixel.
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x02\0\0\0\x90wS\xde\0\0\0\x0cIDATx\x9cc\xf8\xcf\xc0\0\0\x03\x01\x01\0\xc9\xfe\x92\xef\0\0\0\0IEND\xaeB`\x82";
 
-/// A pool of its own, beside any service.
+/// A pool of its own, without a service.
 struct Pool {
     compute: Compute,
     program: PathBuf,
-    /// Holds the program's links; gone after the pool.
+    /// Folder of the program's links; removed after the pool.
     _folder: TempDir,
     _system: System,
 }
@@ -122,7 +122,7 @@ impl Pool {
         let (started, compute) = mpsc::channel();
         let (stop, stopped) = oneshot::channel();
         let launched = program.clone();
-        // One for all tests: it is written once.
+        // A shared registry, so that it is written only once for all tests.
         let registry = Path::new(env!("CARGO_TARGET_TMPDIR")).join("gstreamer-registry.bin");
         let thread = thread::spawn(move || {
             actix_rt::System::new().block_on(async move {

@@ -1,5 +1,5 @@
-//! Workflows as their authors and their users meet them: whatever is drawn, uploaded, killed or refused in between,
-//! every run that was acknowledged ends once, and its log says what happened.
+//! Workflows as their authors and their users see them: every acknowledged run ends once, after faulty definitions and
+//! files, kills and rejections, and its log says what happened.
 
 mod branches;
 mod crash;
@@ -125,7 +125,7 @@ fn has_ended(run: &Value) -> bool {
         .any(|status| run["status"] == *status)
 }
 
-/// Waits until the run has ended, in whatever way.
+/// Waits until the run has ended, completed or not.
 async fn wait_ended(api: &Api, id: &str) -> Result<Value, Failure> {
     eventually(&format!("run {id} has ended"), ENDED, async || {
         run(api, id).await.ok().filter(has_ended)

@@ -46,7 +46,7 @@ fn path(folder: &str) -> String {
     format!("/api/folders/{folder}/zip")
 }
 
-/// Asks for a folder's archive with these headers beside the key.
+/// Requests a folder's archive with these headers besides the key.
 async fn fetch(api: &Api, folder: &str, headers: &[(&str, &str)]) -> Result<Fetched, Failure> {
     let key = format!("Bearer {API_KEY}");
     let mut all = vec![("authorization", key.as_str())];

@@ -1,7 +1,7 @@
 //! The imports between the files of a crate, and their cycles.
 //!
-//! An edge leads from a file to the one that defines what it imports, through re-exports. Tests and re-exports are no edges, nor are
-//! imports from a module that contains the file: a trait above its implementations is no cycle.
+//! An edge leads from a file to the one that defines what it imports, through re-exports. Tests and re-exports are no
+//! edges, nor are imports from a module that contains the file: a trait above its implementations is no cycle.
 
 use std::collections::{BTreeMap, BTreeSet};
 

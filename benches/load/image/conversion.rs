@@ -1,4 +1,4 @@
-//! Scenario `convert`: photographs by `POST /api/convert`, with upload, and what a plain libvips program takes for them.
+//! Scenario `convert`: photographs by `POST /api/convert`, with upload, compared with a plain libvips program.
 
 use std::{
     collections::VecDeque,

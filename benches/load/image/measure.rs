@@ -21,7 +21,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(250);
 pub(crate) enum Work {
     /// Each path once, in order, over all connections.
     Each(Vec<String>),
-    /// One path as often as possible.
+    /// Requests one path as often as possible.
     Repeat(String, Duration),
 }
 

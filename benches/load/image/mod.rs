@@ -34,7 +34,7 @@ const QUALITY: u8 = 80;
 /// libwebp's method, as the service sets it: where someone waits for a page, and where a file is kept.
 const FAST_WEBP: u8 = 2;
 const BALANCED_WEBP: u8 = 4;
-/// Width of the most frequent delivery: a card, an article's picture.
+/// Width of the most frequent delivery: a card, an article's image.
 const WIDTH: u32 = 512;
 /// An `srcset`, in the order in which a page with many visitors meets it: any.
 const LADDER: [u32; 8] = [640, 1280, 320, 960, 1920, 480, 1600, 800];

@@ -11,7 +11,7 @@ use crate::Failure;
 /// The clip in moviepy's source archive: 55 s, 1280×720, 24 frames a second, H.264 and MP3.
 const TRAILER: &str = "target/tools/film/trailer.mp4";
 
-/// A film of that size and length below `target/load`, H.264 and AAC at a high quality, made when it is not there yet.
+/// Returns a video of that size and length below `target/load`, H.264 and AAC at a high quality; makes it when missing.
 pub(super) fn obtain(root: &Path, height: u32, seconds: u32) -> Result<PathBuf, Failure> {
     let path = root.join(format!("target/load/film-{height}-{seconds}.mp4"));
     if path.exists() {
@@ -46,7 +46,7 @@ pub(super) fn obtain(root: &Path, height: u32, seconds: u32) -> Result<PathBuf, 
     Ok(path)
 }
 
-/// A film of about that many hours: one over and over, as it is coded.
+/// Returns a video of about that many hours: one video repeated without recoding.
 pub(super) fn obtain_long(root: &Path, hours: u32) -> Result<PathBuf, Failure> {
     let path = root.join(format!("target/load/film-{hours}h.mp4"));
     if path.exists() {

@@ -1,5 +1,5 @@
-//! Scenario `ladder`: one film becomes an HLS asset of the profile `standard`, beside one ffmpeg command that makes the
-//! same renditions.
+//! Scenario `ladder`: one video becomes an HLS asset of the profile `standard`, compared with one ffmpeg command for
+//! the same renditions.
 
 use std::{
     path::PathBuf,

@@ -1,4 +1,4 @@
-//! Scenarios `transcode` and `ladder`: what video work costs, beside the ffmpeg command with the same settings.
+//! Scenarios `transcode` and `ladder`: the cost of video work, compared with the ffmpeg command with the same settings.
 //!
 //! The service's figures are of all its processes, workers that have ended included; ffmpeg's are of the whole command.
 //! Both take turns on the same source, on the same cores, with nothing else running.
@@ -47,7 +47,7 @@ fn ffmpeg(folder: &Path, source: &Path, arguments: &[&str]) -> Result<Cost, Fail
     }
     let result = folder.join(arguments.last().ok_or("ffmpeg without a result")?);
     let bytes = std::fs::metadata(&result).map_or(0, |it| it.len());
-    // It may have written others beside; the folder goes at the end.
+    // It may have written other files, which are removed with the folder at the end.
     let _ = std::fs::remove_file(&result);
     Ok(Cost {
         cpu: process::cpu_of_ended_children().saturating_sub(before),

@@ -1,5 +1,5 @@
-//! Scenario `transcode`: conversions of one film as jobs, beside ffmpeg with the same encoder, preset and quality; and a
-//! frame out of a long film.
+//! Scenario `transcode`: conversions of one video as jobs, compared with ffmpeg with the same encoder, preset and
+//! quality; and a frame of a long video.
 
 use std::{
     path::{Path, PathBuf},
@@ -203,7 +203,7 @@ async fn ended(client: &mut Client, path: &str) -> Result<Value, Failure> {
     }
 }
 
-/// A frame at nine tenths of a long film, as a stored file's tool.
+/// Measures a frame at nine tenths of a long video, by the tool for stored files.
 async fn video_frame(service: &Service, root: &Path, hours: u32) -> Result<(), Failure> {
     let source = film::obtain_long(root, hours)?;
     let mut client = Client::new(service.address());

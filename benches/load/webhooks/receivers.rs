@@ -40,7 +40,7 @@ pub(super) struct Arrival {
 
 type Arrivals = Arc<Mutex<Vec<Arrival>>>;
 
-/// They end when this is dropped.
+/// Receivers of webhooks; stopped on drop.
 #[derive(Debug)]
 pub(super) struct Receivers {
     addresses: Vec<SocketAddr>,

@@ -27,7 +27,7 @@ pub(super) struct Pace {
     pub(super) count: usize,
 }
 
-/// Uploads that many; one that is refused ends the run.
+/// Uploads that many files; a rejected one ends the run.
 pub(super) async fn upload_all(address: String, pace: Pace) -> Result<Acknowledged, Failure> {
     let (started, next) = (Instant::now(), Arc::new(AtomicUsize::new(0)));
     let mut clients = JoinSet::new();

@@ -1,4 +1,4 @@
-//! A suspended account: what is refused, what other accounts notice, and that all of it comes back.
+//! A suspended account: its rejected requests, no effect on other accounts, and everything back after resuming.
 
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -68,7 +68,7 @@ impl Public {
     }
 }
 
-/// A link is not available, whatever the reason; everything else is refused.
+/// Returns the expected status: a link is not available, as for any other reason; everything else is forbidden.
 fn when_suspended(what: &str) -> u16 {
     match what {
         "share" => 404,
@@ -76,7 +76,7 @@ fn when_suspended(what: &str) -> u16 {
     }
 }
 
-/// A new publish is refused.
+/// Checks that a new publish is rejected.
 async fn check_refused(clip: &Clip, input: &Input) -> Result<(), Failure> {
     let mut encoder = Publish::new(clip, &input.rtmp_url())?.looped().start()?;
     let status = encoder.wait(SOON).await?;

@@ -249,7 +249,7 @@ async fn limits_are_kept_and_named() -> Result<(), Failure> {
     ] {
         let one = format!("/api/live/inputs/{}", input.id);
         for (method, path) in [(Method::POST, "/api/live/inputs"), (Method::PATCH, &one)] {
-            // What a new input cannot have is unknown there.
+            // A field that a new input cannot have is an unknown field there.
             if method == Method::POST && field == "enabled" {
                 continue;
             }
@@ -308,7 +308,7 @@ async fn lists_come_newest_first_and_in_pages() -> Result<(), Failure> {
         assert!(page.get("nextCursor").is_some(), "null, never left out");
         seen.extend(names(&page));
         match page["nextCursor"].as_str() {
-            // One made meanwhile moves nothing.
+            // An input created between two pages does not shift the next page.
             Some(next) => {
                 api.create(json!({"name": "late"})).await?;
                 next.clone_into(&mut cursor);

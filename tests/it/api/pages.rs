@@ -44,7 +44,7 @@ async fn the_description_names_paths_that_answer() -> Result<(), Failure> {
                 status != 405 && status != 501 && status != 500,
                 "{method} {path}: {status}"
             );
-            // A link that is not available has a page that says so.
+            // The answer for a link that is not available is a page.
             let is_page = text_of(answer.headers(), "content-type").starts_with("text/html");
             if status == 404 && !is_page {
                 let error: Value = answer.json().await?;

@@ -18,7 +18,7 @@ use crate::{
     },
 };
 
-/// For all steps, in a debug build beside other work.
+/// Deadline for all steps, in a debug build on a machine with other work.
 const STEPS: Duration = Duration::from_secs(300);
 /// Behind the first page of 50.
 const NOTES: usize = 70;

@@ -159,7 +159,7 @@ async fn a_cancelled_job_stops_and_costs_what_it_gave() -> Result<(), Failure> {
         api.operations_used().await?,
         number(&after["completedFiles"])?
     );
-    // The workers are free again: a small picture does not wait for nineteen large ones.
+    // The workers are free again: a small image does not wait for nineteen large ones.
     api.convert("small.svg", &svg("blue"), &[("format", "png")])
         .await?;
     Ok(())

@@ -46,7 +46,7 @@ async fn a_killed_batch_goes_on_where_it_was() -> Result<(), Failure> {
         (&json!("completed"), &json!(FILES), &json!(0)),
         "{job}"
     );
-    // Two spools at most are at work right after the start; what the killed process had spooled is gone.
+    // Two spools at most are in use right after the start; those of the killed process have been removed.
     assert!(temporary <= 6, "{temporary} temporary files");
     let ids = |job: &serde_json::Value| -> Vec<String> {
         let results = job["results"].as_array().cloned().unwrap_or_default();
@@ -75,7 +75,7 @@ async fn a_killed_batch_goes_on_where_it_was() -> Result<(), Failure> {
 }
 
 const JOBS: usize = 30;
-/// One more than the begins after which a job is given up.
+/// One more than the begins after which a job fails.
 const KILLS: usize = 4;
 
 /// All are claimed at each start, and few of them run.

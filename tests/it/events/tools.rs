@@ -1,4 +1,4 @@
-//! `media.tool.*`: one event for each request, whether it is done, fails, or is refused.
+//! `media.tool.*`: one event for each request that completes, fails, or is rejected.
 
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};

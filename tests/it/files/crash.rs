@@ -57,7 +57,7 @@ async fn killed_in_mid_upload_nothing_acknowledged_is_lost_and_nothing_half_is_l
                 acknowledged.clone(),
             ));
         }
-        // Another point of the work each time, always in the midst of some.
+        // A different point in the load each time, always with uploads under way.
         let wanted = count(&acknowledged) + 3 + 5 * round as usize;
         eventually("uploads are acknowledged", PATIENCE, async || {
             (count(&acknowledged) >= wanted).then_some(())

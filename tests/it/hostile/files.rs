@@ -24,7 +24,7 @@ use crate::{
 /// priority there.
 const WORKER_TIMEOUT: &str = "15s";
 const WORKERS: usize = 2;
-/// Nothing hangs: a killed task and its queueing behind a neighbour, several times over.
+/// Deadline for an answer: several times that of a killed task and its wait behind another one.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(120);
 const SETTLED_WITHIN: Duration = Duration::from_secs(60);
 /// Spoilt files sent at a time.
@@ -45,11 +45,11 @@ async fn files_that_ask_for_much_are_refused_in_seconds() -> Result<(), Failure>
     }
     let server = guarded_server().await?;
     let neighbour = neighbour(&server)?;
-    // What decodes in time may also be answered 200.
+    // A file that decodes in time may also be answered 200.
     let cases: [(&str, &[u16]); 40] = [
         ("giant.png", &[413]),
         ("giant.gif", &[413]),
-        // Its first frame alone is a picture of one pixel.
+        // Its first frame alone is an image of one pixel.
         ("frames.gif", &[200]),
         ("giant.jpg", &[413]),
         ("giant.webp", &[413, 415]),
@@ -188,7 +188,7 @@ async fn check_settled(mut server: Server) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Someone who converts a good picture.
+/// Returns a client that converts a valid image.
 fn neighbour(server: &Server) -> Result<Neighbour, Failure> {
     let (api, picture) = (server.api(), drawn("plain.jpg")?);
     Ok(Neighbour::start(move || {

@@ -8,7 +8,7 @@ const SET_CHUNK_SIZE: u8 = 1;
 const USER_CONTROL: u8 = 4;
 /// Chunk size at the beginning of both sides.
 const DEFAULT_CHUNK_BYTES: usize = 128;
-/// Stands in the header when the time follows in four bytes.
+/// Timestamp in the header that announces the extended timestamp of four bytes.
 const EXTENDED: u32 = 0xFF_FFFF;
 
 /// A whole message in chunks of the default size; bodies up to that size fit any larger one.
@@ -136,7 +136,7 @@ pub fn enormous_frame() -> Vec<u8> {
     tag
 }
 
-/// An AVC picture whose NAL unit declares 4 GB.
+/// An AVC frame whose NAL unit declares 4 GB.
 pub const NAL_UNIT_BEYOND_ITS_TAG: [u8; 12] =
     [0x17, 1, 0, 0, 0, 0xFF, 0xFF, 0xFF, 0xFF, 0x65, 0x88, 0x84];
 

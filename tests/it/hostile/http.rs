@@ -99,7 +99,7 @@ async fn endless_bodies(server: &Server) -> Result<(), Failure> {
         assert_eq!(status, expected, "{answer}");
         check_error_body("an endless body", &answer)?;
     }
-    // One that ends leaves its connection to the next request.
+    // After a body that ends, the connection serves the next request.
     let whole = "2\r\n{}\r\n0\r\n\r\n";
     let last = format!("{key}Connection: close\r\n");
     let both = [chunked(&key, whole), chunked(&last, whole)].concat();

@@ -59,7 +59,7 @@ impl Silent {
         Ok(())
     }
 
-    /// None more than those waited for were closed.
+    /// Checks that no connections were closed but those waited for.
     fn check_open(&mut self) {
         assert!(self.closed.try_join_next().is_none());
         assert_eq!(self.closed.len(), self.open);

@@ -24,7 +24,7 @@ pub enum Agent {
 impl Agent {
     pub const ALL: [Self; 3] = [Self::Python, Self::PythonWithHandshake, Self::TypeScript];
 
-    /// Does the task; `None` when the client is not installed on a machine where tests may be left out.
+    /// Runs the task; `None` when the client is not installed on a machine where tests may be skipped.
     pub async fn perform(self, mut task: Value) -> Result<Option<Value>, Failure> {
         let (command, needs) = self.program();
         if !is_there(&needs, &format!("{self:?} as an agent"))? {
@@ -49,7 +49,7 @@ impl Agent {
                 command
                     .arg(folder().join("client.py"))
                     .env("PYTHONPATH", &library)
-                    // Nothing is left beside the script.
+                    // No `__pycache__` is written into the sources.
                     .env("PYTHONDONTWRITEBYTECODE", "1");
                 (command, library.join("complete"))
             }

@@ -1,4 +1,4 @@
-//! `sluice mcp` beside a service, as the programs of agents start it.
+//! `sluice mcp` with a running service, as the programs of agents start it.
 
 mod clients;
 mod faults;

@@ -32,7 +32,7 @@ async fn changes_take_effect_at_once() -> Result<(), Failure> {
     check_cut(&*first.until_ended(SOON).await?)?;
     second.until_frames(30, PLAYED).await?;
 
-    // What changes nothing disturbs nothing.
+    // A PATCH without a change does not interrupt the output.
     let shown = output.get().await?;
     assert!(
         !shown["url"]

@@ -143,7 +143,7 @@ async fn a_stuck_target_is_not_felt() -> Result<(), Failure> {
             reason.contains("taking the stream took longer than 2s")
         };
         output.wait("it is given up", is_told).await?;
-        // And once it takes something again, it gets something again.
+        // Once the target reads again, the output continues.
         relay.set_rate(u64::MAX);
         output.wait_status("live").await.map(drop)
     })
@@ -261,7 +261,7 @@ async fn a_refusal_is_told_and_no_secret_with_it() -> Result<(), Failure> {
     let (place, _) = srt.split_once('?').ok_or("no query")?;
     let url = format!("{place}?streamid=publish:x:{SECRET}&passphrase={SECRET}");
     let other = Output::add(&server, &source.id, &url).await?;
-    // A good one beside them.
+    // A healthy output besides them.
     let third = api.create(json!({})).await?;
     let mut watching = Viewer::new(&third.hls_url).start();
     Output::add(&server, &source.id, &third.rtmp_url()).await?;

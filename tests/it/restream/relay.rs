@@ -32,7 +32,7 @@ pub struct Relay {
 }
 
 impl Relay {
-    /// A way that takes everything.
+    /// Starts a relay without a limit.
     pub fn start(target: SocketAddr) -> Result<Self, Failure> {
         let socket = TcpSocket::new_v4()?;
         socket.set_recv_buffer_size(RECEIVED)?;

@@ -167,7 +167,7 @@ async fn another_encoder_goes_on_in_the_same_connection() -> Result<(), Failure>
     let mut second = Publish::new(&clip, &source.rtmp_url())?.start()?;
     assert!(second.wait(PLAYED).await?.success());
     let numbers = listening.numbers().await?;
-    // One encoder's frames, up to where it was killed, then all of the other one's.
+    // The first encoder's frames up to its kill, then all of the second one's.
     let again = numbers.iter().rposition(|number| *number == 0);
     let (one, other) = numbers.split_at(again.ok_or("no second beginning")?);
     assert!(one.len() > 30, "{numbers:?}");

@@ -116,13 +116,13 @@ async fn whatever_is_wrong_with_a_link_is_one_answer() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Each cause is asked once in each, so that whatever else the machine does falls on all of them alike.
+/// Rounds of one request for each cause, so that other load on the machine affects all of them alike.
 const ROUNDS: usize = 200;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_time_of_an_answer_does_not_tell_what_is_wrong_with_a_link() -> Result<(), Failure> {
     let (shared, mut tokens) = dead_links().await?;
-    // A long path takes long to be read, whatever it names.
+    // A long path takes longer to read for any cause.
     tokens.retain(|(cause, _)| *cause != "too long");
     let client = client();
     let mut times: Vec<Vec<Duration>> = vec![Vec::new(); tokens.len()];

@@ -49,7 +49,7 @@ async fn what_users_stored_never_runs_in_the_services_name() -> Result<(), Failu
         let page = shared.list("").await?;
         assert!(page["files"][0]["streamUrl"].is_null());
     }
-    // A picture of a drawing is pixels.
+    // The preview of a drawing has pixels only.
     let page = shared.list("").await?;
     let files = list(&page["files"])?;
     let drawing = files.iter().find(|file| file["filename"] == "drawing.svg");

@@ -178,7 +178,7 @@ async fn a_file_goes_on_where_it_was_cut_and_is_kept_by_no_one_else() -> Result<
 
     let listing = shared.api.fetch(&shared.path("")).await?;
     assert_eq!(listing.header("cache-control"), "no-store");
-    // Who is signed in is no matter to a link, and not counted.
+    // Credentials have no effect under a link, and wrong ones are not counted.
     let own = [("authorization", "Bearer nonsense")];
     let listing = shared
         .api

@@ -1,4 +1,4 @@
-//! The gateway's process: shut in, replaced when it dies, and gone with the service.
+//! The gateway's process: sandboxed, replaced when it dies, and ended with the service.
 
 use std::{fs, path::Path, time::Duration};
 
@@ -132,7 +132,7 @@ async fn started_with(
         .spawn()?;
     // Its first message, or its end.
     let served = service.read(&mut [0]).await? > 0;
-    // It ends by itself when the service's end is closed.
+    // The gateway exits when the service's end of the socket pair is closed.
     drop(service);
     let ended = child.wait_with_output().await?;
     let printed = String::from_utf8_lossy(&ended.stderr).into_owned();

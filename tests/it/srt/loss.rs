@@ -187,7 +187,7 @@ async fn a_storm_passes() -> Result<(), Failure> {
     check_contiguous_to_a_cut(calm, first)
 }
 
-/// Beside each other, since each takes as long as its clip.
+/// Runs the cases concurrently, since each takes as long as its clip.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn lossy_lines_lose_no_broadcast() -> Result<(), Failure> {
     tokio::try_join!(

@@ -1,4 +1,4 @@
-//! Media of an encoder arrive whole, and one input is one input whatever the protocol.
+//! Media of an encoder arrive whole, and an input is the same one over every protocol.
 
 use std::time::Duration;
 
@@ -165,14 +165,14 @@ async fn a_broadcast_goes_on_from_rtmp_to_srt_and_back() -> Result<(), Failure> 
     };
     let broadcast = api.health(&input.id).await?["broadcast"].clone();
 
-    // A newer encoder with the right key takes over, whatever it speaks.
+    // A newer encoder with the right key takes over, over any protocol.
     let mut second = Publish::new(&clip, &input.srt_url()?)?.start()?;
     api.wait_health(&input.id, "SRT has taken over", PLAYED, by("srt", 2))
         .await?;
     first.wait(PLAYED).await?;
     viewing.until_frames(150, PLAYED).await?;
 
-    // A killed encoder says nothing; the window opens when the line has been silent.
+    // A killed encoder sends no shutdown; the reconnect window opens after `srt.idle_timeout`.
     second.kill().await?;
     api.wait_status(&input.id, "reconnecting", PLAYED).await?;
     let mut third = Publish::new(&clip, &input.rtmp_url())?.start()?;

@@ -1,4 +1,4 @@
-//! A publisher without permission is refused in the handshake, by SRT's own codes.
+//! A publisher without permission is rejected in the handshake, by SRT's own codes.
 
 use std::time::Duration;
 
@@ -65,7 +65,7 @@ async fn each_reason_has_its_code() -> Result<(), Failure> {
         assert_eq!(rejection(address, &id).await?, Some(code), "{id}");
     }
 
-    // What a person at the encoder reads of it.
+    // ffmpeg's messages for the rejections.
     let pasted = input.srt_url()?;
     let (bare, _) = pasted.split_once("&passphrase=").ok_or("no passphrase")?;
     for (url, words) in [
@@ -80,7 +80,7 @@ async fn each_reason_has_its_code() -> Result<(), Failure> {
     }
     let status = api.get(&input.id).await?["status"].clone();
     assert_eq!(status, "idle", "no one was let in");
-    // The operator reads who was refused and why.
+    // The log says who was rejected and why.
     let told =
         |line: &str| line.contains("a wrong passphrase, or none") && line.contains(&input.id);
     eventually("the rejection in the log", SOON, async || {
@@ -93,7 +93,7 @@ async fn each_reason_has_its_code() -> Result<(), Failure> {
         "a key is in the log"
     );
 
-    // Refused callers leave the listener as it was.
+    // Rejected callers do not affect the listener.
     let _encoder = Publish::new(&clip, &pasted)?.start()?;
     api.wait_status(&input.id, "live", SOON).await?;
     Ok(())

@@ -46,7 +46,7 @@ impl Transmit {
         })
     }
 
-    /// Reads its output until these words come. It does not always end then, though it was refused.
+    /// Reads its output until these words come. The program does not always end after a rejection.
     pub async fn says(mut self, words: &str) -> Result<(), Failure> {
         let mut output = self.transmit.stderr.take().ok_or("no pipe")?;
         let mut said = Vec::new();

@@ -15,7 +15,8 @@ const COOKIE_AT: usize = HEADER_BYTES + 28;
 const REFUSED: u32 = 1000;
 const ANSWERED_WITHIN: Duration = Duration::from_secs(3);
 
-/// The code with which a caller of this stream id is refused; `None` when it is let in. It has no passphrase.
+/// Returns the code with which a caller of this stream id is rejected; `None` when it is admitted. It has no
+/// passphrase.
 pub async fn rejection(address: SocketAddr, stream_id: &str) -> Result<Option<u32>, Failure> {
     let socket = UdpSocket::bind("127.0.0.1:0").await?;
     let id = 0x1234_5678;

@@ -18,7 +18,7 @@ const GENERATION: u32 = 1;
 
 /// Words that mean several arguments.
 const WORDS: &[(&str, &str)] = &[
-    // 25 pictures a second with a counter in them, 2 s.
+    // 25 frames a second with a counter in them, 2 s.
     (
         "PICTURES",
         "-f lavfi -i testsrc2=size=160x90:rate=25:duration=2",
@@ -127,7 +127,7 @@ pub async fn read_by_ffmpeg(path: &Path, arguments: &str) -> Result<Vec<u8>, Fai
 
 /// Fails when a decoder complains about any of it.
 pub async fn decodes(path: &Path) -> Result<(), Failure> {
-    // Two pictures may share a time in the base that is guessed for a variable rate.
+    // Two frames may share a time in the time base that ffmpeg guesses for a variable rate.
     let arguments = "-fps_mode passthrough -enc_time_base -1 -f null";
     read_by_ffmpeg(path, arguments).await.map(drop)
 }
@@ -143,8 +143,8 @@ pub async fn packets(path: &Path, kind: &str) -> Result<Vec<String>, Failure> {
         .collect())
 }
 
-/// Fails unless a track was copied. Its first packet is an exception: a picture's may carry its parameter sets, and that of
-/// audio, which an edit list hides since it only primes the decoder, may be missing; as yet its last one is, too.
+/// Fails unless a track was copied. Its first packet is an exception: a frame's may carry its parameter sets, and that
+/// of audio, which an edit list hides since it only primes the decoder, may be missing; as yet its last one is, too.
 pub async fn check_copied(source: &Path, result: &Path, kind: &str) -> Result<(), Failure> {
     let (before, after) = (packets(source, kind).await?, packets(result, kind).await?);
     let rest = before.get(1..).ok_or("the source has no packet")?;
@@ -168,7 +168,7 @@ pub async fn samples(path: &Path) -> Result<Vec<f32>, Failure> {
     Ok(samples.copied().map(f32::from_le_bytes).collect())
 }
 
-/// Bytes as a file that is gone when this is dropped; `extension` without its dot.
+/// Writes the bytes to a file that is removed on drop; `extension` without its dot.
 pub fn on_disk(bytes: &[u8], extension: &str) -> Result<tempfile::NamedTempFile, Failure> {
     let suffix = format!(".{extension}");
     let mut file = tempfile::Builder::new().suffix(&suffix).tempfile()?;

@@ -1,4 +1,4 @@
-//! `sluice` with a sub-command, as an operator types it beside the service or without one.
+//! `sluice` with a sub-command, as an operator runs it, with or without a running service.
 
 use std::{
     path::Path,

@@ -9,7 +9,7 @@ use tokio::{
 
 use super::Failure;
 
-/// Another program's transaction that no other can write beside.
+/// Another program's transaction, which locks the database for writers.
 #[derive(Debug)]
 pub struct DatabaseLock {
     holder: Child,

@@ -15,7 +15,7 @@ pub fn labelled(source: &str, label: bool, target: &str) -> Value {
     json!({"source": source, "target": target, "kind": label.to_string()})
 }
 
-/// These nodes one after the other, behind an upload.
+/// Returns a definition of an upload node and these nodes in sequence.
 pub fn chain(nodes: Vec<Value>) -> Value {
     let mut all = vec![node("upload", "upload", json!({}))];
     all.extend(nodes);

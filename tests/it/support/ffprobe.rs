@@ -19,7 +19,7 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// Pictures, or frames of audio.
+    /// Video frames, or audio frames.
     pub fn packets(&self) -> usize {
         self.packets.parse().unwrap_or_default()
     }

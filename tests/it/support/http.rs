@@ -43,7 +43,7 @@ pub async fn exchange(
     request: impl AsRef<[u8]>,
 ) -> Result<(u16, String), Failure> {
     let mut socket = TcpStream::connect(address).await?;
-    // A server that has refused the head may not take the rest.
+    // A server that has rejected the head may not read the rest.
     let _ = socket.write_all(request.as_ref()).await;
     let mut answer = Vec::new();
     let read = timeout(ANSWER_DEADLINE, socket.read_to_end(&mut answer)).await;

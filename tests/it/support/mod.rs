@@ -58,6 +58,6 @@ pub async fn eventually<T>(
 
 /// Says on the terminal, past the test harness, that a scenario was left out on this machine.
 pub fn skip(scenario: &str, reason: &str) {
-    // A terminal that is gone is no failure.
+    // A closed stderr is no failure.
     let _ = writeln!(std::io::stderr(), "SKIPPED {scenario}: {reason}");
 }

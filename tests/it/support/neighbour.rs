@@ -1,4 +1,4 @@
-//! Someone beside those who send what no one should send.
+//! A client with valid requests, concurrent with an attack.
 
 use std::sync::{
     Arc,
@@ -9,7 +9,7 @@ use tokio::task::JoinHandle;
 
 use super::Failure;
 
-/// Does the same good work all the while, and must notice nothing but a wait.
+/// A client that repeats the same valid work during an attack; its requests may wait and must not fail.
 pub struct Neighbour {
     leaving: Arc<AtomicBool>,
     work: JoinHandle<Result<usize, String>>,

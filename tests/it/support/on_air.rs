@@ -1,4 +1,4 @@
-//! A live stream beside other work, which may cost it nothing: live comes first.
+//! A live stream concurrent with other work, which must not slow it: live has the higher priority.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ pub struct OnAir {
 }
 
 impl OnAir {
-    /// Begins, until pictures are seen.
+    /// Starts the stream and waits until frames are seen.
     pub async fn start(server: &Server, clip: &Clip) -> Result<Self, Failure> {
         let input = server.api().create(json!({"name": "on air"})).await?;
         let encoder = Publish::new(clip, &input.rtmp_url())?.start()?;
@@ -37,7 +37,7 @@ impl OnAir {
         })
     }
 
-    /// Waits for the clip's end; every picture of it was seen, in one piece.
+    /// Waits for the clip's end; checks that every frame of it was seen, without a gap.
     pub async fn check_whole(mut self) -> Result<(), Failure> {
         let status = self.encoder.wait(PUBLISHED_WITHIN).await?;
         assert!(status.success(), "{}", self.encoder.complaints());

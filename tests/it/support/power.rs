@@ -29,7 +29,7 @@ pub fn cut(data_dir: &Path, input_id: &str, msn: u64, loss: Loss) -> Result<(), 
         let mut record: Value = serde_json::from_str(&line[CRC..])?;
         let is_end = record["t"] == "segmentEnd" && record["msn"] == msn;
         if is_end && matches!(loss, Loss::TornTail) {
-            // The line before it was torn.
+            // Tears the line before it.
             journal.truncate(journal.len() - 20);
             break;
         }

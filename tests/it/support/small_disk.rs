@@ -42,7 +42,7 @@ impl SmallDisk {
 
 impl Drop for SmallDisk {
     fn drop(&mut self) {
-        // Lazily: the service may have files open that are gone with it.
+        // A lazy unmount, since the service may still have files open.
         let _ = std::process::Command::new("umount")
             .arg("-l")
             .arg(&self.0)

@@ -239,7 +239,7 @@ async fn requests_with_too_many_fields_are_refused() -> Result<(), Failure> {
             );
         }
     }
-    // As many fields as HTTP/1 allows are taken.
+    // The number of fields that HTTP/1 allows is accepted.
     let mut raw = Raw::open(&server, &trusted).await?;
     let mut block = request(GET, "/healthz");
     for number in 0..96 {

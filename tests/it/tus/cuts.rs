@@ -148,7 +148,7 @@ async fn what_is_not_kept_leaves_the_disk() -> Result<(), Failure> {
     assert_eq!(upload.head().await?.offset, 1000);
     assert_eq!(partial_bytes(server.data_dir())?, 1000);
 
-    // They are whole, and others.
+    // A complete body whose bytes do not match the checksum.
     let mut socket = upload
         .begin_with(&server, 1000, &length, &bytes[1000..])
         .await?;

@@ -35,7 +35,7 @@ impl Line {
             let mut connections = JoinSet::new();
             while let Ok((client, _)) = listener.accept().await {
                 let budget = dice.below(most_bytes);
-                // One in four loses an answer.
+                // A quarter of the connections lose an answer.
                 let loses_answer = dice.below(4) == 0;
                 let counted = counted.clone();
                 connections.spawn(async move {
@@ -59,7 +59,7 @@ impl Line {
     }
 }
 
-/// `None` when the line broke; otherwise one of the two has closed.
+/// Carries bytes both ways. `None` when the connection broke by plan; otherwise one of the two has closed.
 async fn carry(
     mut client: TcpStream,
     service: SocketAddr,

@@ -19,7 +19,7 @@ async fn insist(upload: &Upload, bytes: &[u8]) -> Result<String, Failure> {
         let offset = header(&head, "upload-offset").ok_or("no Upload-Offset")?;
         let offset: usize = offset.parse()?;
         assert!(offset < bytes.len(), "all of the bytes are a file");
-        // A request that is ended in its midst may end its connection.
+        // A request that is cut off may end its connection.
         if let Ok(answer) = upload.patch(offset, bytes[offset..].to_vec()).await {
             let is_expected = [204, 409, 423].contains(&answer.status().as_u16());
             assert!(is_expected, "{answer:?}");

@@ -1,4 +1,4 @@
-//! A ladder and a conversion beside a live stream cost the stream nothing: live comes first.
+//! A ladder and a conversion do not slow a concurrent live stream: live has the higher priority.
 
 use serde_json::json;
 

@@ -154,7 +154,7 @@ const INPUTS: &[Input] = &[
         targets: "webm mov",
         ..USUAL
     },
-    // The film ends in silence, and with the audio its frames must not.
+    // The audio ends before the video, whose frames must not end with it.
     Input {
         name: "short-sound.mp4",
         arguments: "-f lavfi -i testsrc2=size=160x90:rate=25:duration=4 SOUND H264 -c:a aac",

@@ -1,4 +1,4 @@
-//! Frames of videos by their address, and pages of documents beside them.
+//! Frames of videos, and pages of documents, by their address.
 
 use reqwest::Method;
 

@@ -91,7 +91,7 @@ fn cases() -> Result<Vec<Case>, Failure> {
         ("index-lost.mp4", cut(&mp4.1, 60), DAMAGED),
         ("cut.mp4", cut(&fast, 60), DAMAGED),
         ("cut.mkv", cut(&mkv.1, 50), DAMAGED),
-        // Nothing in it says how long it was.
+        // A transport stream does not state its duration, so the cut is not detected.
         ("cut.ts", cut(&ts.1, 50), &[200]),
         ("cut.avi", cut(&avi.1, 50), &[200, 415, 422]),
         ("head.mp4", fast[..64].to_vec(), DAMAGED),
@@ -319,7 +319,7 @@ async fn a_track_that_turns_to_noise_is_the_files_fault() -> Result<(), Failure>
     let server = guarded().await?;
     let mut dice = Dice::new(9);
     let mut wrong = Vec::new();
-    // As ffmpeg numbers the tracks: frames, audio.
+    // ffmpeg's packet ids of the tracks: frames, audio.
     for packet_id in [0x100, 0x101] {
         for percent in [2, 5, 10, 25, 50, 75] {
             let bytes = with_noise(&broadcast, packet_id, percent, &mut dice);
@@ -386,7 +386,7 @@ fn mutated(whole: &[u8], number: usize, dice: &mut Dice) -> Vec<u8> {
     bytes
 }
 
-/// Nothing is left over, and the service still serves.
+/// Checks that no temporary files are left, and the service still serves.
 async fn check_settled(mut server: Server) -> Result<(), Failure> {
     nothing_is_left(&server, SETTLED_WITHIN).await?;
     assert!(server.is_running());

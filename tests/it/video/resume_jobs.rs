@@ -18,7 +18,7 @@ use crate::{
     },
 };
 
-/// For conversions in a debug build, beside other work.
+/// Deadline for conversions in a debug build, on a machine with other work.
 const ENDED: Duration = Duration::from_secs(120);
 /// Longest time of an ended process, on a machine with other work.
 const GONE: Duration = Duration::from_secs(10);

@@ -18,7 +18,7 @@ use crate::support::{
 };
 
 const PATH: &str = "/api/video/streams";
-/// For a short clip in a debug build beside other work.
+/// Deadline for a short clip in a debug build, on a machine with other work.
 const MADE_WITHIN: Duration = Duration::from_secs(60);
 
 /// A service whose workers may take long to start.

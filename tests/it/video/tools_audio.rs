@@ -91,7 +91,7 @@ async fn joined_audio_is_exact() -> Result<(), Failure> {
     let (_, bytes) = api.result_of("/api/media/concat-audio", mixed).await?;
     let joined = on_disk(&bytes, "wav")?;
     let heard = samples(joined.path()).await?;
-    // What an encoder puts before the audio is left out, and up to a frame of AAC with it.
+    // The encoder's priming samples are dropped, and up to a frame of AAC with them.
     assert!(
         (3 * RATE - 1_024..3 * RATE + 4_096).contains(&heard.len()),
         "{}",

@@ -156,7 +156,7 @@ fn moody(dice: Dice) -> Behaviour {
     })
 }
 
-/// The pause before each kill is the dice's; all kills, with the times between which the service was away.
+/// Kills the service after random pauses; returns the times between which it was away.
 async fn kill_again_and_again(
     server: &mut Server,
     dice: &mut Dice,

@@ -73,7 +73,7 @@ async fn hostile_receivers_are_no_business_of_a_healthy_one() -> Result<(), Fail
     let healthy = Receiver::start(Behaviour::status(200)).await?;
     let trap = Receiver::start(Behaviour::status(200)).await?;
     subscribe(&api, &healthy.url("/healthy"), &["*"]).await?;
-    // So that what a first request costs is not counted.
+    // The memory for a first request is not counted.
     upload(&api, 0).await?;
     healthy.wait_for(1, SOON).await?;
     let before = server.resident_kib()?;
@@ -85,7 +85,7 @@ async fn hostile_receivers_are_no_business_of_a_healthy_one() -> Result<(), Fail
         let endpoint = subscribe(&api, &url, &["file.uploaded"]).await?;
         hostile.push((name, receiver, endpoint, status, words));
     }
-    // 200 and then no end: whatever is made of it, it costs no other anything.
+    // 200 and then an endless body: it may count as delivered or not, and must not affect other endpoints.
     let endless = Receiver::start(Behaviour::EndlessBody(200)).await?;
     subscribe(&api, &endless.url("/endless"), &["file.uploaded"]).await?;
     for number in 1..FILES {

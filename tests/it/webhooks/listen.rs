@@ -1,4 +1,4 @@
-//! `sluice webhooks listen` beside a service, as a developer uses it while writing a receiver.
+//! `sluice webhooks listen` with a running service, as a developer uses it while writing a receiver.
 
 use std::time::SystemTime;
 

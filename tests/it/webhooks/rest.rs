@@ -1,4 +1,5 @@
-//! An endpoint's life by its API: made, sent to, failing, replayed, rotated, paused and recovered; and the feed beside it.
+//! The life of an endpoint by its API: created, tested, failing, replayed, rotated, paused and recovered; and the event
+//! feed.
 
 use std::time::Duration;
 
@@ -206,7 +207,7 @@ async fn after_a_rotation_both_secrets_sign() -> Result<(), Failure> {
     let time = request.header("service-timestamp");
     let both = [&new, &hook.secret].map(|secret| expected(secret, time, &request.body));
     assert_eq!(signatures(request)?, both);
-    // What was sent to one endpoint alone is not in the feed.
+    // Events sent to one endpoint alone are not in the feed.
     assert_eq!(events(&api).await?, [] as [Value; 0]);
     Ok(())
 }
@@ -248,7 +249,7 @@ async fn gone_pauses_and_recover_sends_what_failed() -> Result<(), Failure> {
     let answer = recover().await?;
     assert_eq!(answer, json!({"recovered": 0}));
 
-    // While it was paused nothing was kept for it, and now it gets what happens.
+    // No deliveries were kept while the endpoint was paused; now it gets new events.
     let third = upload(&api, 3).await?;
     let requests = receiver.wait_for(3, SOON).await?;
     let told: Vec<Value> = requests

@@ -58,7 +58,7 @@ async fn the_official_libraries_believe_what_is_genuine() -> Result<(), Failure>
             "PYTHONPATH",
             target_folder().join("tools/webhook-libraries"),
         )
-        // Nothing is left beside the script.
+        // No `__pycache__` is written into the sources.
         .env("PYTHONDONTWRITEBYTECODE", "1");
     let answer = answer(python, &serde_json::to_vec(&input)?).await?;
     let verdicts: Vec<Verdict> = serde_json::from_slice(&answer)?;

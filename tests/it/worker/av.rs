@@ -160,7 +160,7 @@ async fn anyone_leaves_takes_the_process_along_even_while_it_starts() -> Result<
     let [process] = until_processes(&pool, 1).await?[..] else {
         unreachable!("one was waited for");
     };
-    // It has only just been started: its codecs are not loaded yet.
+    // The process has just been started: its codecs are not loaded yet.
     running.abort();
     until_gone(process).await?;
     until_running(&pool, 0).await?;

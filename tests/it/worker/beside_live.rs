@@ -1,4 +1,4 @@
-//! Work beside a live stream costs the stream nothing: live comes first.
+//! Processing concurrent with a live stream does not slow the stream: live has the higher priority.
 
 use tokio::task::JoinSet;
 

@@ -73,7 +73,7 @@ fn attack(pool: &Arc<Pool>, account_id: Uuid, tasks: usize) -> JoinSet<()> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn hostile_drawings_leave_workers_to_others_and_to_small_work() -> Result<(), Failure> {
-    // None of them ends by its deadline before the others have had their turns, however slow the machine is.
+    // Long enough that no drawing ends by its deadline before the other tasks have run, also on a slow machine.
     let long = Duration::from_secs(120);
     let pool = Arc::new(Pool::of_program(ComputeSettings {
         workers: 3,

@@ -1,3 +1,3 @@
 #!/bin/sh
-# Stands in the place of the program for tests: its workers misbehave when an input asks for it. `sluice` lies beside it.
+# Replaces the program in tests: its workers misbehave when an input demands it. `sluice` is in the same folder.
 exec "$(dirname "$0")/sluice" "$@" --faults

@@ -241,7 +241,7 @@ fn judge(output: &Output) -> Option<Came> {
     }
 }
 
-/// Ordinary permissions refuse nothing here, so that what is refused is so by the layer.
+/// Creates a folder in which ordinary permissions allow everything, so that rejections come from the layer.
 fn folder_for_all() -> Result<TempDir, Failure> {
     let folder = TempDir::new()?;
     let there = folder.path().join("there");

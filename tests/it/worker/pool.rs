@@ -36,7 +36,7 @@ async fn results_come_back_in_memory_and_in_files() -> Result<(), Failure> {
     assert!(bytes.starts_with(b"\xff\xd8\xff"), "{bytes:?}");
     assert_eq!(finished.done.outputs[0].bytes, bytes.len() as u64);
 
-    // What the file held before is cut off.
+    // The file's former contents are truncated.
     let file = file_with(&[b'x'; 100_000])?;
     assignment = Assignment {
         task: render(Format::Jpg),

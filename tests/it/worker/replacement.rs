@@ -110,7 +110,7 @@ async fn a_worker_killed_from_outside_is_replaced_and_its_task_done_again() -> R
     assert!(finished.done.image.is_some());
     assert_eq!(pool.compute.status().replaced, 1);
 
-    // One that dies between two tasks costs the next nothing but its start.
+    // A worker that dies between two tasks only delays the next one by the start of a new worker.
     let [second] = pool.processes()?[..] else {
         panic!("one worker");
     };
@@ -176,7 +176,7 @@ async fn without_a_layer_decoding_is_refused_unless_best_effort_is_enough() -> R
     let pool = Pool::of("unsandboxed.py", settings)?;
     let assignment = look_at(&pool.compute, "")?;
     let outcome = pool.compute.run(Lane::Interactive, assignment).await;
-    // It was given the task, which is all that this program can do.
+    // The program got the task, and can only answer with this failure.
     let Err(Error::Failed(failure)) = outcome else {
         panic!("{outcome:?}");
     };

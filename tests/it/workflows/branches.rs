@@ -92,7 +92,7 @@ async fn a_run_of_fifty_nodes_with_three_branches_shows_its_way() -> Result<(), 
     let server = Server::start().await?;
     let api = server.api();
     let mut drawing = Drawing::new();
-    // The picture is 240 pixels wide until the first join makes it 100.
+    // The image is 240 pixels wide until the first join makes it 100.
     let smaller = node("smaller", "resize", json!({"resizeWidth": 100}));
     drawing.diamond("wide", true, smaller);
     drawing.diamond(

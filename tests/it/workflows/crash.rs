@@ -1,8 +1,9 @@
-//! `kill -9` at every step of a run, and at any moment under a load of many; every other time the power fails with it, and
-//! what was not flushed is short, changed or gone. What was acknowledged ends once: no file, charge or event is doubled.
+//! `kill -9` at every step of a run, and at any moment under a load of many; every other kill simulates a power loss,
+//! after which unflushed files are short, changed or missing. Acknowledged runs end once: no file, charge or event is
+//! doubled.
 //!
-//! All of it follows a seed, which it prints: `SLUICE_TEST_SEED=7 cargo test --test it -- workflows::crash`. What was
-//! acknowledged and what the receivers saw is in this process and in `target/tmp`, outside the data folder.
+//! All of it follows a printed seed: `SLUICE_TEST_SEED=7 cargo test --test it -- workflows::crash`. The lists of what
+//! was acknowledged and of what the receivers saw are in this process and in `target/tmp`, outside the data folder.
 
 mod books;
 mod power;
@@ -51,7 +52,7 @@ const WAY: [&str; 10] = [
     "keep-avif",
     "tell",
 ];
-/// Under load.
+/// Kills under load.
 const KILLS: usize = 8;
 const CLIENTS: usize = 3;
 /// Pause of one client before its next upload.
@@ -219,7 +220,7 @@ async fn killed_after_each_step_a_run_goes_on_where_it_was() -> Result<(), Failu
             nodes(&seen, "completed")
         );
         scene.check(&id, &seen).await?;
-        // Nothing that was journalled was made again.
+        // No journalled step was repeated.
         let done = run(&scene.server.api(), &id).await?;
         for before in super::log(&seen) {
             assert_eq!(entry(&done, &text(&before["nodeId"])?)?, before);
@@ -283,7 +284,7 @@ async fn a_run_that_never_comes_to_an_end_is_given_up() -> Result<(), Failure> {
     let workflow = create(&server.api(), "slow", &slow).await?;
     let id = begin(&server.api(), &workflow, "a.svg", &svg("red")).await?;
     for _ in 0..MOST_KILLS {
-        // Of this process: the run's own status is that of the one before.
+        // A metric of this process, since the run's status may still be that of the killed one.
         let ended = eventually("it is worked on", SETTLED_WITHIN, async || {
             let (_, metrics) = server.get("/metrics").await.ok()?;
             let metrics = String::from_utf8(metrics.into()).ok()?;

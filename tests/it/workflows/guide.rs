@@ -1,4 +1,4 @@
-//! The commands of the guide, pasted into a shell beside a photograph.
+//! The commands of the guide, pasted into a shell in a folder with a photograph.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ const GUIDE: &str = include_str!("../../../docs/guide/workflows.md");
 /// Longest time of all commands, in a debug build on a busy machine.
 const DEADLINE: Duration = Duration::from_secs(120);
 
-/// Runs them to their end beside `photo.jpg`; what they began in the background lives as long as the shell.
+/// Runs them to their end in a folder with `photo.jpg`; their background processes live as long as the shell.
 async fn paste(server: &Server, script: &str) -> Result<Shell, Failure> {
     let path = photographs(1)?.pop().ok_or("no photograph")?;
     let photograph = std::fs::read(path)?;

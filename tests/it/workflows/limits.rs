@@ -14,7 +14,7 @@ use crate::support::{
     server::{Api, Server},
 };
 
-/// A picture in many pixels, made again at each of a few steps: some seconds of work in a debug build.
+/// Returns a definition that renders a large image at each of a few steps: some seconds of work in a debug build.
 fn slow() -> Value {
     let wide = node(
         "wide",

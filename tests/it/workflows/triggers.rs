@@ -142,7 +142,7 @@ async fn what_a_workflow_stores_runs_no_workflow() -> Result<(), Failure> {
     let to_and = create(&api, "to and", &bound(&there, Some(&here))).await?;
     let fro = create(&api, "fro", &bound(&here, Some(&there))).await?;
 
-    // The second upload's runs end after whatever the first one's may have started wrongly.
+    // The second upload's runs end after any that the first upload's may have started wrongly.
     for (uploads, name) in [(1, "a.svg"), (2, "b.svg")] {
         upload_into(&api, &here, name, &svg("red")).await?;
         wait_runs(&api, &own, uploads).await?;

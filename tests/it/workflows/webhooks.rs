@@ -261,7 +261,7 @@ async fn a_failed_run_is_told_to_those_who_ask_for_failures() -> Result<(), Fail
     assert!(text(&run["error"])?.contains("page"), "{run}");
     assert_eq!(output(data)?["storedFileId"], output(&run)?["storedFileId"]);
     wait_settled(&api, SOON).await?;
-    // Of the file that was stored, and of nothing else.
+    // Only the event of the stored file arrived.
     let told: Vec<_> = star
         .requests()
         .iter()

@@ -78,7 +78,7 @@ async fn archives_have_bounds_and_belong_to_someone() -> Result<(), Failure> {
     let (status, rejection) = api.call(Method::POST, &path(&album), None).await?;
     assert_eq!(status, StatusCode::METHOD_NOT_ALLOWED, "{rejection}");
 
-    // One is under way until its reader lets go of it.
+    // An archive is under way until its reader drops the answer.
     let address = format!("{}{}", server.base_url(), path(&album));
     let under_way = client().get(address).bearer_auth(API_KEY).send().await?;
     assert_eq!(under_way.status(), StatusCode::OK);

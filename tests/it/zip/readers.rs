@@ -37,7 +37,7 @@ async fn every_reader_finds_the_same_whatever_the_names() -> Result<(), Failure>
     let deep = folder(&api, "deep", Some(&root)).await?;
     let deeper = folder(&api, "er", Some(&deep)).await?;
     folder(&api, "empty", Some(&root)).await?;
-    // As a file is called, too.
+    // A folder with the same name as a file.
     folder(&api, "A.txt", Some(&root)).await?;
     let plain = store(&api, &root, "plain.txt", b"plain").await?;
     let long = "ü".repeat(127);

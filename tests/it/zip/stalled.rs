@@ -44,7 +44,7 @@ fn open_blobs(server: &Server) -> Result<HashSet<PathBuf>, Failure> {
     let blobs = server.data_dir().join("blobs");
     let mut open = HashSet::new();
     for descriptor in std::fs::read_dir(format!("/proc/{id}/fd"))? {
-        // One that is closed meanwhile names nothing.
+        // A descriptor that was closed meanwhile has no link.
         if let Ok(path) = std::fs::read_link(descriptor?.path())
             && path.starts_with(&blobs)
         {
@@ -79,7 +79,7 @@ async fn who_takes_nothing_is_cut_off_and_who_is_slow_is_not() -> Result<(), Fai
     let started = Instant::now();
     let (mut taken, mut buffer) = (0, vec![0; SOCKET_BYTES as usize]);
     while started.elapsed() < 3 * SEND_TIMEOUT {
-        // That is what slow means.
+        // The pause of a slow reader, which the test is about.
         sleep(Duration::from_millis(100)).await;
         taken += slow.read(&mut buffer).await?;
     }

@@ -50,6 +50,7 @@ export class StateFeed {
 
   /** Sends one request; returns the pause before the next one, in milliseconds. */
   private async ask(): Promise<number> {
+    // Without `since` the service answers at once, so that the first answer after a failure does not wait for a change.
     const since = this.failures === 0 ? this.reply?.version : undefined;
     const askedAt = performance.now();
     const giveUp = new AbortController();

@@ -160,6 +160,7 @@ export class Playback implements SourceListener {
     this.observe();
     this.liveSinceMs = live ? (this.liveSinceMs ?? performance.now()) : null;
     if (!this.source) return;
+    // The input is live again while this playlist has ended: a new broadcast has a playlist of its own.
     if (live && this.source.complete() && !this.draining) {
       this.onBroken();
       return;

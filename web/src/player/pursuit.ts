@@ -1,5 +1,6 @@
 /**
- * Keeps playback at the live edge: decides, a few times a second, whether the player needs a seek or a new source. Pure.
+ * Keeps playback at the live edge: decides, a few times a second, whether the player needs a seek or a new source.
+ * Pure.
  *
  * hls.js speeds playback up for small delays and skips small gaps by itself; this handles the rest: a viewer far behind
  * (a laptop that slept), a gap that hls.js does not skip, a source without new media.

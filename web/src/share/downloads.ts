@@ -1,6 +1,6 @@
 /**
- * Checks a download with a HEAD request before it begins, since an error page would replace this page. The browser then loads the
- * anchor's own address, so a download is the same with and without this script.
+ * Checks a download with a HEAD request before it begins, since an error page would replace this page. The browser then
+ * loads the anchor's own address, so a download is the same with and without this script.
  */
 import { endOf, type Link, statusOf } from "./link";
 import { ofDownload, type Troubles } from "./trouble";

@@ -1,6 +1,6 @@
 /**
- * Watches whether the link still opens the folder, since it can be withdrawn while a page is open. Each failed load raises a
- * doubt; concurrent doubts share one request to the service.
+ * Watches whether the link still opens the folder, since it can be withdrawn while a page is open. Each failed load
+ * raises a doubt; concurrent doubts share one request to the service.
  */
 
 /** Reason why the link serves nothing more. */

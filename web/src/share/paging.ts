@@ -43,6 +43,7 @@ export class Paging {
   private async load(): Promise<boolean> {
     const link = this.link;
     if (!link) return false;
+    // Observed again only after success, so that a failed page is not requested in a loop.
     this.observer.disconnect();
     link.setAttribute("aria-busy", "true");
     try {

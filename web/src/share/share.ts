@@ -1,6 +1,6 @@
 /**
- * The page of a shared folder. The server renders all of it, and reading and downloading work without this script, which adds
- * the viewer and loads further pages on scrolling.
+ * The page of a shared folder. The server renders all of it, and reading and downloading work without this script,
+ * which adds the viewer and loads further pages on scrolling.
  */
 import { watchDownloads } from "./downloads";
 import { Link } from "./link";

@@ -29,7 +29,8 @@ export function show(item: Item, onBroken: () => void): Shown {
 }
 
 /**
- * Shows the list's small preview at once, the large one when it has loaded, and the file itself when there is no preview.
+ * Shows the list's small preview at once, the large one when it has loaded, and the file itself when there is no
+ * preview.
  */
 function picture(item: Item, onBroken: () => void): Shown {
   const element = document.createElement("img");

@@ -1,6 +1,6 @@
 /**
- * The viewer: one file at a time over the whole window, in a modal `<dialog>`, which keeps the focus inside and restores it.
- * The address names the file while it is open, so that "back" closes it and a link to it opens it.
+ * The viewer: one file at a time over the whole window, in a modal `<dialog>`, which keeps the focus inside and
+ * restores it. The address names the file while it is open, so that "back" closes it and a link to it opens it.
  */
 import { type Item, readItem } from "./item";
 import type { Link } from "./link";

@@ -29,7 +29,7 @@ async fn a_drawing_reaches_no_file_and_no_port() -> Result<(), Failure> {
             visitor.notify_one();
         }
     });
-    // A picture in plain magenta that any user on this machine may read.
+    // An image in plain magenta that any user on this machine may read.
     let folder = tempfile::TempDir::new_in(target_folder())?;
     let secret = folder.path().join("secret.svg");
     std::fs::write(&secret, filled("#ff00ff"))?;

@@ -21,7 +21,7 @@ use crate::support::{
 
 const SOON: Duration = Duration::from_secs(30);
 
-/// An answer of a service, whatever it was asked.
+/// Returns the behaviour of a service that gives this answer to every request.
 fn reply(status: u16, media_type: &str, body: impl Into<Vec<u8>>) -> Behaviour {
     Behaviour::Reply(Reply {
         status,
@@ -207,7 +207,7 @@ async fn messages_go_through_as_they_are_with_the_headers_of_their_version() -> 
             "application/json, text/event-stream"
         );
     }
-    // As events, with something before the answer, on several lines.
+    // An answer as events, on several lines, with other events before it.
     let events = ": alive\n\nevent: message\ndata: {\"jsonrpc\":\"2.0\",\ndata: \"method\":\"notifications/progress\",\"params\":{\"progress\":1}}\n\n\
         id: 3\ndata: {\"jsonrpc\":\"2.0\",\"id\":5,\"result\":{\"x\":12345678901234567890123,\"y\":\"a\"}}\n\ndata: {\"never\":\"seen\"}\n\n";
     receiver.behave(reply(200, "text/event-stream; charset=utf-8", events));
@@ -215,7 +215,7 @@ async fn messages_go_through_as_they_are_with_the_headers_of_their_version() -> 
     assert_eq!(heard.len(), 2, "{heard:?}");
     assert_eq!(heard[0]["params"], json!({"progress": 1}));
     assert_eq!(heard[1]["result"]["y"], "a");
-    // A rejection by the protocol is an answer, whatever its status.
+    // A rejection by the protocol is passed on as an answer, with any HTTP status.
     receiver.behave(reply(
         400,
         "application/json",

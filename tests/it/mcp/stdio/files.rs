@@ -153,7 +153,7 @@ async fn what_the_service_refuses_of_a_file_is_told_as_it_says_it() -> Result<()
         .ask(&call(1, "run_workflow", to_webp("photo.jpg")))
         .await?;
     assert!(failure(&refused).contains("uploads.max_file"), "{refused}");
-    // What it takes and cannot convert is a run that failed, as by any other way.
+    // A file that is accepted and cannot be converted is a failed run, as over the API.
     let failed = talk
         .ask(&call(2, "run_workflow", to_webp("small.jpg")))
         .await?;

@@ -1,6 +1,6 @@
 //! Attribute lists (RFC 8216 §4.2), read without mercy.
 
-/// The attributes of a tag. What is taken is gone, so that [`Attributes::finish`] finds what no one knows.
+/// The attributes of a tag. Reading one removes it, so that [`Attributes::finish`] finds unknown ones.
 #[derive(Debug)]
 pub struct Attributes<'a> {
     left: Vec<(&'a str, Value<'a>)>,
@@ -56,7 +56,7 @@ impl<'a> Attributes<'a> {
         }
     }
 
-    /// `YES`; anything else is refused, `NO` too, because the service leaves the attribute out.
+    /// Reads `YES`; anything else is an error, `NO` too, because the service leaves the attribute out.
     pub fn yes(&mut self, name: &str) -> Result<bool, String> {
         match self.plain(name)? {
             None => Ok(false),

@@ -73,8 +73,8 @@ impl Checker {
         Self::default()
     }
 
-    /// Segments may have come and gone between two reloads: the viewer was away, or numbers were skipped after a power
-    /// loss.
+    /// Allows segments to appear and leave between two reloads: the viewer was away, or numbers were skipped after a
+    /// power loss.
     pub fn allow_gaps(&mut self) {
         self.gaps_allowed = true;
     }

@@ -13,7 +13,7 @@ pub struct Master {
     pub captions: Vec<Group>,
 }
 
-/// Attributes of a rendition with everything that plays beside it.
+/// Attributes of a rendition with the tracks that play along with it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Variant {
     pub bandwidth: u64,

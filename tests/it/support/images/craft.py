@@ -14,7 +14,7 @@ from pathlib import Path
 
 from PIL import Image
 
-# Whatever is sent in a run can be made again.
+# Fixed, so that every run sends the same bytes.
 SEED = 20261121
 
 
@@ -224,7 +224,7 @@ def main(folder, drawn):
     (folder / "spoilt").mkdir()
     for name, data in spoilt(drawn):
         (folder / "spoilt" / name).write_bytes(data)
-    # A picture under another format's name is read as what it is.
+    # An image under another format's name is read by its bytes.
     jpeg = Image.open(drawn / "plain.jpg")
     jpeg.save(folder / "really-a-jpeg.png", "JPEG")
 

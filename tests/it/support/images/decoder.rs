@@ -28,7 +28,7 @@ pub struct Picture {
     pub mode: String,
     pub frames: u32,
     pub has_alpha: bool,
-    /// Orientation in EXIF; 1 when the picture is stored upright.
+    /// Orientation in EXIF; 1 when the image is stored upright.
     pub orientation: u8,
     pub exif_tags: u32,
     /// The description in the embedded ICC profile.
@@ -80,7 +80,7 @@ pub async fn look(bytes: &[u8]) -> Result<Picture, Failure> {
     run("look", &[&file]).await
 }
 
-/// The mean difference of two pictures in sRGB, 0 to 255 a channel.
+/// Returns the mean difference of two images in sRGB, 0 to 255 a channel.
 pub async fn difference(first: &[u8], second: &[u8]) -> Result<f64, Failure> {
     let (first, second) = (written(first)?, written(second)?);
     run("difference", &[&first, &second]).await

@@ -20,7 +20,7 @@ pillow_heif.register_heif_opener()
 WIDTH, HEIGHT = 240, 160
 QUADRANTS = ((205, 50, 45), (40, 165, 60), (45, 70, 200), (225, 200, 50))
 ORIENTATION = 0x0112
-# How to store an upright picture so that the EXIF orientation turns it back (EXIF 2.32, tag 274).
+# Transpositions that store an upright image for each EXIF orientation (EXIF 2.32, tag 274).
 STORED = {
     2: Image.Transpose.FLIP_LEFT_RIGHT,
     3: Image.Transpose.ROTATE_180,

@@ -20,11 +20,11 @@ use std::{
 
 use super::{Failure, media::target_folder, skip};
 
-/// Size of every drawn picture but the photograph, the icon and the odd one.
+/// Size of every drawn image but the photograph, the icon and the odd one.
 pub const WIDTH: u32 = 240;
 pub const HEIGHT: u32 = 160;
 
-/// Mean colours of the four quadrants of every drawn picture, as the grid's corner cells give them.
+/// Mean colours of the four quadrants of every drawn image, as the grid's corner cells give them.
 pub const RED: Pixel = [186, 45, 40, 255];
 pub const GREEN: Pixel = [36, 149, 54, 255];
 pub const BLUE: Pixel = [43, 67, 192, 255];
@@ -46,7 +46,7 @@ pub fn crafted(name: &str) -> Result<Vec<u8>, Failure> {
     read(&crafted_folder()?.join(name))
 }
 
-/// A small picture in one colour, whose rendering takes no time.
+/// Returns a small image in one colour, which is rendered fast.
 pub fn svg(colour: &str) -> Vec<u8> {
     format!(
         r#"<svg xmlns="http://www.w3.org/2000/svg" width="40" height="30"><rect width="40" height="30" fill="{colour}"/></svg>"#

@@ -114,7 +114,7 @@ impl Publisher {
         })
     }
 
-    /// The server's answer to a publish that must be refused.
+    /// Returns the server's answer to a publish that must be rejected.
     pub async fn expect_refusal(target: &Target, clip: &media::Clip) -> Result<Status, Failure> {
         match Self::open(target, clip).await {
             Ok(_) => Err("the publish was accepted".into()),

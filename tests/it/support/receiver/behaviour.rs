@@ -24,7 +24,7 @@ pub enum Behaviour {
     HugeHead(u16),
     /// RST instead of an answer.
     Reset,
-    /// Closes in the midst of the answer's body.
+    /// Closes in the middle of the answer's body.
     CutShort(u16),
     /// An answer that is not HTTP.
     Garbage,

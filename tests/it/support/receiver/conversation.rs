@@ -171,7 +171,7 @@ fn whole(reply: &Reply) -> Vec<u8> {
     bytes
 }
 
-/// Until the client closes.
+/// Waits until the client closes.
 async fn wait_for_the_end(connection: &mut Connection) -> Result<(), Error> {
     while !connection.fill_buf().await?.is_empty() {
         let read = connection.buffer().len();

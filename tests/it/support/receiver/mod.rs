@@ -103,11 +103,11 @@ impl Receiver {
         self.shared.lock().behaviour = behaviour;
     }
 
-    /// Closes the port and all connections: anyone who calls is refused.
+    /// Closes the port and all connections: new ones are refused.
     pub async fn go_down(&mut self) {
         if let Some(mut listening) = self.listening.take() {
             listening.0.abort();
-            // It was aborted; that is no failure.
+            // Ends with the abort's error, which is no failure.
             let _ = (&mut listening.0).await;
         }
     }
@@ -208,7 +208,7 @@ impl Shared {
         let request = Arc::new(request);
         state.requests.push(request.clone());
         if let Some(ledger) = &mut state.ledger {
-            // One write, so that lines of several receivers do not mix.
+            // A single write, so that lines of several receivers do not mix.
             let _ = ledger.write_all(request.ledger_line().as_bytes());
         }
         let behaviour = state.behaviour.clone();

@@ -173,7 +173,7 @@ impl Server {
 
     fn command(&self, greeting: File, log: File) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_sluice"));
-        // What the person at this machine has set is no part of the scenario.
+        // Variables of the developer's shell are no part of the scenario.
         let inherited = std::env::vars().map(|(name, _)| name);
         for name in inherited.filter(|name| name.starts_with("SLUICE_")) {
             command.env_remove(name);
@@ -287,13 +287,13 @@ impl Server {
         self.child.as_ref().and_then(Child::id)
     }
 
-    /// kill -9, and gone when this returns.
+    /// Sends SIGKILL and waits for the end of the process.
     pub async fn kill(&mut self) -> Result<(), Failure> {
         let mut child = self.child.take().ok_or("the service does not run")?;
         Ok(child.kill().await?)
     }
 
-    /// SIGTERM, and gone when this returns.
+    /// Sends SIGTERM and waits for the end of the process.
     pub async fn terminate(&mut self) -> Result<ExitStatus, Failure> {
         self.signal(Signal::TERM)?;
         self.wait(STOP_DEADLINE).await

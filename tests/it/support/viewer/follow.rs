@@ -78,7 +78,7 @@ impl Follower {
         }
     }
 
-    /// Until ENDLIST, with everything fetched.
+    /// Follows the stream until ENDLIST, and fetches everything.
     pub async fn run(&mut self) -> Result<(), Failure> {
         let media_playlist = self.go_on_air().await?;
         let mut text = self.playlist(&media_playlist).await?;
@@ -175,6 +175,7 @@ impl Follower {
         for segment in listed.iter().filter(|segment| !segment.gap) {
             self.list(segment).await?;
         }
+        // Parts first: `add_whole` compares a whole segment with the parts that were fetched.
         for part in &update.parts {
             self.take_part(part).await?;
             self.show();

@@ -44,7 +44,7 @@ impl Viewer {
         self
     }
 
-    /// Starts at once; the stream may go on air later.
+    /// Starts at once; the stream may become live later.
     pub fn start(self) -> Viewing {
         let (publish, state) = watch::channel(State::default());
         let task = tokio::spawn(async move {
@@ -85,7 +85,8 @@ impl Viewing {
         Arc::clone(&self.state.borrow().collection)
     }
 
-    /// Waits until `met` says so of what is collected. Fails when the viewer fails, or ends before, or at the deadline.
+    /// Waits until `met` is true for the collected media. Fails when the viewer fails, or ends before, or at the
+    /// deadline.
     pub async fn until(
         &mut self,
         what: &str,

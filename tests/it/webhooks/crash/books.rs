@@ -173,8 +173,8 @@ impl Books {
         Ok(())
     }
 
-    /// A request for an event that came before, and was not refused then, is a duplicate: few, and each of them because
-    /// a kill came before the first one's outcome was on the disk.
+    /// Checks the duplicates: requests for an event that an earlier request delivered. They must be few, each caused by
+    /// a kill before the first one's outcome was on the disk.
     pub(super) fn check_duplicates(&self, most: f64) {
         let (mut duplicates, mut requests) = (0, 0);
         for account in &self.accounts {

@@ -30,7 +30,7 @@ async fn the_guides_first_receiver_verifies_what_comes_and_what_is_replayed() ->
     let server = settings().start().await?;
 
     let port = free_port()?.to_string();
-    // As a reader does: the receiver is ended when it has printed the first event.
+    // The reader ends the receiver when it has printed the first event.
     let printed = "until grep -q 'verified {' output; do sleep 0.1; done\n";
     let script = format!("{receive}{printed}{replay}").replace("9000", &port);
     let environment = [("KEY", API_KEY), ("SLUICE", &server.base_url())];

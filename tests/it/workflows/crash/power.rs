@@ -18,7 +18,7 @@ pub(super) fn fail(folder: &Path, dice: &mut Dice) -> Result<usize, Failure> {
     Ok(spoilt)
 }
 
-/// In the order of their names, so that the dice fall on the same ones.
+/// Returns the entries sorted by name, so that the seed selects the same ones.
 fn entries(folder: &Path) -> Result<Vec<std::path::PathBuf>, Failure> {
     let mut entries = Vec::new();
     if folder.exists() {
@@ -34,14 +34,14 @@ fn spoil(file: &Path, dice: &mut Dice) -> Result<(), Failure> {
     let length = std::fs::metadata(file)?.len();
     let open = || OpenOptions::new().write(true).open(file);
     match dice.below(5) {
-        // The name was not there yet.
+        // The directory entry was not flushed.
         0 => std::fs::remove_file(file)?,
-        // The length was not.
+        // The length was not flushed.
         1 => open()?.set_len(0)?,
         2 => open()?.set_len(length / 2)?,
-        // The length was, and a page was not.
+        // The length was flushed, and a page was not.
         3 => open()?.write_all_at(&[0; 4096], length / 2)?,
-        // One bit.
+        // One bit is flipped.
         _ => {
             let mut bytes = std::fs::read(file)?;
             if let Some(byte) = bytes.get_mut(length as usize / 2) {

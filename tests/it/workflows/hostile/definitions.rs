@@ -256,7 +256,7 @@ async fn what_is_wrong_is_refused_with_the_nodes_name() -> Result<(), Failure> {
     );
     let (status, saved) = post(&api, "/api/workflows", &right()).await?;
     assert_eq!(status, StatusCode::CREATED, "{saved}");
-    // Eight groups deep is allowed, and what is drawn beside comes back.
+    // Eight nested groups are allowed, and fields of the drawing alone are returned unchanged.
     let deep = changed(|it| {
         it["branchConditions"]["wide"] = nested(8);
         it["nodes"][0]["x"] = json!(12);

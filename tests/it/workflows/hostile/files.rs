@@ -1,4 +1,4 @@
-//! Files that fail in some step: the run says in which one and why, and the runs beside it do not notice.
+//! Files that fail in some step: the run says in which one and why, and concurrent runs are not affected.
 
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
@@ -19,7 +19,7 @@ use crate::{
 /// Files of each kind at a time.
 const CROWD: usize = 24;
 
-/// A JPEG that ends in the midst of its picture.
+/// Returns a JPEG that ends in the middle of its image data.
 fn cut() -> Result<Vec<u8>, Failure> {
     let mut bytes = drawn("photograph.jpg")?;
     bytes.truncate(200);
@@ -76,7 +76,7 @@ async fn a_file_that_fails_in_a_step_fails_the_run_with_the_steps_error() -> Res
             !done.iter().any(|it| it == step || it == "second"),
             "{name}: {run}"
         );
-        // What was stored before stays.
+        // A file stored by an earlier step is kept.
         let stored = done.iter().any(|it| it == "first");
         assert_eq!(
             run["outputs"].as_array().map(Vec::len),

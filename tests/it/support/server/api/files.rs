@@ -234,7 +234,7 @@ impl Api {
         number(&usage["operations"]["used"])
     }
 
-    /// Waits until a job has ended, in whatever way.
+    /// Waits until a job has ended, completed or not.
     pub async fn wait_job(&self, id: &str, deadline: Duration) -> Result<Value, Failure> {
         let path = format!("/api/jobs/{id}");
         eventually(&format!("job {id} has ended"), deadline, async || {
