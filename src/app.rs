@@ -5,7 +5,7 @@ use std::{
     borrow::Cow, collections::HashSet, net::SocketAddr, path::Path, sync::Arc, time::Duration,
 };
 
-use actix_web::{dev::ServerHandle, web};
+use actix_web::dev::ServerHandle;
 use kameo::actor::ActorRef;
 use serde::Serialize;
 use sluice_actors::{
@@ -31,7 +31,7 @@ use tracing::{error, info, warn};
 use crate::{
     application::{
         address::{PublicAddress, Seen},
-        context::{AppState, MediaHandles, SrtAccess, Stage},
+        context::{AppContext, MediaHandles, SrtAccess, Stage},
         suspension,
     },
     config::Config,
@@ -88,7 +88,7 @@ impl Addresses {
 
 /// A running service.
 pub struct Service {
-    state: web::Data<AppState>,
+    app: AppContext,
     addresses: Addresses,
     first: Option<FirstCredentials>,
     root: ActorRef<Root>,
@@ -179,7 +179,11 @@ impl Service {
             keep_runs: config.workflows.keep_runs,
             max_active: config.workflows.max_active_per_workflow,
         };
-        let state = AppState::new(
+        let srt = listening.port(Protocol::Srt).map(|port| SrtAccess {
+            port,
+            passphrases: ingest.passphrases.clone(),
+        });
+        let app = AppContext::new(
             config,
             store.clone(),
             Arc::new(live.clone()),
@@ -188,17 +192,10 @@ impl Service {
             listening
                 .port(Protocol::Rtmp)
                 .expect("RTMP cannot be turned off"),
+            srt,
         );
-        let state = match listening.port(Protocol::Srt) {
-            Some(port) => state.with_srt(SrtAccess {
-                port,
-                passphrases: ingest.passphrases.clone(),
-            }),
-            None => state,
-        };
-        let state = web::Data::new(state);
-        state.suspensions.set(suspended.clone());
-        let server = http::server(state.clone(), http_socket, certificates.clone())?;
+        app.platform.suspensions.set(suspended.clone());
+        let server = http::server(app.clone(), http_socket, certificates.clone())?;
         let addresses = Addresses {
             http: server.address,
             https: server.is_https,
@@ -209,7 +206,7 @@ impl Service {
             tokio::spawn(sweep(store.clone(), events, runs, done.clone())),
             tokio::spawn(follow_hangups(certificates, done.clone())),
             tokio::spawn(suspension::follow(
-                state.clone().into_inner(),
+                app.live.clone(),
                 suspended,
                 done.clone(),
             )),
@@ -217,14 +214,14 @@ impl Service {
         let http = server.server.handle();
         actix_rt::spawn(server.server);
         write_addresses(store.data_dir(), &addresses)?;
-        state.set_stage(Stage::Ready);
-        let public = addresses.public(&state.config);
-        for (protocol, server) in addresses.ingest.servers(&state.config, &public) {
+        app.service.set_stage(Stage::Ready);
+        let public = addresses.public(&app.platform.config);
+        for (protocol, server) in addresses.ingest.servers(&app.platform.config, &public) {
             info!(protocol = protocol.as_str(), server, "encoders can connect");
         }
         info!(http = %addresses.http, "ready");
         Ok(Self {
-            state,
+            app,
             addresses,
             first,
             root,
@@ -243,7 +240,8 @@ impl Service {
 
     /// Returns the addresses and first credentials, for the terminal after a start.
     pub fn greeting(&self) -> String {
-        let base = &self.state.config.http.base_url;
+        let config = &self.app.platform.config;
+        let base = &config.http.base_url;
         let scheme = if self.addresses.https {
             "https"
         } else {
@@ -256,11 +254,10 @@ impl Service {
         };
         let mut text = format!("\n  Sluice is running: {web}\n");
         if let Some(first) = &self.first {
-            let config = &self.state.config;
             let public = self.addresses.public(config);
-            let server = protocols::RTMP.server(config, &public, self.state.rtmp_port);
+            let server = protocols::RTMP.server(config, &public, self.app.service.rtmp_port);
             let (slug, playback_id) = (&first.live_input.input_slug, &first.live_input.playback_id);
-            let bootstrap = &self.state.config.bootstrap;
+            let bootstrap = &config.bootstrap;
             let password = or_set_by(
                 &first.admin_password,
                 "admin_password",
@@ -284,7 +281,8 @@ impl Service {
     /// Without this the next start makes other first credentials and shows those.
     async fn note_greeted(&self) {
         if self.first.is_some()
-            && let Err(error) = sluice_store::first_credentials_shown(&self.state.store).await
+            && let Err(error) =
+                sluice_store::first_credentials_shown(&self.app.platform.store).await
         {
             warn!(%error, "the next start shows other first credentials, and those of this one end");
         }
@@ -326,17 +324,21 @@ impl Service {
     /// Ends in reverse of the start: publishers, viewers, tree, rows. Webhooks, workflow runs and video streams claim nothing
     /// from the first moment on; attempts end meanwhile, runs stop at their next step, and streams where they are.
     pub async fn stop(self) {
-        self.state.set_stage(Stage::Draining);
-        for subsystem in &self.state.subsystems {
+        self.app.service.set_stage(Stage::Draining);
+        for subsystem in &self.app.service.subsystems {
             subsystem.drain().await;
         }
         self.stop.cancel();
         self.sessions.close();
         bounded("publisher sessions", self.sessions.wait()).await;
-        self.state.closing.cancel();
+        self.app.platform.closing.cancel();
         self.http.stop(true).await;
-        bounded("links", self.state.shares.flush(&self.state.store)).await;
-        for subsystem in &self.state.subsystems {
+        bounded(
+            "links",
+            self.app.shares.shares.flush(&self.app.platform.store),
+        )
+        .await;
+        for subsystem in &self.app.service.subsystems {
             let (name, longest) = (subsystem.name(), subsystem.close_timeout());
             within(longest, name, subsystem.close()).await;
         }
@@ -346,7 +348,7 @@ impl Service {
         for task in self.background {
             bounded("background work", async { drop(task.await) }).await;
         }
-        self.state.store.close().await;
+        self.app.platform.store.close().await;
         info!("stopped");
     }
 }

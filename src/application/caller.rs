@@ -12,7 +12,7 @@ use sluice_store::{
 use uuid::Uuid;
 
 use crate::{
-    application::{context::AppState, error::ApiError},
+    application::{context::Platform, error::ApiError},
     config::Plan,
 };
 
@@ -129,7 +129,7 @@ impl<S> Caller<S> {
     }
 
     /// Limits of the account's plan.
-    pub fn plan(&self, state: &AppState) -> Plan {
+    pub fn plan(&self, state: &Platform) -> Plan {
         state.config.plan(&self.identity.plan)
     }
 

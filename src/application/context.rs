@@ -1,6 +1,7 @@
-//! The handles and settings that the use cases act on.
+//! The handles and settings that the use cases act on, by resource.
 
 use std::{
+    ops::Deref,
     path::PathBuf,
     sync::{
         Arc, OnceLock,
@@ -151,118 +152,142 @@ pub struct SrtAccess {
     pub passphrases: Passphrases,
 }
 
-/// The handles, settings and limits of the running service.
-pub struct AppState {
+/// Settings, storage and shutdown: what the use cases of every resource act on.
+pub struct Platform {
     pub config: Config,
     pub store: Store,
-    pub live: Arc<dyn LivePort>,
-    pub components: ComponentStatuses,
-    /// In the order of [`MediaHandles::subsystems`], live inputs last.
-    pub subsystems: Vec<Arc<dyn Subsystem>>,
-    pub compute: Compute,
-    pub conversions: Conversions,
-    pub images: Images,
-    pub outbound: Outbound,
-    pub recordings: Recordings,
-    pub restreams: Restreams,
-    pub streams: VideoStreams,
-    pub webhooks: Webhooks,
-    pub workflows: Workflows,
     /// Accounts that nothing is served for.
     pub suspensions: Suspensions,
-    /// The port that the RTMP listener is bound to.
-    pub rtmp_port: u16,
-    /// `None` when SRT is not listened for.
-    pub srt: Option<SrtAccess>,
-    pub metrics: Metrics,
-    /// OpenAPI document with this configuration's plans, made at the first request.
-    pub(crate) description: OnceLock<Bytes>,
-    /// The keys of playback tokens, read at the first token.
-    pub(crate) playback_keys: OnceCell<TokenKeys>,
-    /// Held from a change's commit until live inputs have it, so that they receive changes in the order of commits.
-    pub(crate) live_changes: Mutex<()>,
-    /// Places for archives that are sent.
-    pub(crate) archives: ArchiveLimiter,
-    /// Permits for viewers that wait for a part or a state.
-    pub(crate) waiting_viewers: Semaphore,
-    /// Places for clients that follow events.
-    pub(crate) followers: Followers,
+    /// Cancelled when the service stops: requests that wait are answered at once.
+    pub closing: CancellationToken,
+}
+
+/// Lets the use cases of a resource act on the platform as on their own fields.
+macro_rules! on_the_platform {
+    ($($context:ty, $($field:ident).+;)+) => {$(
+        impl Deref for $context {
+            type Target = Platform;
+
+            fn deref(&self) -> &Platform {
+                &self.$($field).+
+            }
+        }
+    )+};
+}
+
+on_the_platform! {
+    AccountContext, platform;
+    AgentContext, files.platform;
+    DeliveryContext, platform;
+    EventContext, platform;
+    FileContext, platform;
+    JobContext, files.platform;
+    LiveContext, platform;
+    PlaybackTokens, platform;
+    ServiceContext, platform;
+    ShareContext, files.platform;
+    VideoContext, files.platform;
+    WorkflowContext, files.platform;
+}
+
+/// Credentials: sign-in, sessions, API keys, and the rate limit of accounts.
+pub struct AccountContext {
+    platform: Arc<Platform>,
+    pub(crate) rate_limit: RateLimit,
+    pub(crate) attempts: Attempts,
+    pub(crate) password_checks: Arc<PasswordChecks>,
+}
+
+/// Tools for agents.
+pub struct AgentContext {
+    pub files: Arc<FileContext>,
+    pub jobs: Arc<JobContext>,
+    pub live: Arc<LiveContext>,
+    pub workflows: Arc<WorkflowContext>,
     /// Places for calls of agents.
     pub(crate) calls: Calls,
+}
+
+/// Image delivery: its addresses, keys, presets and statistics.
+pub struct DeliveryContext {
+    platform: Arc<Platform>,
+    pub images: Images,
+    pub live: Arc<dyn LivePort>,
+    pub(crate) shares: Arc<Shares>,
+}
+
+/// Events, and the webhooks that deliver them.
+pub struct EventContext {
+    platform: Arc<Platform>,
+    pub webhooks: Webhooks,
+    pub outbound: Outbound,
+    /// Places for clients that follow events.
+    pub(crate) followers: Followers,
+}
+
+/// Stored files and folders, their uploads, downloads and archives.
+pub struct FileContext {
+    platform: Arc<Platform>,
+    pub compute: Compute,
+    pub images: Images,
+    pub outbound: Outbound,
+    /// A stored file may begin runs.
+    pub workflows: Workflows,
+    /// A deleted folder ends its share links.
+    pub(crate) shares: Arc<Shares>,
+    /// Places for archives that are sent.
+    pub(crate) archives: ArchiveLimiter,
     /// Permits for requests that receive files.
     pub(crate) uploading: Arc<Semaphore>,
     /// The request that works on each resumable upload.
     pub(crate) turns: Arc<Turns>,
-    /// Cancelled when the service stops: waiting viewers are answered at once.
-    pub closing: CancellationToken,
-    pub(crate) rate_limit: RateLimit,
-    pub(crate) attempts: Attempts,
-    /// State that the handlers of share links have in common.
-    pub(crate) shares: Shares,
-    pub(crate) password_checks: PasswordChecks,
+}
+
+/// Conversion jobs.
+pub struct JobContext {
+    pub files: Arc<FileContext>,
+    pub conversions: Conversions,
+}
+
+/// Live inputs, their outputs and recordings.
+pub struct LiveContext {
+    platform: Arc<Platform>,
+    pub live: Arc<dyn LivePort>,
+    pub outbound: Outbound,
+    pub recordings: Recordings,
+    pub restreams: Restreams,
+    /// The port that the RTMP listener is bound to.
+    pub rtmp_port: u16,
+    /// `None` when SRT is not listened for.
+    pub srt: Option<SrtAccess>,
+    /// Held from a change's commit until live inputs have it, so that they receive changes in the order of commits.
+    pub(crate) live_changes: Mutex<()>,
+    /// Permits for viewers that wait for a part or a state.
+    pub(crate) waiting_viewers: Semaphore,
+}
+
+/// Playback tokens of live inputs and video streams.
+pub struct PlaybackTokens {
+    platform: Arc<Platform>,
+    /// Read at the first token.
+    pub(crate) keys: OnceCell<TokenKeys>,
+}
+
+/// The service as those who run it see it: stage, components, metrics, and the description of its API.
+pub struct ServiceContext {
+    platform: Arc<Platform>,
+    pub components: ComponentStatuses,
+    /// In the order of [`MediaHandles::subsystems`], live inputs last.
+    pub subsystems: Vec<Arc<dyn Subsystem>>,
+    pub metrics: Metrics,
+    /// The port that the RTMP listener is bound to.
+    pub rtmp_port: u16,
+    /// OpenAPI document with this configuration's plans, made at the first request.
+    pub(crate) description: OnceLock<Bytes>,
     stage: AtomicU8,
 }
 
-impl AppState {
-    /// Begins in [`Stage::Starting`].
-    pub fn new(
-        config: Config,
-        store: Store,
-        live: Arc<dyn LivePort>,
-        components: ComponentStatuses,
-        media: MediaHandles,
-        rtmp_port: u16,
-    ) -> Self {
-        let now = Instant::now();
-        let mut subsystems = media.subsystems();
-        subsystems.push(live.clone());
-        Self {
-            rate_limit: RateLimit::new(now),
-            attempts: Attempts::new(
-                config.sign_in.attempts,
-                config.sign_in.network_attempts,
-                config.sign_in.window,
-            ),
-            shares: Shares::new(&config.shares),
-            password_checks: PasswordChecks::new(config.sign_in.max_waiting),
-            stage: AtomicU8::new(Stage::Starting as u8),
-            metrics: Metrics::default(),
-            description: OnceLock::new(),
-            playback_keys: OnceCell::new(),
-            live_changes: Mutex::new(()),
-            followers: Followers::new(config.webhooks.max_followers),
-            calls: Calls::new(config.mcp.max_calls),
-            archives: ArchiveLimiter::new(&config.archive),
-            uploading: Arc::new(Semaphore::new(config.uploads.max_active)),
-            turns: Arc::default(),
-            waiting_viewers: Semaphore::new(config.live.max_waiting_viewers),
-            closing: CancellationToken::new(),
-            config,
-            store,
-            live,
-            components,
-            subsystems,
-            compute: media.compute,
-            conversions: media.conversions,
-            images: media.images,
-            outbound: media.outbound,
-            recordings: media.recordings,
-            restreams: media.restreams,
-            streams: media.streams,
-            webhooks: media.webhooks,
-            workflows: media.workflows,
-            suspensions: Suspensions::default(),
-            rtmp_port,
-            srt: None,
-        }
-    }
-
-    /// Sets the SRT access shown to people.
-    pub fn with_srt(mut self, srt: SrtAccess) -> Self {
-        self.srt = Some(srt);
-        self
-    }
-
+impl ServiceContext {
     /// Sets the stage that `/readyz` reports.
     pub fn set_stage(&self, stage: Stage) {
         self.stage.store(stage as u8, Ordering::Release);
@@ -273,6 +298,168 @@ impl AppState {
             stage if stage == Stage::Starting as u8 => Stage::Starting,
             stage if stage == Stage::Ready as u8 => Stage::Ready,
             _ => Stage::Draining,
+        }
+    }
+}
+
+/// Share links of folders, for their owners and their readers.
+pub struct ShareContext {
+    pub files: Arc<FileContext>,
+    pub delivery: Arc<DeliveryContext>,
+    /// State that the handlers of share links have in common.
+    pub(crate) shares: Arc<Shares>,
+    pub(crate) password_checks: Arc<PasswordChecks>,
+    /// Videos of a shared folder play by a token.
+    pub(crate) playback_tokens: Arc<PlaybackTokens>,
+}
+
+/// Video-on-demand streams.
+pub struct VideoContext {
+    pub files: Arc<FileContext>,
+    pub streams: VideoStreams,
+}
+
+/// Workflows and their runs.
+pub struct WorkflowContext {
+    pub files: Arc<FileContext>,
+    pub workflows: Workflows,
+    pub webhooks: Webhooks,
+    pub outbound: Outbound,
+}
+
+/// The contexts of all resources. Handlers take the one of their own resource.
+#[derive(Clone)]
+pub struct AppContext {
+    pub platform: Arc<Platform>,
+    pub accounts: Arc<AccountContext>,
+    pub agents: Arc<AgentContext>,
+    pub delivery: Arc<DeliveryContext>,
+    pub events: Arc<EventContext>,
+    pub files: Arc<FileContext>,
+    pub jobs: Arc<JobContext>,
+    pub live: Arc<LiveContext>,
+    pub playback_tokens: Arc<PlaybackTokens>,
+    pub service: Arc<ServiceContext>,
+    pub shares: Arc<ShareContext>,
+    pub video: Arc<VideoContext>,
+    pub workflows: Arc<WorkflowContext>,
+}
+
+impl AppContext {
+    /// Begins in [`Stage::Starting`]. `srt`: `None` when SRT is not listened for.
+    pub fn new(
+        config: Config,
+        store: Store,
+        live: Arc<dyn LivePort>,
+        components: ComponentStatuses,
+        media: MediaHandles,
+        rtmp_port: u16,
+        srt: Option<SrtAccess>,
+    ) -> Self {
+        let platform = Arc::new(Platform {
+            config,
+            store,
+            suspensions: Suspensions::default(),
+            closing: CancellationToken::new(),
+        });
+        let config = &platform.config;
+        let mut subsystems = media.subsystems();
+        subsystems.push(live.clone());
+        let shares = Arc::new(Shares::new(&config.shares));
+        let password_checks = Arc::new(PasswordChecks::new(config.sign_in.max_waiting));
+        let files = Arc::new(FileContext {
+            platform: platform.clone(),
+            compute: media.compute,
+            images: media.images.clone(),
+            outbound: media.outbound.clone(),
+            workflows: media.workflows.clone(),
+            shares: shares.clone(),
+            archives: ArchiveLimiter::new(&config.archive),
+            uploading: Arc::new(Semaphore::new(config.uploads.max_active)),
+            turns: Arc::default(),
+        });
+        let playback_tokens = Arc::new(PlaybackTokens {
+            platform: platform.clone(),
+            keys: OnceCell::new(),
+        });
+        let delivery = Arc::new(DeliveryContext {
+            platform: platform.clone(),
+            images: media.images,
+            live: live.clone(),
+            shares: shares.clone(),
+        });
+        let jobs = Arc::new(JobContext {
+            files: files.clone(),
+            conversions: media.conversions,
+        });
+        let workflows = Arc::new(WorkflowContext {
+            files: files.clone(),
+            workflows: media.workflows,
+            webhooks: media.webhooks.clone(),
+            outbound: media.outbound.clone(),
+        });
+        let live = Arc::new(LiveContext {
+            platform: platform.clone(),
+            live,
+            outbound: media.outbound.clone(),
+            recordings: media.recordings,
+            restreams: media.restreams,
+            rtmp_port,
+            srt,
+            live_changes: Mutex::new(()),
+            waiting_viewers: Semaphore::new(config.live.max_waiting_viewers),
+        });
+        Self {
+            accounts: Arc::new(AccountContext {
+                platform: platform.clone(),
+                rate_limit: RateLimit::new(Instant::now()),
+                attempts: Attempts::new(
+                    config.sign_in.attempts,
+                    config.sign_in.network_attempts,
+                    config.sign_in.window,
+                ),
+                password_checks: password_checks.clone(),
+            }),
+            agents: Arc::new(AgentContext {
+                files: files.clone(),
+                jobs: jobs.clone(),
+                live: live.clone(),
+                workflows: workflows.clone(),
+                calls: Calls::new(config.mcp.max_calls),
+            }),
+            events: Arc::new(EventContext {
+                platform: platform.clone(),
+                webhooks: media.webhooks,
+                outbound: media.outbound,
+                followers: Followers::new(config.webhooks.max_followers),
+            }),
+            service: Arc::new(ServiceContext {
+                platform: platform.clone(),
+                components,
+                subsystems,
+                metrics: Metrics::default(),
+                rtmp_port,
+                description: OnceLock::new(),
+                stage: AtomicU8::new(Stage::Starting as u8),
+            }),
+            shares: Arc::new(ShareContext {
+                files: files.clone(),
+                delivery: delivery.clone(),
+                shares,
+                password_checks,
+                playback_tokens: playback_tokens.clone(),
+            }),
+            video: Arc::new(VideoContext {
+                files: files.clone(),
+                streams: media.streams,
+            }),
+            delivery,
+            files,
+            jobs,
+            live,
+            playback_tokens,
+            workflows,
+            platform,
         }
     }
 }

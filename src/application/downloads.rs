@@ -4,7 +4,7 @@ use sluice_store::now_ms;
 use uuid::Uuid;
 
 use crate::application::{
-    context::AppState,
+    context::Platform,
     signing::{self, Purpose, SIGNATURE_BYTES, Signer},
 };
 
@@ -36,7 +36,7 @@ pub(crate) struct DownloadGrant {
 
 impl DownloadGrant {
     /// Grants a stored file for `uploads.link_lifetime`.
-    pub(crate) fn for_file(id: Uuid, state: &AppState) -> Self {
+    pub(crate) fn for_file(id: Uuid, state: &Platform) -> Self {
         let lifetime = state.config.uploads.link_lifetime.as_millis();
         Self {
             what: Downloadable::File(id),

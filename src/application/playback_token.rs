@@ -18,7 +18,7 @@ use uuid::Uuid;
 
 use crate::application::{
     answer::Time,
-    context::AppState,
+    context::PlaybackTokens,
     error::ApiError,
     signing::{self, Purpose, Signer},
 };
@@ -99,7 +99,7 @@ pub(crate) struct TokenKeys {
 
 impl TokenKeys {
     /// Returns the installation's keys, with every account's; read once.
-    pub(crate) async fn of(state: &AppState) -> Result<&Self, ApiError> {
+    pub(crate) async fn of(state: &PlaybackTokens) -> Result<&Self, ApiError> {
         let read = async || {
             let mut db = state.store.read().await?;
             let keys = Self::new(Signer::of(&mut db).await?);
@@ -108,7 +108,7 @@ impl TokenKeys {
             }
             Ok(keys)
         };
-        state.playback_keys.get_or_try_init(read).await
+        state.keys.get_or_try_init(read).await
     }
 
     pub(crate) fn new(signer: Signer) -> Self {
@@ -262,7 +262,7 @@ pub(crate) struct Issued {
 
 /// Issues a token of the service for a stream that the caller owns.
 pub(crate) async fn issue(
-    state: &AppState,
+    state: &PlaybackTokens,
     playback_id: String,
     lifetime_s: u32,
     domains: Vec<String>,

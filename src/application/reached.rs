@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use super::{address::PublicAddress, context::AppState};
+use super::{address::PublicAddress, context::Platform};
 
 /// Public address for answers to a request, and the client's own address.
 #[derive(Clone, Debug)]
@@ -13,7 +13,7 @@ pub struct Reached {
 
 impl Reached {
     /// Returns where a larger plan is offered (`upgradeUrl`).
-    pub fn upgrade_url(&self, state: &AppState) -> String {
+    pub fn upgrade_url(&self, state: &Platform) -> String {
         match state.config.http.upgrade_url.as_str() {
             "" => format!("{}/plans", self.address.origin()),
             set => set.to_owned(),

@@ -12,7 +12,7 @@ use sluice_media::format::Format;
 use sluice_store::blob::{Blobs, Spool};
 
 use crate::application::{
-    context::AppState,
+    context::FileContext,
     error::ApiError,
     filename,
     object::camel_case,
@@ -78,7 +78,7 @@ fn list(value: &Value) -> Result<Vec<Value>, ApiError> {
 /// 400 for a malformed or rejected address, 413 for a file beyond its limit, 422 `source_failed` for an error of the
 /// other side, 503 when too many files are being fetched or the service stops, 507 for a full disk.
 pub(crate) async fn fetch(
-    state: &AppState,
+    state: &FileContext,
     field: &str,
     addresses: &[String],
     limits: impl Into<SizeLimits>,
@@ -99,7 +99,7 @@ pub(crate) async fn fetch(
 }
 
 async fn fetch_all(
-    state: &AppState,
+    state: &FileContext,
     field: &str,
     addresses: &[String],
     limits: SizeLimits,
@@ -116,7 +116,7 @@ async fn fetch_all(
 }
 
 async fn fetch_one(
-    state: &AppState,
+    state: &FileContext,
     address: &str,
     which: &str,
     limits: SizeLimits,

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 use uuid::Uuid;
 
-use crate::application::context::AppState;
+use crate::application::context::LiveContext;
 
 /// Set of the suspended accounts, as of the last read.
 #[derive(Debug, Default)]
@@ -46,7 +46,7 @@ pub fn in_force(input: LiveInput, suspended: &HashSet<Uuid>) -> LiveInput {
 }
 
 /// Follows the database until `stop`. `applied` are the accounts whose live inputs already have the suspension applied.
-pub async fn follow(state: Arc<AppState>, mut applied: HashSet<Uuid>, stop: CancellationToken) {
+pub async fn follow(state: Arc<LiveContext>, mut applied: HashSet<Uuid>, stop: CancellationToken) {
     let mut is_failing = false;
     loop {
         tokio::select! {
@@ -64,7 +64,10 @@ pub async fn follow(state: Arc<AppState>, mut applied: HashSet<Uuid>, stop: Canc
 }
 
 /// Applies suspensions; what fails is tried again by the next look.
-async fn look(state: &AppState, applied: &mut HashSet<Uuid>) -> Result<(), sluice_actors::Error> {
+async fn look(
+    state: &LiveContext,
+    applied: &mut HashSet<Uuid>,
+) -> Result<(), sluice_actors::Error> {
     let found = accounts::suspended(&mut state.store.read().await?).await?;
     let suspended: HashSet<Uuid> = found.into_iter().collect();
     let changed: Vec<Uuid> = applied.symmetric_difference(&suspended).copied().collect();
@@ -81,7 +84,10 @@ async fn look(state: &AppState, applied: &mut HashSet<Uuid>) -> Result<(), sluic
     Ok(())
 }
 
-async fn tell_live_inputs(state: &AppState, account_id: Uuid) -> Result<(), sluice_actors::Error> {
+async fn tell_live_inputs(
+    state: &LiveContext,
+    account_id: Uuid,
+) -> Result<(), sluice_actors::Error> {
     let _in_order = state.live_changes.lock().await;
     let inputs = live_inputs::all_of(&mut state.store.read().await?, account_id).await?;
     for input in inputs {

@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use crate::application::{
     caller::{Caller, Write},
-    context::AppState,
+    context::{FileContext, Platform},
     error::ApiError,
     filename,
     files::{facts, record::FileRecord},
@@ -74,7 +74,7 @@ pub struct UploadCompleted {
 
 /// Makes a direct upload for the caller.
 pub(crate) async fn make(
-    state: &AppState,
+    state: &Platform,
     caller: &Caller<Write>,
     reached: &Reached,
     request: NewUploadRequest,
@@ -135,7 +135,7 @@ pub(crate) fn checked_content_type(given: Option<String>) -> Result<String, ApiE
 }
 
 /// Finds the facts of an upload, before the transaction that makes the file; none for an upload that has no bytes yet.
-pub(crate) async fn facts_of(state: &AppState, upload: &Upload) -> Result<Facts, ApiError> {
+pub(crate) async fn facts_of(state: &FileContext, upload: &Upload) -> Result<Facts, ApiError> {
     let (State::Received, Some(blob), Some(mime_type)) =
         (upload.state, upload.blob_hash, &upload.mime_type)
     else {
@@ -161,7 +161,7 @@ pub(crate) fn signed_url(signer: &Signer, base: &str, id: Uuid, expires_at: i64)
 /// Finds the upload of a `signedUrl`, for callers that use its bytes and make no file of them. 400 for an address of
 /// another kind, 403 for one that was not made here or is too old, 404 for another account's.
 pub(crate) async fn by_signed_url(
-    state: &AppState,
+    state: &Platform,
     account_id: Uuid,
     address: &str,
 ) -> Result<Upload, ApiError> {
@@ -188,7 +188,7 @@ pub(crate) fn upload_of(address: &str) -> Option<(Uuid, String)> {
 /// Answers 403 for an address that was not made here, or is too old.
 pub(crate) async fn check_signature(
     query: &str,
-    state: &AppState,
+    state: &Platform,
     id: Uuid,
 ) -> Result<(), ApiError> {
     let (mut expires_at, mut signature) = (None, None);

@@ -14,7 +14,7 @@ use sluice_store::blob::BlobHash;
 
 use super::range::{RangeRequest, pieces_of};
 use crate::{
-    application::{context::AppState, error::ApiError},
+    application::{context::Platform, error::ApiError},
     http::content_disposition::content_disposition,
 };
 
@@ -32,7 +32,7 @@ pub(super) struct StoredBytes {
 /// Answers 200, 206, 304 or 416 with the bytes, in pieces as the client reads them. `cache` is the `Cache-Control`.
 pub(super) async fn respond(
     request: &HttpRequest,
-    state: &AppState,
+    state: &Platform,
     bytes: &StoredBytes,
     cache: &'static str,
 ) -> Result<HttpResponse, ApiError> {
@@ -54,7 +54,7 @@ pub(super) enum ShownAs {
 /// [`respond`], with the disposition chosen.
 pub(super) async fn respond_as(
     request: &HttpRequest,
-    state: &AppState,
+    state: &Platform,
     bytes: &StoredBytes,
     cache: &'static str,
     shown_as: ShownAs,

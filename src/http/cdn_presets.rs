@@ -15,7 +15,7 @@ use super::extract::Body;
 use crate::application::{
     answer::{Success, Time},
     caller::{Caller, Read, Write},
-    context::AppState,
+    context::DeliveryContext,
     error::ApiError,
 };
 
@@ -71,7 +71,7 @@ impl From<Preset> for PresetRecord {
 #[utoipa::path(get, path = "/api/cdn-presets", tag = "presets",
     responses((status = 200, description = "All of them, newest first", body = PresetList)))]
 pub async fn list(
-    state: web::Data<AppState>,
+    state: web::Data<DeliveryContext>,
     caller: Caller<Read>,
 ) -> Result<HttpResponse, ApiError> {
     let presets = presets::list(&mut state.store.read().await?, caller.account_id()).await?;
@@ -85,7 +85,7 @@ pub async fn list(
     (status = 409, description = "There is one of that name", body = crate::application::error::ErrorBody),
 ))]
 pub async fn create(
-    state: web::Data<AppState>,
+    state: web::Data<DeliveryContext>,
     caller: Caller<Write>,
     Body(request): Body<PresetRequest>,
 ) -> Result<HttpResponse, ApiError> {
@@ -111,7 +111,7 @@ pub async fn create(
     params(("id" = Uuid, Path, description = "The preset's id")),
     responses((status = 200, description = "The preset", body = PresetAnswer)))]
 pub async fn show(
-    state: web::Data<AppState>,
+    state: web::Data<DeliveryContext>,
     caller: Caller<Read>,
     id: web::Path<Uuid>,
 ) -> Result<HttpResponse, ApiError> {
@@ -129,7 +129,7 @@ pub async fn show(
     params(("id" = Uuid, Path, description = "The preset's id")),
     responses((status = 200, description = "The preset as it is now", body = PresetAnswer)))]
 pub async fn change(
-    state: web::Data<AppState>,
+    state: web::Data<DeliveryContext>,
     caller: Caller<Write>,
     id: web::Path<Uuid>,
     Body(request): Body<PresetRequest>,
@@ -160,7 +160,7 @@ pub async fn change(
     params(("id" = Uuid, Path, description = "The preset's id")),
     responses((status = 200, description = "Deleted", body = Success)))]
 pub async fn delete(
-    state: web::Data<AppState>,
+    state: web::Data<DeliveryContext>,
     caller: Caller<Write>,
     id: web::Path<Uuid>,
 ) -> Result<HttpResponse, ApiError> {
@@ -186,7 +186,7 @@ fn checked_name(given: Option<String>) -> Result<Option<String>, ApiError> {
 
 /// Returns the one query for all equivalent parameters.
 fn canonical(
-    state: &AppState,
+    state: &DeliveryContext,
     params: Option<Map<String, Value>>,
 ) -> Result<Option<String>, ApiError> {
     let Some(params) = params else {

@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::jobs::{self, AllFailed, ConversionAnswer, JobRequest, Submitter};
 use crate::application::{
     caller::{Caller, Write},
-    context::AppState,
+    context::JobContext,
     error::ApiError,
     jobs::record::Accepted,
     reached::Reached,
@@ -88,7 +88,7 @@ pub struct CompressForm {
         (status = 507, description = "The disk is full", body = crate::application::error::ErrorBody)))]
 pub async fn convert(
     request: HttpRequest,
-    state: web::Data<AppState>,
+    state: web::Data<JobContext>,
     caller: Caller<Write>,
     reached: Reached,
     payload: web::Payload,
@@ -119,7 +119,7 @@ pub async fn convert(
         (status = 507, description = "The disk is full", body = crate::application::error::ErrorBody)))]
 pub async fn compress(
     request: HttpRequest,
-    state: web::Data<AppState>,
+    state: web::Data<JobContext>,
     caller: Caller<Write>,
     reached: Reached,
     payload: web::Payload,
@@ -140,7 +140,7 @@ async fn at_once(
     tool: &str,
     job_type: JobType,
     request: &HttpRequest,
-    state: &AppState,
+    state: &JobContext,
     caller: &Caller<Write>,
     reached: &Reached,
     payload: web::Payload,

@@ -5,12 +5,12 @@ use actix_web::{
     http::header::{self, HeaderValue},
 };
 
-use crate::application::context::AppState;
+use crate::application::context::Platform;
 
 /// Returns whether the asking page is of `http.cors_origins`, and says so to its browser.
 pub(super) fn allow_origin(
     request: &HttpRequest,
-    state: &AppState,
+    state: &Platform,
     response: &mut HttpResponse,
 ) -> bool {
     let headers = response.headers_mut();

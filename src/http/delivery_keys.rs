@@ -15,7 +15,7 @@ use super::extract::{Body, PageQuery};
 use crate::application::{
     answer::{Success, Time},
     caller::{Caller, Read, Write},
-    context::AppState,
+    context::DeliveryContext,
     error::ApiError,
     field,
     page::next_cursor,
@@ -87,7 +87,7 @@ impl From<DeliveryKey> for DeliveryKeyRecord {
     ("cursor" = Option<String>, Query, description = "`next_cursor` of the page before"),
 ), responses((status = 200, description = "Newest first", body = DeliveryKeyList)))]
 pub async fn list(
-    state: web::Data<AppState>,
+    state: web::Data<DeliveryContext>,
     caller: Caller<Read>,
     PageQuery(page): PageQuery,
 ) -> Result<HttpResponse, ApiError> {
@@ -106,7 +106,7 @@ pub async fn list(
     (status = 409, description = "The alias is taken", body = crate::application::error::ErrorBody),
 ))]
 pub async fn create(
-    state: web::Data<AppState>,
+    state: web::Data<DeliveryContext>,
     caller: Caller<Write>,
     Body(request): Body<NewDeliveryKeyRequest>,
 ) -> Result<HttpResponse, ApiError> {
@@ -133,7 +133,7 @@ pub async fn create(
     responses((status = 200, description = "`available` is true when a new key could have it", body = AliasAnswer)))]
 pub async fn alias(
     request: HttpRequest,
-    state: web::Data<AppState>,
+    state: web::Data<DeliveryContext>,
     _caller: Caller<Read>,
 ) -> Result<HttpResponse, ApiError> {
     let alias = form_urlencoded::parse(request.query_string().as_bytes())
@@ -152,7 +152,7 @@ pub async fn alias(
     params(("id" = Uuid, Path, description = "The key's id")),
     responses((status = 200, description = "Revoked", body = Success)))]
 pub async fn revoke(
-    state: web::Data<AppState>,
+    state: web::Data<DeliveryContext>,
     caller: Caller<Write>,
     id: web::Path<Uuid>,
 ) -> Result<HttpResponse, ApiError> {

@@ -11,7 +11,8 @@ use sluice_store::credentials::is_playback_id;
 use super::{bytes, html::Html, page_frame::Frame, usage};
 use crate::{
     application::{
-        context::AppState, error::ApiError, playback_token::looks_like_token, reached::Reached,
+        context::ServiceContext, error::ApiError, playback_token::looks_like_token,
+        reached::Reached,
     },
     protocols,
 };
@@ -39,7 +40,7 @@ const ASSET_CACHE: &str = "public, max-age=31536000, immutable";
 #[utoipa::path(get, path = "/openapi.json", tag = "operations", security(()), responses(
     (status = 200, description = "OpenAPI 3.1.0", body = Object),
 ))]
-pub async fn openapi(state: web::Data<AppState>) -> HttpResponse {
+pub async fn openapi(state: web::Data<ServiceContext>) -> HttpResponse {
     let document = state.description.get_or_init(|| {
         let mut document = super::openapi();
         usage::describe(&mut document, &state.config);
@@ -112,7 +113,10 @@ fn viewing(request: &HttpRequest, playback_id: &str, name: &str) -> Result<HttpR
 #[utoipa::path(get, path = "/", tag = "pages", security(()), responses(
     (status = 200, description = "A page", body = String, content_type = "text/html"),
 ))]
-pub async fn start(state: web::Data<AppState>, reached: Reached) -> Result<HttpResponse, ApiError> {
+pub async fn start(
+    state: web::Data<ServiceContext>,
+    reached: Reached,
+) -> Result<HttpResponse, ApiError> {
     let base = &reached.address.base;
     let server = protocols::RTMP.server(&state.config, &reached.address, state.rtmp_port);
     let html = Frame::named("start.html")?.fill("Start", first_steps(base, &server));

@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::bytes::{self, StoredBytes};
 use crate::{
     application::{
-        context::AppState,
+        context::Platform,
         downloads::{DownloadGrant, Downloadable},
         error::ApiError,
         signing::Signer,
@@ -36,7 +36,7 @@ pub(super) const CACHE: &str = "private, no-cache";
         (status = 416, description = "No such range", body = crate::application::error::ErrorBody)))]
 pub async fn fetch(
     request: HttpRequest,
-    state: web::Data<AppState>,
+    state: web::Data<Platform>,
     token: web::Path<String>,
 ) -> Result<HttpResponse, ApiError> {
     let mut db = state.store.read().await?;

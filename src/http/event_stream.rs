@@ -3,7 +3,7 @@
 //! The next piece of a stream is made when the client has taken the one before, so that a slow client delays no other
 //! and no queue grows for it.
 
-use std::{convert::Infallible, fmt::Display, time::Duration};
+use std::{convert::Infallible, fmt::Display, ops::Deref, time::Duration};
 
 use actix_web::{
     FromRequest, HttpRequest, HttpResponse,
@@ -21,9 +21,10 @@ use futures_util::{
 use serde_json::Value;
 use uuid::Uuid;
 
+use super::context;
 use crate::application::{
     caller::{Caller, Read},
-    context::AppState,
+    context::Platform,
     error::ApiError,
     reached::Reached,
 };
@@ -50,7 +51,7 @@ pub(super) enum Waited<T> {
 }
 
 /// Waits until something has happened, or the stream has to be kept open or ended.
-pub(super) async fn wait<T>(state: &AppState, happening: impl Future<Output = T>) -> Waited<T> {
+pub(super) async fn wait<T>(state: &Platform, happening: impl Future<Output = T>) -> Waited<T> {
     tokio::select! {
         outcome = happening => Waited::Happened(outcome),
         () = tokio::time::sleep(HEARTBEAT) => Waited::Silent,
@@ -60,14 +61,17 @@ pub(super) async fn wait<T>(state: &AppState, happening: impl Future<Output = T>
 
 /// Work that continues without its request, such as a job or a run.
 pub(super) trait Work: Sized {
+    /// The context of the resource.
+    type Context: Deref<Target = Platform> + 'static;
+
     /// The work with this id, followed from now on; 404 when it is none of the account's.
-    async fn follow(state: &AppState, account_id: Uuid, id: Uuid) -> Result<Self, ApiError>;
+    async fn follow(state: &Self::Context, account_id: Uuid, id: Uuid) -> Result<Self, ApiError>;
 
     /// Returns the state at first, then at every change; dropping the future and calling again is fine.
     async fn next(&mut self) -> Result<StreamedState, ApiError>;
 
     /// Returns the final record.
-    async fn end(&self, state: &AppState, reached: &Reached) -> Result<Value, ApiError>;
+    async fn end(&self, state: &Self::Context, reached: &Reached) -> Result<Value, ApiError>;
 }
 
 /// State of a piece of [`Work`].
@@ -79,7 +83,6 @@ pub(super) struct StreamedState {
 /// A request to follow the work that its path names by an id, from a caller who may read.
 pub struct FollowRequest {
     request: HttpRequest,
-    state: Data<AppState>,
     caller: Caller<Read>,
     reached: Reached,
     id: Uuid,
@@ -90,13 +93,12 @@ impl FromRequest for FollowRequest {
     type Future = LocalBoxFuture<'static, Result<Self, Self::Error>>;
 
     fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
-        type Parts = (Data<AppState>, Caller<Read>, Reached, Path<Uuid>);
+        type Parts = (Caller<Read>, Reached, Path<Uuid>);
         let (request, parts) = (request.clone(), Parts::from_request(request, payload));
         async move {
-            let (state, caller, reached, id) = parts.await?;
+            let (caller, reached, id) = parts.await?;
             Ok(Self {
                 request,
-                state,
                 caller,
                 reached,
                 id: *id,
@@ -109,10 +111,11 @@ impl FromRequest for FollowRequest {
 impl FollowRequest {
     /// `progress` at once and at every change, then `end`, and the stream closes.
     pub(super) async fn answer<W: Work + 'static>(self) -> Result<HttpResponse, ApiError> {
-        let work = W::follow(&self.state, self.caller.account_id(), self.id).await?;
+        let state = context::of::<W::Context>(&self.request).clone();
+        let work = W::follow(&state, self.caller.account_id(), self.id).await?;
         let followed = Followed {
             work,
-            state: self.state,
+            state,
             caller: self.caller,
             reached: self.reached,
         };
@@ -121,9 +124,9 @@ impl FollowRequest {
 }
 
 /// A client that follows a piece of work.
-struct Followed<W> {
+struct Followed<W: Work> {
     work: W,
-    state: Data<AppState>,
+    state: Data<W::Context>,
     caller: Caller<Read>,
     reached: Reached,
 }
@@ -149,7 +152,7 @@ impl<W: Work> Pieces for Followed<W> {
 }
 
 /// Returns whether the credential that opened a stream is still valid; false when that cannot be determined.
-pub(super) async fn is_still_admitted<S>(state: &AppState, caller: &Caller<S>) -> bool {
+pub(super) async fn is_still_admitted<S>(state: &Platform, caller: &Caller<S>) -> bool {
     let Ok(mut db) = state.store.read().await else {
         return false;
     };

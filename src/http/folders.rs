@@ -14,7 +14,7 @@ use super::extract::{Body, PageQuery, query_value};
 use crate::application::{
     answer::{Success, Time},
     caller::{Caller, Read, Write},
-    context::AppState,
+    context::FileContext,
     error::ApiError,
     field::given,
     filename,
@@ -106,7 +106,7 @@ pub struct ChangeFolder {
 ), responses((status = 200, description = "Newest first", body = FolderList)))]
 pub async fn list(
     request: HttpRequest,
-    state: web::Data<AppState>,
+    state: web::Data<FileContext>,
     caller: Caller<Read>,
     PageQuery(page): PageQuery,
 ) -> Result<HttpResponse, ApiError> {
@@ -129,7 +129,7 @@ pub async fn list(
         (status = 201, description = "The folder", body = FolderAnswer),
         (status = 404, description = "There is no such parent folder", body = crate::application::error::ErrorBody)))]
 pub async fn create(
-    state: web::Data<AppState>,
+    state: web::Data<FileContext>,
     caller: Caller<Write>,
     Body(request): Body<NewFolderRequest>,
 ) -> Result<HttpResponse, ApiError> {
@@ -153,7 +153,7 @@ pub async fn create(
     params(("id" = Uuid, Path, description = "The folder's id")),
     responses((status = 200, description = "The folder", body = FolderAnswer)))]
 pub async fn show(
-    state: web::Data<AppState>,
+    state: web::Data<FileContext>,
     caller: Caller<Read>,
     id: web::Path<Uuid>,
 ) -> Result<HttpResponse, ApiError> {
@@ -170,7 +170,7 @@ pub async fn show(
         (status = 200, description = "The folder as it is now", body = FolderAnswer),
         (status = 409, description = "It would lie in itself, or too deep", body = crate::application::error::ErrorBody)))]
 pub async fn change(
-    state: web::Data<AppState>,
+    state: web::Data<FileContext>,
     caller: Caller<Write>,
     id: web::Path<Uuid>,
     Body(request): Body<ChangeFolder>,
@@ -206,7 +206,7 @@ pub async fn change(
         (status = 409, description = "Not empty", body = crate::application::error::ErrorBody)))]
 pub async fn delete(
     request: HttpRequest,
-    state: web::Data<AppState>,
+    state: web::Data<FileContext>,
     caller: Caller<Write>,
     id: web::Path<Uuid>,
 ) -> Result<HttpResponse, ApiError> {
@@ -234,7 +234,7 @@ pub async fn delete(
 
 /// In turns, so that a folder of a million files does not hold up the writer; cut short, the rest stays as it is.
 async fn delete_with_contents(
-    state: web::Data<AppState>,
+    state: web::Data<FileContext>,
     account_id: Uuid,
     id: Uuid,
 ) -> Result<(), ApiError> {

@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 
 use crate::application::{
     caller::{Admin, Caller},
-    context::{AppState, Stage},
+    context::{ServiceContext, Stage},
     error::ApiError,
 };
 use crate::metrics::of_store;
@@ -54,7 +54,7 @@ pub async fn alive() -> HttpResponse {
     (status = 200, description = "Ready, or degraded without harm to streams", body = Readiness),
     (status = 503, description = "Starting, draining, or a component is parked", body = Readiness),
 ))]
-pub async fn ready(state: web::Data<AppState>) -> HttpResponse {
+pub async fn ready(state: web::Data<ServiceContext>) -> HttpResponse {
     let readiness = judge(reasons(&state));
     let mut response = match readiness.status {
         "unready" => HttpResponse::ServiceUnavailable(),
@@ -77,7 +77,7 @@ fn judge(reasons: Vec<Reason>) -> Readiness {
     Readiness { status, reasons }
 }
 
-fn reasons(state: &AppState) -> Vec<Reason> {
+fn reasons(state: &ServiceContext) -> Vec<Reason> {
     let mut reasons = Vec::new();
     let mut add = |name: &str, reason: String, blocking| {
         reasons.push(Reason {
@@ -131,7 +131,7 @@ fn reasons(state: &AppState) -> Vec<Reason> {
     (status = 200, description = "OpenMetrics text", body = String, content_type = "application/openmetrics-text"),
 ))]
 pub async fn metrics(
-    state: web::Data<AppState>,
+    state: web::Data<ServiceContext>,
     request: HttpRequest,
     caller: Result<Caller<Admin>, ApiError>,
 ) -> HttpResponse {

@@ -13,10 +13,7 @@ use std::{
 
 use actix_http::{HttpService, Protocol, error::DispatchError};
 use actix_service::{IntoServiceFactory as _, ServiceFactoryExt as _, map_config};
-use actix_web::{
-    dev::{AppConfig, Server, fn_service},
-    web,
-};
+use actix_web::dev::{AppConfig, Server, fn_service};
 use rustls::ServerConfig;
 use sluice_actors::network::NetworkLimit;
 use tokio::{net::TcpStream, time::timeout};
@@ -24,7 +21,7 @@ use tokio_rustls::{TlsAcceptor, server::TlsStream};
 
 use super::server::{application, workers};
 use crate::{
-    application::{address::is_trusted, context::AppState},
+    application::{address::is_trusted, context::AppContext},
     config::Http,
 };
 
@@ -39,11 +36,11 @@ const DISCONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Returns a server equal to actix-web's `HttpServer`, behind an [`Acceptor`].
 pub(super) fn server(
-    state: web::Data<AppState>,
+    app: AppContext,
     listener: TcpListener,
     tls: ServerConfig,
 ) -> io::Result<Server> {
-    let http = state.config.http.clone();
+    let http = app.platform.config.http.clone();
     let address = listener.local_addr()?;
     let builder = Server::build()
         .workers(workers(&http))
@@ -55,7 +52,7 @@ pub(super) fn server(
     let acceptor = Arc::new(Acceptor::new(&http, tls));
     let builder = builder.listen("https", listener, move || {
         let stopping = stopping.clone();
-        let application = application(state.clone())
+        let application = application(app.clone())
             .into_factory()
             .map_err(|error: actix_web::Error| error.error_response());
         // The only public way to set that requests arrived by TLS, and the port.

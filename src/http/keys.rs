@@ -14,7 +14,7 @@ use super::extract::{Body, PageQuery};
 use crate::application::{
     answer::{Success, Time},
     caller::{Admin, Caller},
-    context::AppState,
+    context::AccountContext,
     error::ApiError,
     field,
     page::next_cursor,
@@ -78,7 +78,7 @@ impl From<ApiKey> for KeyRecord {
     ("cursor" = Option<String>, Query, description = "`nextCursor` of the page before"),
 ), responses((status = 200, description = "Newest first", body = KeyList)))]
 pub async fn list(
-    state: web::Data<AppState>,
+    state: web::Data<AccountContext>,
     caller: Caller<Admin>,
     PageQuery(page): PageQuery,
 ) -> Result<HttpResponse, ApiError> {
@@ -93,7 +93,7 @@ pub async fn list(
     (status = 201, description = "The key, shown once", body = KeyMade),
 ))]
 pub async fn create(
-    state: web::Data<AppState>,
+    state: web::Data<AccountContext>,
     caller: Caller<Admin>,
     Body(new): Body<NewKey>,
 ) -> Result<HttpResponse, ApiError> {
@@ -123,7 +123,7 @@ pub async fn create(
 #[utoipa::path(delete, path = "/api/keys/{id}", tag = "keys", params(("id" = Uuid, Path, description = "The key's id")),
     responses((status = 200, description = "Revoked", body = Success)))]
 pub async fn revoke(
-    state: web::Data<AppState>,
+    state: web::Data<AccountContext>,
     caller: Caller<Admin>,
     id: web::Path<Uuid>,
 ) -> Result<HttpResponse, ApiError> {

@@ -19,7 +19,7 @@ use serde_json::Value;
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::application::{
-    context::AppState,
+    context::FileContext,
     error::ApiError,
     field, filename,
     object::camel_case,
@@ -54,7 +54,7 @@ impl Form {
     pub async fn read(
         request: &HttpRequest,
         payload: Payload,
-        state: &AppState,
+        state: &FileContext,
         limits: FormLimits,
     ) -> Result<Self, ApiError> {
         if !is_form(request) {
@@ -109,7 +109,7 @@ fn place(field: &str) -> Option<usize> {
 }
 
 /// Leave to receive the bytes of files, for as long as it is held; 503 when too many do.
-pub(super) fn upload_permit(state: &AppState) -> Result<OwnedSemaphorePermit, ApiError> {
+pub(super) fn upload_permit(state: &FileContext) -> Result<OwnedSemaphorePermit, ApiError> {
     let busy = |_| ApiError::Unavailable {
         what: "the reception of files",
         retry_after_s: 5,
@@ -142,7 +142,7 @@ fn is_form(request: &HttpRequest) -> bool {
 
 /// A form that is read.
 struct Reader<'a> {
-    state: &'a AppState,
+    state: &'a FileContext,
     limits: FormLimits,
 }
 

@@ -31,7 +31,13 @@ use super::{
     site,
     table::on,
 };
-use crate::application::{context::AppState, error::ApiError};
+use crate::{
+    application::{
+        context::{DeliveryContext, LiveContext},
+        error::ApiError,
+    },
+    http::context,
+};
 
 /// Under this name a multivariant playlist gives out play ids.
 const PLAY: &str = "play";
@@ -90,7 +96,11 @@ pub async fn multivariant(request: HttpRequest, playback_id: web::Path<String>) 
     answer(&request, &playback_id, async |access| {
         let view = listed(&access.playback().now())?;
         // An id of its own makes it this viewer's playlist.
-        let (query, keeping) = match AppState::of(&request).config.live.count_viewers {
+        let (query, keeping) = match context::of::<LiveContext>(&request)
+            .config
+            .live
+            .count_viewers
+        {
             true => (
                 format!("?{PLAY}={}", PlayId::random()),
                 CacheLifetime::Never,
@@ -251,7 +261,8 @@ pub async fn media(
         (status = 404, description = "Unknown, not on air, or without a picture", body = crate::application::error::ErrorBody)))]
 pub async fn live_poster(request: HttpRequest, playback_id: web::Path<String>) -> HttpResponse {
     answer(&request, &playback_id, async |access| {
-        let entry = cdn::poster(AppState::of(&request), access.playback()).await?;
+        let entry =
+            cdn::poster(context::of::<DeliveryContext>(&request), access.playback()).await?;
         let cache = access.cache_control(CacheLifetime::Seconds(cdn::GOOD_FOR_S));
         Ok(body::picture(&request, &entry, cache))
     })
@@ -420,7 +431,7 @@ where
 }
 
 fn find(request: &HttpRequest) -> impl AsyncFnOnce(&str) -> Result<LiveStream, ApiError> {
-    let state = AppState::of(request).clone();
+    let state = context::of::<LiveContext>(request).clone();
     async move |playback_id: &str| {
         let playback = state.live.playback(playback_id);
         playback

@@ -13,10 +13,13 @@ use sluice_store::{credentials::is_playback_id, now_ms, video::Access};
 use uuid::Uuid;
 
 use super::site::{self, Cors};
-use crate::application::{
-    context::AppState,
-    error::ApiError,
-    playback_token::{Rejection, TokenKeys, VerifiedClaims, looks_like_token},
+use crate::{
+    application::{
+        context::PlaybackTokens,
+        error::ApiError,
+        playback_token::{Rejection, TokenKeys, VerifiedClaims, looks_like_token},
+    },
+    http::context,
 };
 
 /// Terms of access that an owner sets.
@@ -129,7 +132,7 @@ pub(super) async fn admit<W: Watched>(
         let token = match is_playback_id(playback_id) {
             true => None,
             false if looks_like_token(playback_id) => {
-                Some(read(AppState::of(request), playback_id).await?)
+                Some(read(context::of::<PlaybackTokens>(request), playback_id).await?)
             }
             false => return Err(ApiError::NotFound("playback")),
         };
@@ -150,7 +153,9 @@ pub(super) async fn admit_beside<W: Watched>(
 ) -> (Cors, Result<Viewer<W>, ApiError>) {
     let token = match token {
         None => Ok(None),
-        Some(token) => read(AppState::of(request), token).await.map(Some),
+        Some(token) => read(context::of::<PlaybackTokens>(request), token)
+            .await
+            .map(Some),
     };
     match token {
         Ok(token) => decide(request, watched, token),
@@ -165,7 +170,9 @@ fn decide<W: Watched>(
 ) -> (Cors, Result<Viewer<W>, ApiError>) {
     let terms = watched.terms();
     let (cors, allowed) = check_site(request, &terms, token.as_ref());
-    let is_suspended = AppState::of(request).suspensions.contains(terms.account_id);
+    let is_suspended = context::of::<PlaybackTokens>(request)
+        .suspensions
+        .contains(terms.account_id);
     let admitted = allowed.and_then(|()| match &token {
         _ if is_suspended => Err(ApiError::AccountSuspended),
         Some(token) if !token.is_for(terms.playback_id, terms.account_id) => Err(wrong_token()),
@@ -180,7 +187,7 @@ fn decide<W: Watched>(
 }
 
 /// Returns the permission of a token, if it is valid.
-async fn read(state: &AppState, token: &str) -> Result<VerifiedClaims, ApiError> {
+async fn read(state: &PlaybackTokens, token: &str) -> Result<VerifiedClaims, ApiError> {
     let read = TokenKeys::of(state).await?.read(token, now_s());
     read.map_err(|rejection| match rejection {
         Rejection::Wrong => wrong_token(),

@@ -14,7 +14,7 @@ use super::extract::Body;
 use crate::application::{
     answer::{Success, Time},
     caller::{Admin, Caller},
-    context::AppState,
+    context::PlaybackTokens,
     error::ApiError,
     field,
     playback_token::TokenKeys,
@@ -64,7 +64,7 @@ impl From<PlaybackKey> for PlaybackKeyRecord {
 #[utoipa::path(get, path = "/api/playback-keys", tag = "playback_keys",
     responses((status = 200, description = "All of them, newest first; there are at most 20", body = PlaybackKeyList)))]
 pub async fn list(
-    state: web::Data<AppState>,
+    state: web::Data<PlaybackTokens>,
     caller: Caller<Admin>,
 ) -> Result<HttpResponse, ApiError> {
     let keys = playback_keys::list(&mut state.store.read().await?, caller.account_id()).await?;
@@ -81,7 +81,7 @@ pub async fn list(
     (status = 409, description = "There are 20 already", body = crate::application::error::ErrorBody),
 ))]
 pub async fn create(
-    state: web::Data<AppState>,
+    state: web::Data<PlaybackTokens>,
     caller: Caller<Admin>,
     Body(new): Body<NewPlaybackKey>,
 ) -> Result<HttpResponse, ApiError> {
@@ -108,7 +108,7 @@ pub async fn create(
     params(("id" = Uuid, Path, description = "The key's id")),
     responses((status = 200, description = "Revoked", body = Success)))]
 pub async fn revoke(
-    state: web::Data<AppState>,
+    state: web::Data<PlaybackTokens>,
     caller: Caller<Admin>,
     id: web::Path<Uuid>,
 ) -> Result<HttpResponse, ApiError> {

@@ -11,11 +11,11 @@ use actix_web::{App, HttpServer, dev::Server, middleware::from_fn, web};
 use rustix::net::sockopt::set_tcp_user_timeout;
 
 use super::{
-    https,
+    context, https,
     middleware::{admit, end_unread, observe, refuse_encoded},
 };
 use crate::{
-    application::{context::AppState, error::ApiError},
+    application::{context::AppContext, error::ApiError},
     config::Http,
     tls::{Certificates, TlsError},
 };
@@ -49,11 +49,11 @@ pub struct Bound {
 /// Workers finish running requests for `http.drain` after a graceful stop. A connection whose client takes nothing of what is
 /// sent to it is ended by the system after `http.send_timeout`. Signals are left to the caller.
 pub fn server(
-    state: web::Data<AppState>,
+    app: AppContext,
     listener: TcpListener,
     certificates: Option<Arc<Certificates>>,
 ) -> Result<Bound, StartError> {
-    let http = state.config.http.clone();
+    let http = app.platform.config.http.clone();
     let address = listener.local_addr().map_err(listen_error(http.listen))?;
     // Connections inherit it from their listener. It counts for closed windows as for lost packets (tcp(7)).
     set_tcp_user_timeout(&listener, milliseconds(http.send_timeout))
@@ -62,9 +62,9 @@ pub fn server(
     let server = match certificates {
         Some(certificates) => {
             let tls = certificates.acceptor_config(&https::ALPN)?;
-            https::server(state, listener, tls)
+            https::server(app, listener, tls)
         }
-        None => plain(state, listener, &http),
+        None => plain(app, listener, &http),
     };
     Ok(Bound {
         server: server.map_err(listen_error(http.listen))?,
@@ -73,8 +73,8 @@ pub fn server(
     })
 }
 
-fn plain(state: web::Data<AppState>, listener: TcpListener, http: &Http) -> io::Result<Server> {
-    let server = HttpServer::new(move || application(state.clone()))
+fn plain(app: AppContext, listener: TcpListener, http: &Http) -> io::Result<Server> {
+    let server = HttpServer::new(move || application(app.clone()))
         .workers(workers(http))
         .max_connections(http.max_connections)
         .keep_alive(http.keep_alive)
@@ -86,7 +86,7 @@ fn plain(state: web::Data<AppState>, listener: TcpListener, http: &Http) -> io::
 
 /// The application of one worker, from the outside in.
 pub(super) fn application(
-    state: web::Data<AppState>,
+    app: AppContext,
 ) -> App<
     impl actix_web::dev::ServiceFactory<
         actix_web::dev::ServiceRequest,
@@ -97,7 +97,7 @@ pub(super) fn application(
     >,
 > {
     App::new()
-        .app_data(state)
+        .configure(|routes| context::register(app, routes))
         .app_data(web::PathConfig::default().error_handler(|_, _| ApiError::NotFound("id").into()))
         .configure(super::configure)
         .wrap(from_fn(admit))

@@ -19,7 +19,7 @@ use uuid::Uuid;
 
 use super::extract::{Body, SessionCaller};
 use crate::application::{
-    answer::Success, caller::SignedIn, context::AppState, error::ApiError,
+    answer::Success, caller::SignedIn, context::AccountContext, error::ApiError,
     password_checks::PasswordUse, reached::Reached,
 };
 
@@ -71,7 +71,7 @@ pub struct SessionUser {
     (status = 403, description = "The account is suspended", body = crate::application::error::ErrorBody),
 ))]
 pub async fn create(
-    state: web::Data<AppState>,
+    state: web::Data<AccountContext>,
     reached: Reached,
     Body(SignIn { username, password }): Body<SignIn>,
 ) -> Result<HttpResponse, ApiError> {
@@ -131,7 +131,7 @@ fn verified(user: Option<User>, password: &Secret) -> Option<User> {
     (status = 200, description = "Signed in", body = SessionAnswer),
 ))]
 pub async fn show(
-    state: web::Data<AppState>,
+    state: web::Data<AccountContext>,
     reached: Reached,
     caller: SessionCaller,
 ) -> Result<HttpResponse, ApiError> {
@@ -160,7 +160,7 @@ pub async fn show(
     (status = 200, description = "Signed out", body = Success),
 ))]
 pub async fn end(
-    state: web::Data<AppState>,
+    state: web::Data<AccountContext>,
     reached: Reached,
     caller: SessionCaller,
 ) -> Result<HttpResponse, ApiError> {
@@ -185,7 +185,7 @@ fn answer(user: &User, token: &Secret) -> SessionAnswer {
     }
 }
 
-fn cookie(state: &AppState, reached: &Reached, token: &str) -> Cookie<'static> {
+fn cookie(state: &AccountContext, reached: &Reached, token: &str) -> Cookie<'static> {
     Cookie::build(cookie_name(reached), token.to_owned())
         .path("/")
         .http_only(true)
@@ -195,6 +195,6 @@ fn cookie(state: &AppState, reached: &Reached, token: &str) -> Cookie<'static> {
         .finish()
 }
 
-fn lifetime_ms(state: &AppState) -> i64 {
+fn lifetime_ms(state: &AccountContext) -> i64 {
     i64::try_from(state.config.sign_in.session_lifetime.as_millis()).unwrap_or(i64::MAX / 4)
 }

@@ -21,7 +21,7 @@ use super::{
 };
 use crate::application::{
     caller::{Caller, Write},
-    context::AppState,
+    context::JobContext,
     error::ApiError,
     jobs::{material::Material, record::Accepted},
     reached::Reached,
@@ -79,7 +79,7 @@ pub struct ToolOnFile {
         (status = 507, description = "The disk is full", body = crate::application::error::ErrorBody)))]
 pub async fn on_upload(
     request: HttpRequest,
-    state: web::Data<AppState>,
+    state: web::Data<JobContext>,
     caller: Caller<Write>,
     reached: Reached,
     tool: web::Path<String>,
@@ -132,7 +132,7 @@ pub async fn on_upload(
         (status = 507, description = "The disk is full", body = crate::application::error::ErrorBody)))]
 pub async fn on_file(
     request: HttpRequest,
-    state: web::Data<AppState>,
+    state: web::Data<JobContext>,
     caller: Caller<Write>,
     reached: Reached,
     id: web::Path<Uuid>,
@@ -183,7 +183,7 @@ async fn submit(asking: &Submitter<'_>, wanted: JobRequest) -> Result<ToolJob, A
 }
 
 async fn answer(
-    state: &AppState,
+    state: &JobContext,
     reached: &Reached,
     submitted: ToolJob,
 ) -> Result<HttpResponse, ApiError> {

@@ -22,7 +22,7 @@ use super::{
 };
 use crate::application::{
     caller::{Caller, Write},
-    context::AppState,
+    context::FileContext,
     error::ApiError,
     files::{kind::mime_type, record::Record},
     reached::Reached,
@@ -55,7 +55,7 @@ pub struct ReceivedUpload {
     (status = 413, description = "Larger than uploads.max_file or the plan's storage", body = crate::application::error::ErrorBody),
 ))]
 pub async fn create(
-    state: web::Data<AppState>,
+    state: web::Data<FileContext>,
     caller: Caller<Write>,
     reached: Reached,
     Body(request): Body<NewUploadRequest>,
@@ -81,7 +81,7 @@ pub async fn create(
         (status = 507, description = "The disk is full", body = crate::application::error::ErrorBody)))]
 pub async fn put(
     request: HttpRequest,
-    state: web::Data<AppState>,
+    state: web::Data<FileContext>,
     id: web::Path<Uuid>,
     payload: web::Payload,
 ) -> HttpResponse {
@@ -101,7 +101,7 @@ pub async fn put(
 #[utoipa::path(options, path = "/api/uploads/{id}/content", tag = "uploads", security(()),
     params(("id" = Uuid, Path, description = "As the address has it")),
     responses((status = 204, description = "For whom it may: `Access-Control-Allow-*`")))]
-pub async fn preflight(request: HttpRequest, state: web::Data<AppState>) -> HttpResponse {
+pub async fn preflight(request: HttpRequest, state: web::Data<FileContext>) -> HttpResponse {
     let mut response = HttpResponse::NoContent().finish();
     if allow_origin(&request, &state, &mut response) {
         let headers = response.headers_mut();
@@ -118,7 +118,7 @@ pub async fn preflight(request: HttpRequest, state: web::Data<AppState>) -> Http
 
 async fn receive(
     request: &HttpRequest,
-    state: &AppState,
+    state: &FileContext,
     id: Uuid,
     payload: Payload,
 ) -> Result<ReceivedUpload, ApiError> {
@@ -165,7 +165,11 @@ async fn receive(
 }
 
 /// Reads the body into a temporary file; exactly `size_bytes`.
-async fn fill(state: &AppState, mut payload: Payload, size_bytes: u64) -> Result<Spool, ApiError> {
+async fn fill(
+    state: &FileContext,
+    mut payload: Payload,
+    size_bytes: u64,
+) -> Result<Spool, ApiError> {
     let mut spool = state.store.blobs().spool().await?;
     let patience = state.config.uploads.idle_timeout;
     let mut body = payload.by_ref();
@@ -216,7 +220,7 @@ fn wrong_length(size_bytes: u64, length: u64) -> ApiError {
     (status = 413, description = "The plan's storage is used up", body = crate::application::error::ErrorBody),
 ))]
 pub async fn complete(
-    state: web::Data<AppState>,
+    state: web::Data<FileContext>,
     caller: Caller<Write>,
     reached: Reached,
     Body(request): Body<CompleteUpload>,

@@ -9,7 +9,7 @@ use crate::{
     application::{
         answer::Time,
         caller::{Caller, Read},
-        context::AppState,
+        context::DeliveryContext,
         error::ApiError,
         reached::Reached,
     },
@@ -117,7 +117,7 @@ fn bound(limit: u64) -> Option<u64> {
 #[utoipa::path(get, path = "/api/usage", tag = "usage",
     responses((status = 200, description = "Both monthly meters, storage and plan", body = Usage)))]
 pub async fn show(
-    state: web::Data<AppState>,
+    state: web::Data<DeliveryContext>,
     caller: Caller<Read>,
     reached: Reached,
 ) -> Result<HttpResponse, ApiError> {

@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use crate::application::{
     caller::{Caller, Credential, Identity, Read, Write},
-    context::AppState,
+    context::AgentContext,
     error::ApiError,
     reached::Reached,
 };
@@ -16,7 +16,7 @@ use crate::application::{
 /// The program behind a request of `/mcp`.
 #[derive(Clone)]
 pub struct Agent {
-    pub state: Arc<AppState>,
+    pub state: Arc<AgentContext>,
     pub reached: Reached,
     identity: Arc<Identity>,
     key_id: Uuid,
@@ -25,7 +25,7 @@ pub struct Agent {
 impl Agent {
     /// 401 unless it showed an API key: a dashboard session is for people.
     pub fn new(
-        state: Arc<AppState>,
+        state: Arc<AgentContext>,
         reached: Reached,
         identity: Arc<Identity>,
     ) -> Result<Self, ApiError> {

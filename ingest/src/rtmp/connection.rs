@@ -210,12 +210,21 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Connection<S> {
             let progress = self.decode();
             // Messages that arrived whole are delivered first, whatever came after them.
             let delivered = self.deliver(publisher).await;
-            self.flush().await?;
+            let answered = self.flush().await;
             if delivered.is_err() {
+                answered?;
                 self.take_arrived(publisher).await?;
                 return Ok(PublishEnd::Ours);
             }
             let progress = progress?;
+            // An encoder that says goodbye and closes without reading our answers resets the connection: writing fails
+            // while its last frames and its goodbye are still to be read.
+            if let (Err(error), false) = (answered, progress == DecodeState::Ended) {
+                return match self.take_arrived(publisher).await? {
+                    DecodeState::Ended => Ok(PublishEnd::Goodbye),
+                    _ => Err(error),
+                };
+            }
             let now = self.now();
             if now >= next_report {
                 publisher.report(self.session.report());
@@ -242,24 +251,27 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Connection<S> {
         }
     }
 
-    /// Takes what had arrived before we ended the publish, and belongs to it: decodes what was read, then reads until
+    /// Takes what had arrived before the publish ended, and belongs to it: decodes what was read, then reads until
     /// nothing more comes. The size of one read indicates nothing: behind TLS it is a record.
-    async fn take_arrived<P: PublishSession>(&mut self, publisher: &mut P) -> Result<(), Error> {
+    async fn take_arrived<P: PublishSession>(
+        &mut self,
+        publisher: &mut P,
+    ) -> Result<DecodeState, Error> {
         let deadline = Instant::now() + LAST_READ;
         let mut taken = 0;
-        while let DecodeState::Starved = self.deliver_decoded(publisher).await? {
-            if taken >= LAST_READ_BYTES {
-                break;
+        loop {
+            let progress = self.deliver_decoded(publisher).await?;
+            if progress != DecodeState::Starved || taken >= LAST_READ_BYTES {
+                return Ok(progress);
             }
             self.input.reserve(self.read_size);
             let read = timeout_at(deadline, self.socket.read_buf(&mut self.input)).await;
             let Ok(len @ 1..) = read.unwrap_or(Ok(0)) else {
-                break;
+                return Ok(progress);
             };
             self.session.count_received(len);
             taken += len;
         }
-        Ok(())
     }
 
     /// Decodes all of the input for a publish that is known to be closed.

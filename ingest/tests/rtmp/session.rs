@@ -95,6 +95,47 @@ async fn goodbyes_are_clean_and_lost_connections_are_not() {
     }
 }
 
+/// ffmpeg closes without reading our acknowledgements, which resets the connection while its last messages are still to
+/// be read: an answer to one of them cannot be written any more.
+#[tokio::test]
+async fn a_goodbye_is_clean_when_the_encoder_takes_no_answer() {
+    let ping = client::message(2, kind::USER_CONTROL, 0, 0, &[0, 6, 0, 0, 0, 1]);
+    let body = [
+        &[0x17, 1, 0, 0, 0, 0, 0, 0x7F, 0xFC, 0x65][..],
+        &[0x88; 0x7FFB],
+    ]
+    .concat();
+    let more_than_one_read: Vec<u8> = (0..6)
+        .flat_map(|n| client::message(4, kind::VIDEO, 1, n * 40, &body))
+        .collect();
+    let goodbye = client::delete_stream();
+    let cases = [
+        ("in one read", [ping.clone(), goodbye.clone()].concat(), 0),
+        (
+            "reads later",
+            [ping, more_than_one_read, goodbye].concat(),
+            6,
+        ),
+    ];
+    for (name, last_bytes, frames) in cases {
+        let (taking, is_taking) = watch::channel(true);
+        let authorizer = RecordingAuthorizer::holding(is_taking);
+        let server = Server::start(&authorizer).await;
+        let mut client = publishing(&server).await;
+        taking.send(false).unwrap();
+        client.send(&client::video_configuration()).await;
+        client.send(&last_bytes).await;
+        server.reset();
+        drop(client);
+        taking.send(true).unwrap();
+        let notes = authorizer
+            .wait_for("end", |notes| !notes.ends.is_empty())
+            .await;
+        assert_eq!(notes.ends, [Ended::Clean], "{name}");
+        assert_eq!(notes.units.len(), 1 + frames, "{name}");
+    }
+}
+
 #[tokio::test]
 async fn the_service_ends_a_publish_politely() {
     for (name, by_stop) in [("closed", false), ("stopped", true)] {

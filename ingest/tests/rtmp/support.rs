@@ -1,9 +1,12 @@
-//! A authorizer that takes notes, and a listener that serves it.
+//! An authorizer that takes notes, and a listener that serves it.
 
 use std::{
     net::SocketAddr,
     pin::Pin,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     task::{Context, Poll},
     time::Duration,
 };
@@ -147,6 +150,7 @@ pub struct Server {
     certificate: Option<CertificateDer<'static>>,
     outcomes: mpsc::UnboundedReceiver<Result<(), Error>>,
     received: Arc<Mutex<Vec<u8>>>,
+    is_reset: Arc<AtomicBool>,
 }
 
 impl Server {
@@ -185,8 +189,9 @@ impl Server {
         let stop = CancellationToken::new();
         let (outcome, outcomes) = mpsc::unbounded_channel();
         let received = Arc::new(Mutex::new(Vec::new()));
-        let (authorizer, stopped, record) =
-            (authorizer.clone(), stop.clone(), Arc::clone(&received));
+        let is_reset = Arc::new(AtomicBool::new(false));
+        let (authorizer, stopped) = (authorizer.clone(), stop.clone());
+        let (record, reset) = (Arc::clone(&received), Arc::clone(&is_reset));
         tokio::spawn(async move {
             while let Ok((socket, remote)) = listener.accept().await {
                 let (authorizer, stop) = (authorizer.clone(), stopped.clone());
@@ -194,6 +199,7 @@ impl Server {
                 let socket = Recorded {
                     socket,
                     record: Arc::clone(&record),
+                    is_reset: Arc::clone(&reset),
                 };
                 tokio::spawn(async move {
                     let settings = RtmpSettings::default();
@@ -225,7 +231,13 @@ impl Server {
             certificate: None,
             outcomes,
             received,
+            is_reset,
         }
+    }
+
+    /// From here on writes fail as on a connection that the client has reset; what it had sent can still be read.
+    pub fn reset(&self) {
+        self.is_reset.store(true, Ordering::Release);
     }
 
     pub fn url(&self, app: &str, stream: &str) -> String {
@@ -273,6 +285,7 @@ impl Drop for Server {
 struct Recorded {
     socket: TcpStream,
     record: Arc<Mutex<Vec<u8>>>,
+    is_reset: Arc<AtomicBool>,
 }
 
 impl AsyncRead for Recorded {
@@ -296,6 +309,9 @@ impl AsyncWrite for Recorded {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<std::io::Result<usize>> {
+        if self.is_reset.load(Ordering::Acquire) {
+            return Poll::Ready(Err(std::io::ErrorKind::ConnectionReset.into()));
+        }
         Pin::new(&mut self.socket).poll_write(context, bytes)
     }
 

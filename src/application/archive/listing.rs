@@ -7,7 +7,7 @@ use sluice_media::zip::{Builder, Contents, Folder, Layout};
 use sluice_store::archive::{self, Member, Subfolder};
 use uuid::Uuid;
 
-use crate::application::{archive::limiter::Memory, context::AppState, error::ApiError};
+use crate::application::{archive::limiter::Memory, context::FileContext, error::ApiError};
 
 /// Version of the layout: changes whenever the same list gives other bytes than before, so that no download continues
 /// in another archive.
@@ -29,7 +29,7 @@ pub(crate) struct Listing {
 impl Listing {
     /// Lists a folder. 413 when there is too much for one archive, 503 when there are too many archives.
     pub(crate) async fn of(
-        state: &AppState,
+        state: &FileContext,
         account_id: Uuid,
         folder_id: Uuid,
     ) -> Result<Self, ApiError> {
@@ -76,7 +76,7 @@ struct Draft {
 }
 
 impl Draft {
-    fn new(state: &AppState, root: Uuid) -> Self {
+    fn new(state: &FileContext, root: Uuid) -> Self {
         let mut digest = Sha256::new();
         digest.update(FORM);
         Self {

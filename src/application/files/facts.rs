@@ -10,14 +10,19 @@ use sluice_media::{
 use sluice_store::files::Facts;
 use uuid::Uuid;
 
-use crate::application::context::AppState;
+use crate::application::context::FileContext;
 
 /// Facts are optional: an upload does not wait longer for them.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Returns the facts of a file of that media type; none when it is neither image, video nor audio, or when no worker
 /// answers in time.
-pub(crate) async fn find(state: &AppState, account_id: Uuid, mime_type: &str, file: File) -> Facts {
+pub(crate) async fn find(
+    state: &FileContext,
+    account_id: Uuid,
+    mime_type: &str,
+    file: File,
+) -> Facts {
     let is_measured = |format: &Format| format.is_image() || format.class().is_timed();
     let Some(format) = Format::from_mime(mime_type).filter(is_measured) else {
         return Facts::default();

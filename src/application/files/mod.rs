@@ -16,7 +16,7 @@ use uuid::Uuid;
 
 use crate::{
     application::{
-        context::AppState,
+        context::{FileContext, Platform},
         error::ApiError,
         files::{
             facts::find as find_facts,
@@ -44,7 +44,7 @@ pub struct FileList {
 
 /// Lists the files of the account that match a query.
 pub(crate) async fn listed(
-    state: &AppState,
+    state: &Platform,
     account_id: Uuid,
     reached: &Reached,
     query: &str,
@@ -53,7 +53,7 @@ pub(crate) async fn listed(
 }
 
 pub(crate) async fn page_of(
-    state: &AppState,
+    state: &Platform,
     account_id: Uuid,
     reached: &Reached,
     query: ListQuery,
@@ -80,7 +80,7 @@ pub(crate) async fn page_of(
     })
 }
 
-pub(crate) fn size_limit(state: &AppState) -> SizeLimit {
+pub(crate) fn size_limit(state: &Platform) -> SizeLimit {
     SizeLimit {
         bytes: state.config.uploads.max_file.as_u64(),
         named: "uploads.max_file",
@@ -90,7 +90,7 @@ pub(crate) fn size_limit(state: &AppState) -> SizeLimit {
 /// Fetches a file from its address. Looks the folder up first, as the file may be large; fetches no more than the
 /// account has room for.
 pub(crate) async fn fetch(
-    state: &AppState,
+    state: &FileContext,
     account_id: Uuid,
     folder_id: Option<Uuid>,
     address: String,
@@ -120,7 +120,7 @@ pub(crate) async fn fetch(
 }
 
 pub(crate) async fn store(
-    state: &AppState,
+    state: &FileContext,
     account_id: Uuid,
     folder_id: Option<Uuid>,
     mut part: Part,
@@ -170,7 +170,7 @@ pub(crate) async fn to_its_end<T: Send + 'static>(
 }
 
 pub(crate) async fn answer(
-    state: &AppState,
+    state: &Platform,
     reached: &Reached,
     file: files::File,
 ) -> Result<FileAnswer, ApiError> {
@@ -180,7 +180,7 @@ pub(crate) async fn answer(
 
 /// Builds the record of one file for the API.
 pub(crate) async fn record_of(
-    state: &AppState,
+    state: &Platform,
     reached: &Reached,
     file: files::File,
 ) -> Result<FileRecord, ApiError> {

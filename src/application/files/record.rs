@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use crate::application::{
     answer::Time,
-    context::AppState,
+    context::Platform,
     downloads::{DownloadGrant, download_url},
     reached::Reached,
     signing::Signer,
@@ -54,7 +54,7 @@ pub struct FileAnswer {
 
 /// Everything that a record needs besides its row.
 pub(crate) struct Record<'a> {
-    pub state: &'a AppState,
+    pub state: &'a Platform,
     pub reached: &'a Reached,
     pub signer: Signer,
 }

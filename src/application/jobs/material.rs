@@ -14,7 +14,7 @@ use sluice_store::{
 };
 use uuid::Uuid;
 
-use crate::application::{context::AppState, error::ApiError, part::Part};
+use crate::application::{context::Platform, error::ApiError, part::Part};
 
 /// A file to work on.
 pub(crate) enum Material {
@@ -25,7 +25,7 @@ pub(crate) enum Material {
 impl Material {
     /// Opens a stored file of the account; `NotFound` for another account's.
     pub(crate) async fn stored(
-        state: &AppState,
+        state: &Platform,
         account_id: Uuid,
         id: Uuid,
     ) -> Result<Self, ApiError> {

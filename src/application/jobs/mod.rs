@@ -8,7 +8,7 @@ use sluice_store::jobs;
 use uuid::Uuid;
 
 use crate::application::{
-    context::AppState,
+    context::JobContext,
     error::ApiError,
     jobs::{
         material::Material,
@@ -18,7 +18,7 @@ use crate::application::{
 };
 
 pub(crate) async fn stored_files(
-    state: &AppState,
+    state: &JobContext,
     account_id: Uuid,
     body: &Map<String, Value>,
     most: usize,
@@ -43,7 +43,7 @@ pub(crate) async fn stored_files(
 
 /// Finds a job of the account, with its results so far.
 pub(crate) async fn find(
-    state: &AppState,
+    state: &JobContext,
     account_id: Uuid,
     reached: &Reached,
     id: Uuid,
@@ -53,7 +53,7 @@ pub(crate) async fn find(
 }
 
 pub(crate) async fn record_of(
-    state: &AppState,
+    state: &JobContext,
     reached: &Reached,
     job: &jobs::Job,
 ) -> Result<JobRecord, ApiError> {

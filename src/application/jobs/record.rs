@@ -15,7 +15,7 @@ use uuid::Uuid;
 
 use crate::application::{
     answer::Time,
-    context::AppState,
+    context::JobContext,
     downloads::{DownloadGrant, Downloadable, download_url},
     error::ApiError,
     reached::Reached,
@@ -133,13 +133,13 @@ fn tool_of(job: &Job) -> Option<String> {
 
 /// Makes records for one answer.
 pub(crate) struct Records<'a> {
-    state: &'a AppState,
+    state: &'a JobContext,
     reached: &'a Reached,
     signer: Signer,
 }
 
 impl<'a> Records<'a> {
-    pub(crate) async fn new(state: &'a AppState, reached: &'a Reached) -> Result<Self, ApiError> {
+    pub(crate) async fn new(state: &'a JobContext, reached: &'a Reached) -> Result<Self, ApiError> {
         Ok(Self {
             state,
             reached,

@@ -9,10 +9,13 @@ use serde_json::Value;
 use sluice_store::live_inputs::{self, LiveInput};
 use uuid::Uuid;
 
-use crate::application::{context::AppState, error::ApiError};
+use crate::application::{
+    context::{LiveContext, Platform},
+    error::ApiError,
+};
 
 /// Returns the value that [`LiveInputHealth`] describes.
-pub(crate) fn health_of(state: &AppState, input_id: Uuid) -> Result<Value, ApiError> {
+pub(crate) fn health_of(state: &LiveContext, input_id: Uuid) -> Result<Value, ApiError> {
     let mut health = match state.live.health(input_id) {
         Some(health) => serde_json::to_value(health.as_ref()).map_err(ApiError::internal)?,
         None => health::idle(),
@@ -31,7 +34,7 @@ pub(crate) fn health_of(state: &AppState, input_id: Uuid) -> Result<Value, ApiEr
 }
 
 pub(crate) async fn find(
-    state: &AppState,
+    state: &Platform,
     account_id: Uuid,
     id: Uuid,
 ) -> Result<LiveInput, ApiError> {

@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::{
-    application::{answer::Time, context::AppState, reached::Reached},
+    application::{answer::Time, context::LiveContext, reached::Reached},
     protocols,
 };
 
@@ -84,7 +84,7 @@ pub struct Playback {
 
 /// Everything that a record needs besides its row.
 pub(crate) struct Record<'a> {
-    pub(crate) state: &'a AppState,
+    pub(crate) state: &'a LiveContext,
     pub(crate) reached: &'a Reached,
 }
 

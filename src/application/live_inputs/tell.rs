@@ -6,25 +6,25 @@ use sluice_actors::Error;
 use sluice_store::live_inputs::{self, LiveInput};
 use uuid::Uuid;
 
-use crate::application::context::AppState;
+use crate::application::context::LiveContext;
 
 /// Seconds between tries; afterwards the service is beyond help by this request, and its next start reads the rows.
 const RETRY_AFTER_S: [u64; 6] = [1, 2, 4, 8, 16, 30];
 
 /// Applies the committed row to the live input.
-pub(crate) async fn changed(state: &Arc<AppState>, input: &LiveInput) {
+pub(crate) async fn changed(state: &Arc<LiveContext>, input: &LiveInput) {
     let input_in_force = state.suspensions.in_force(input.clone());
     let told = state.live.changed(input_in_force).await;
     follow_up(state, input.id, told);
 }
 
 /// Ends the live input of a deleted row.
-pub(crate) async fn deleted(state: &Arc<AppState>, id: Uuid) {
+pub(crate) async fn deleted(state: &Arc<LiveContext>, id: Uuid) {
     let told = state.live.deleted(id).await;
     follow_up(state, id, told);
 }
 
-fn follow_up(state: &Arc<AppState>, id: Uuid, told: Result<(), Error>) {
+fn follow_up(state: &Arc<LiveContext>, id: Uuid, told: Result<(), Error>) {
     if let Err(error) = told {
         tracing::warn!(input = %id, %error, "a change was committed and live inputs do not know it yet");
         tokio::spawn(tell_until_known(state.clone(), id));
@@ -32,7 +32,7 @@ fn follow_up(state: &Arc<AppState>, id: Uuid, told: Result<(), Error>) {
 }
 
 /// Retries the notification; each try reads the row again, so that a late one cannot restore an older state.
-async fn tell_until_known(state: Arc<AppState>, id: Uuid) {
+async fn tell_until_known(state: Arc<LiveContext>, id: Uuid) {
     for pause in RETRY_AFTER_S {
         tokio::time::sleep(Duration::from_secs(pause)).await;
         match tell_as_it_is(&state, id).await {
@@ -45,7 +45,7 @@ async fn tell_until_known(state: Arc<AppState>, id: Uuid) {
     tracing::error!(input = %id, "gave up telling live inputs of a change");
 }
 
-async fn tell_as_it_is(state: &AppState, id: Uuid) -> Result<(), Error> {
+async fn tell_as_it_is(state: &LiveContext, id: Uuid) -> Result<(), Error> {
     let _in_order = state.live_changes.lock().await;
     let row = live_inputs::by_id(&mut state.store.read().await?, id).await?;
     match row {

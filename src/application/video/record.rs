@@ -6,7 +6,7 @@ use sluice_store::video::{self, Rendition, RenditionKind, Stream, StreamStatus};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::application::{answer::Time, context::AppState, error::ApiError, reached::Reached};
+use crate::application::{answer::Time, context::VideoContext, error::ApiError, reached::Reached};
 
 /// A video stream. Addresses of a stream with `access: signed` carry no token: `POST /{id}/playback-token` gives some that do.
 #[derive(Debug, Serialize, ToSchema)]
@@ -124,7 +124,7 @@ pub(crate) fn caption(
 
 /// The record of a stream as it is now.
 pub(crate) async fn answer(
-    state: &AppState,
+    state: &VideoContext,
     reached: &Reached,
     stream: Stream,
 ) -> Result<StreamAnswer, ApiError> {
@@ -135,7 +135,7 @@ pub(crate) async fn answer(
 
 /// Returns the current records of streams, in the same order.
 pub(crate) async fn records(
-    state: &AppState,
+    state: &VideoContext,
     reached: &Reached,
     streams: Vec<Stream>,
 ) -> Result<Vec<StreamRecord>, ApiError> {

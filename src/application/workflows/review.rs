@@ -15,7 +15,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::application::{
-    context::AppState, error::ApiError, workflows::operations::RequestContext,
+    context::WorkflowContext, error::ApiError, workflows::operations::RequestContext,
 };
 
 /// Names that are looked up at a time for one definition.
@@ -250,7 +250,7 @@ async fn file_problem(
 }
 
 /// Finds addresses that the guarded connector would refuse.
-async fn unreachable(state: &AppState, definition: &Definition) -> Vec<ProblemRecord> {
+async fn unreachable(state: &WorkflowContext, definition: &Definition) -> Vec<ProblemRecord> {
     let mut asked = BTreeSet::new();
     let lookups: Vec<_> = addresses(definition)
         .filter(|address| asked.insert(address.url))
@@ -268,7 +268,7 @@ struct Address<'a> {
 }
 
 impl Address<'_> {
-    async fn problem(self, state: &AppState) -> Option<ProblemRecord> {
+    async fn problem(self, state: &WorkflowContext) -> Option<ProblemRecord> {
         let field = match self.node {
             Some(_) => "url",
             None => "webhookUrl",

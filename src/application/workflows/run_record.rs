@@ -15,7 +15,7 @@ use uuid::Uuid;
 
 use crate::application::{
     answer::Time,
-    context::AppState,
+    context::WorkflowContext,
     downloads::{DownloadGrant, Downloadable, download_url},
     error::ApiError,
     reached::Reached,
@@ -148,7 +148,7 @@ impl From<Step> for LogEntry {
 
 /// The records of runs, with their outputs and their logs but for facts, in the order of the runs.
 pub(crate) async fn records(
-    state: &AppState,
+    state: &WorkflowContext,
     reached: &Reached,
     runs: Vec<Run>,
 ) -> Result<Vec<RunRecord>, ApiError> {
@@ -160,7 +160,7 @@ pub(crate) async fn records(
 
 /// The whole record of one run.
 pub(crate) async fn answer(
-    state: &AppState,
+    state: &WorkflowContext,
     reached: &Reached,
     run: Run,
 ) -> Result<RunAnswer, ApiError> {
@@ -172,7 +172,7 @@ pub(crate) async fn answer(
 }
 
 async fn with_logs(
-    state: &AppState,
+    state: &WorkflowContext,
     reached: &Reached,
     mut db: Reader,
     runs: Vec<Run>,
@@ -222,7 +222,7 @@ fn record(links: &Links<'_>, run: Run, log: Vec<Step>, stored: Vec<File>) -> Run
 
 /// Makes the download addresses of outputs.
 struct Links<'a> {
-    state: &'a AppState,
+    state: &'a WorkflowContext,
     base: &'a str,
     signer: Signer,
 }

@@ -20,7 +20,7 @@ use crate::{
     application::{
         archive::listing::Listing,
         caller::{Caller, Read},
-        context::AppState,
+        context::FileContext,
         error::ApiError,
     },
     http::content_disposition::content_disposition,
@@ -44,7 +44,7 @@ const CACHE: &str = "private, no-cache";
         (status = 503, description = "Too many archives at a time", body = crate::application::error::ErrorBody)))]
 pub async fn download(
     request: HttpRequest,
-    state: web::Data<AppState>,
+    state: web::Data<FileContext>,
     caller: Caller<Read>,
     id: web::Path<Uuid>,
 ) -> Result<HttpResponse, ApiError> {
@@ -56,7 +56,7 @@ pub async fn download(
 /// 200, 206, 304 or 416 with the folder's archive. Who asks may have all that is in the folder.
 pub(super) async fn respond(
     request: &HttpRequest,
-    state: &AppState,
+    state: &FileContext,
     account_id: Uuid,
     folder_id: Uuid,
     name: &str,

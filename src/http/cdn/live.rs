@@ -8,7 +8,6 @@ use std::sync::Arc;
 use actix_web::{
     HttpRequest, HttpResponse,
     http::header::{self, HeaderMap, HeaderValue},
-    web,
 };
 use sluice_actors::{
     cdn::{Entry, Fetched, Key, NoFrame, Problem, VariantJob},
@@ -26,7 +25,7 @@ use super::{
     spend,
 };
 use crate::{
-    application::{context::AppState, error::ApiError},
+    application::{context::DeliveryContext, error::ApiError},
     http::{
         playback_access::{self, CacheLifetime, LiveStream, Watched as _},
         site::Cors,
@@ -42,7 +41,7 @@ const TOKEN: &str = "token";
 
 /// Delivers the newest image of the input with that id.
 pub(super) async fn deliver(
-    state: &web::Data<AppState>,
+    state: &DeliveryContext,
     request: &HttpRequest,
     key: &Arc<Key>,
     input_id: Uuid,
@@ -93,7 +92,7 @@ fn narrow(headers: &mut HeaderMap, cors: &Cors) {
 
 /// Delivers the newest image of a stream, shown by its players before playback.
 pub(in crate::http) async fn poster(
-    state: &AppState,
+    state: &DeliveryContext,
     playback: &Playback,
 ) -> Result<Arc<Entry>, ApiError> {
     let parsed = Parsed::of(POSTER, &state.config.cdn.variants())?;
@@ -103,7 +102,7 @@ pub(in crate::http) async fn poster(
 
 /// Renders a variant of the newest image; without a delivery key no key's limit applies.
 async fn picture(
-    state: &AppState,
+    state: &DeliveryContext,
     playback: &Playback,
     parsed: &Parsed,
     accept: AcceptClass,

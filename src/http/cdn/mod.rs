@@ -40,7 +40,10 @@ use self::{
     answer::{Cached, Delivery, show_quota},
     parsed::Parsed,
 };
-use crate::application::{context::AppState, error::ApiError, reached::Reached};
+use crate::{
+    application::{context::DeliveryContext, error::ApiError, reached::Reached},
+    http::context,
+};
 
 /// Number of attempts of a delivery whose file is changed meanwhile.
 const ATTEMPTS: usize = 3;
@@ -111,7 +114,7 @@ async fn route(request: HttpRequest) -> Result<HttpResponse, ApiError> {
 }
 
 async fn answer(request: &HttpRequest, address: Address<'_>) -> HttpResponse {
-    let state = AppState::of(request);
+    let state = context::of::<DeliveryContext>(request);
     let Some(key) = state.images.key(address.key) else {
         return in_the_open(missing().error_response());
     };
@@ -150,7 +153,7 @@ fn in_the_open(mut response: HttpResponse) -> HttpResponse {
 }
 
 async fn deliver_for(
-    state: &web::Data<AppState>,
+    state: &DeliveryContext,
     request: &HttpRequest,
     key: &Arc<Key>,
     address: Address<'_>,
@@ -214,7 +217,7 @@ async fn deliver_for(
 }
 
 fn parse(
-    state: &AppState,
+    state: &DeliveryContext,
     request: &HttpRequest,
     key: &Key,
     preset: Option<&str>,
@@ -245,7 +248,7 @@ fn accept_of(request: &HttpRequest) -> AcceptClass {
 }
 
 async fn spend(
-    state: &AppState,
+    state: &DeliveryContext,
     request: &HttpRequest,
     account: &Arc<Account>,
 ) -> Result<Spent, ApiError> {

@@ -1,6 +1,6 @@
 //! Images that a folder's owner shows to anyone with its link: no delivery key admits them, and its meter counts them.
 
-use actix_web::{HttpRequest, HttpResponse, http::header::HeaderValue, web};
+use actix_web::{HttpRequest, HttpResponse, http::header::HeaderValue};
 use sluice_actors::cdn::{Fetched, Problem, VariantJob};
 use sluice_store::files::File;
 
@@ -11,11 +11,11 @@ use super::{
     parsed::Parsed,
     spend,
 };
-use crate::application::{context::AppState, error::ApiError};
+use crate::application::{context::DeliveryContext, error::ApiError};
 
 /// A variant of a file that the caller was let in to, charged to the file's account.
 pub(in crate::http) async fn preview(
-    state: &web::Data<AppState>,
+    state: &DeliveryContext,
     request: &HttpRequest,
     file: &File,
     query: &str,

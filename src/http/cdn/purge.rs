@@ -8,7 +8,7 @@ use uuid::Uuid;
 use crate::{
     application::{
         caller::{Caller, Write},
-        context::AppState,
+        context::DeliveryContext,
         error::ApiError,
     },
     http::extract::Body,
@@ -43,7 +43,7 @@ pub struct Purged {
 #[utoipa::path(post, path = "/api/cdn-purge", tag = "delivery", request_body = PurgeRequest,
     responses((status = 200, description = "What was purged", body = Purged)))]
 pub async fn purge(
-    state: web::Data<AppState>,
+    state: web::Data<DeliveryContext>,
     caller: Caller<Write>,
     Body(request): Body<PurgeRequest>,
 ) -> Result<HttpResponse, ApiError> {
@@ -79,7 +79,11 @@ pub async fn purge(
     Ok(HttpResponse::Ok().json(answer))
 }
 
-async fn purge_file(state: &AppState, account_id: Uuid, file_id: Uuid) -> Result<bool, ApiError> {
+async fn purge_file(
+    state: &DeliveryContext,
+    account_id: Uuid,
+    file_id: Uuid,
+) -> Result<bool, ApiError> {
     let source = state.images.source(file_id).await?;
     let is_own = source.is_some_and(|source| source.account_id == account_id);
     if is_own {

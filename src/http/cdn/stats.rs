@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 
 use crate::application::{
     caller::{Caller, Read},
-    context::AppState,
+    context::DeliveryContext,
     error::ApiError,
     field,
 };
@@ -64,7 +64,7 @@ impl From<Day> for DayRecord {
     responses((status = 200, description = "By day", body = StatsAnswer)))]
 pub async fn stats(
     request: HttpRequest,
-    state: web::Data<AppState>,
+    state: web::Data<DeliveryContext>,
     caller: Caller<Read>,
 ) -> Result<HttpResponse, ApiError> {
     let wanted = wanted_days(request.query_string())?;

@@ -22,7 +22,7 @@ pub use stream::{__path_stream, stream};
 
 use crate::application::{
     caller::{Caller, Read},
-    context::AppState,
+    context::EventContext,
     error::{ApiError, ErrorBody},
     page::row_count,
 };
@@ -75,7 +75,7 @@ pub struct EventList {
     (status = 410, description = "Events after the cursor have expired (`webhooks.keep`); code `cursor_expired`", body = ErrorBody)))]
 pub async fn list(
     request: HttpRequest,
-    state: web::Data<AppState>,
+    state: web::Data<EventContext>,
     caller: Caller<Read>,
 ) -> Result<HttpResponse, ApiError> {
     let query = Query::parse(request.query_string())?;

@@ -16,7 +16,7 @@ use super::{
 use crate::{
     application::{
         caller::{Caller, Read},
-        context::AppState,
+        context::EventContext,
         error::{ApiError, ErrorBody},
     },
     http::event_stream::{self, Pieces, STILL_HERE, Waited},
@@ -40,7 +40,7 @@ const PAGE: u32 = 8;
     (status = 410, description = "Events after the cursor have expired (`webhooks.keep`); code `cursor_expired`", body = ErrorBody)))]
 pub async fn stream(
     request: HttpRequest,
-    state: web::Data<AppState>,
+    state: web::Data<EventContext>,
     caller: Caller<Read>,
 ) -> Result<HttpResponse, ApiError> {
     let Query { after, types } = Query::parse(request.query_string())?;
@@ -86,7 +86,7 @@ fn last_event_id(request: &HttpRequest) -> Result<Option<Cursor>, ApiError> {
 
 /// A client that follows the feed.
 struct Following {
-    state: web::Data<AppState>,
+    state: web::Data<EventContext>,
     caller: Caller<Read>,
     types: Types,
     /// Position up to which the client has seen the events or does not want them.

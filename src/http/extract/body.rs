@@ -6,7 +6,10 @@ use actix_web::{
 use futures_util::{StreamExt as _, future::LocalBoxFuture};
 use serde::de::DeserializeOwned;
 
-use crate::application::{context::AppState, error::ApiError, object::parse};
+use crate::{
+    application::{context::Platform, error::ApiError, object::parse},
+    http::context,
+};
 
 /// A request body. An empty one is an empty object; unknown fields are ignored, so that a record may be sent back whole.
 #[derive(Debug)]
@@ -36,7 +39,7 @@ pub(crate) fn bytes(
     request: &HttpRequest,
     payload: Payload,
 ) -> impl Future<Output = Result<BytesMut, ApiError>> + use<> {
-    let http = &AppState::of(request).config.http;
+    let http = &context::of::<Platform>(request).config.http;
     let (limit, patience) = (http.max_json.as_u64(), http.body_timeout);
     let declared = declared_length(request);
     async move {

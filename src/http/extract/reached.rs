@@ -8,15 +8,18 @@ use actix_web::{
     http::header::{self, HeaderMap},
 };
 
-use crate::application::{
-    address::{self, PublicAddress, Seen},
-    context::AppState,
-    reached::Reached,
+use crate::{
+    application::{
+        address::{self, PublicAddress, Seen},
+        context::Platform,
+        reached::Reached,
+    },
+    http::context,
 };
 
 impl Reached {
     pub fn of(request: &HttpRequest) -> Self {
-        let http = &AppState::of(request).config.http;
+        let http = &context::of::<Platform>(request).config.http;
         let seen = seen(request);
         Self {
             address: PublicAddress::of(&http.base_url, &seen, &http.trusted_proxies),
@@ -26,7 +29,7 @@ impl Reached {
 
     /// Returns the client's address alone.
     pub fn client_of(request: &HttpRequest) -> Option<IpAddr> {
-        let http = &AppState::of(request).config.http;
+        let http = &context::of::<Platform>(request).config.http;
         address::client(&seen(request), &http.trusted_proxies)
     }
 }

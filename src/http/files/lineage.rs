@@ -14,7 +14,7 @@ use crate::{
     application::{
         answer::Time,
         caller::{Caller, Read},
-        context::AppState,
+        context::FileContext,
         error::{ApiError, ErrorBody},
         page::{Pagination, row_count, row_offset},
     },
@@ -131,7 +131,7 @@ fn fields(file: Option<FileSummary>) -> Fields {
     (status = 404, description = "There is no such file", body = ErrorBody)))]
 pub async fn lineage(
     request: HttpRequest,
-    state: web::Data<AppState>,
+    state: web::Data<FileContext>,
     caller: Caller<Read>,
     id: web::Path<Uuid>,
 ) -> Result<HttpResponse, ApiError> {

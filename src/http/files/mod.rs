@@ -24,7 +24,7 @@ use super::{
 use crate::application::{
     answer::Success,
     caller::{Caller, Read, Write},
-    context::AppState,
+    context::FileContext,
     error::ApiError,
     files::{
         FileList, answer, fetch, listed, page_of,
@@ -70,7 +70,7 @@ pub struct FileForm {
 ), responses((status = 200, description = "Newest first", body = FileList)))]
 pub async fn list(
     request: HttpRequest,
-    state: web::Data<AppState>,
+    state: web::Data<FileContext>,
     caller: Caller<Read>,
     reached: Reached,
 ) -> Result<HttpResponse, ApiError> {
@@ -92,7 +92,7 @@ pub async fn list(
 ), responses((status = 200, description = "Newest first, in pages as `/api/files`", body = FileList)))]
 pub async fn search(
     request: HttpRequest,
-    state: web::Data<AppState>,
+    state: web::Data<FileContext>,
     caller: Caller<Read>,
     reached: Reached,
 ) -> Result<HttpResponse, ApiError> {
@@ -120,7 +120,7 @@ pub async fn search(
         (status = 507, description = "The disk is full", body = crate::application::error::ErrorBody)))]
 pub async fn create(
     request: HttpRequest,
-    state: web::Data<AppState>,
+    state: web::Data<FileContext>,
     caller: Caller<Write>,
     reached: Reached,
     payload: web::Payload,
@@ -152,7 +152,7 @@ pub async fn create(
 /// Spares the client the sending of what cannot be kept.
 async fn refuse_in_advance(
     request: &HttpRequest,
-    state: &AppState,
+    state: &FileContext,
     account_id: Uuid,
     storage_limit: u64,
 ) -> Result<(), ApiError> {
@@ -169,7 +169,7 @@ async fn refuse_in_advance(
 /// Reads a form; the file or its address, and the folder.
 async fn sent_file(
     request: &HttpRequest,
-    state: &AppState,
+    state: &FileContext,
     payload: web::Payload,
 ) -> Result<(Origin, Option<Uuid>), ApiError> {
     let limits = FormLimits {
@@ -226,7 +226,7 @@ impl Origin {
         (status = 416, description = "No such range", body = crate::application::error::ErrorBody)))]
 pub async fn show(
     request: HttpRequest,
-    state: web::Data<AppState>,
+    state: web::Data<FileContext>,
     caller: Caller<Read>,
     reached: Reached,
     id: web::Path<Uuid>,
@@ -259,7 +259,7 @@ fn wants_json(request: &HttpRequest) -> bool {
     params(("id" = Uuid, Path, description = "The file's id")),
     responses((status = 200, description = "The file as it is now", body = FileAnswer)))]
 pub async fn change(
-    state: web::Data<AppState>,
+    state: web::Data<FileContext>,
     caller: Caller<Write>,
     reached: Reached,
     id: web::Path<Uuid>,
@@ -289,7 +289,7 @@ pub async fn change(
 #[utoipa::path(delete, path = "/api/files/{id}", tag = "files", params(("id" = Uuid, Path, description = "The file's id")),
     responses((status = 200, description = "Deleted", body = Success)))]
 pub async fn delete(
-    state: web::Data<AppState>,
+    state: web::Data<FileContext>,
     caller: Caller<Write>,
     id: web::Path<Uuid>,
 ) -> Result<HttpResponse, ApiError> {

@@ -7,7 +7,7 @@ use sluice_store::jobs;
 use uuid::Uuid;
 
 use crate::{
-    application::{context::AppState, error::ApiError, jobs::record_of, reached::Reached},
+    application::{context::JobContext, error::ApiError, jobs::record_of, reached::Reached},
     http::event_stream::{FollowRequest, StreamedState, Work},
 };
 
@@ -27,7 +27,9 @@ struct FollowedJob {
 }
 
 impl Work for FollowedJob {
-    async fn follow(state: &AppState, account_id: Uuid, id: Uuid) -> Result<Self, ApiError> {
+    type Context = JobContext;
+
+    async fn follow(state: &JobContext, account_id: Uuid, id: Uuid) -> Result<Self, ApiError> {
         let job = jobs::get(&mut state.store.read().await?, account_id, id).await?;
         Ok(Self {
             follower: state.conversions.follow(job.id)?,
@@ -51,7 +53,7 @@ impl Work for FollowedJob {
         })
     }
 
-    async fn end(&self, state: &AppState, reached: &Reached) -> Result<Value, ApiError> {
+    async fn end(&self, state: &JobContext, reached: &Reached) -> Result<Value, ApiError> {
         let job = jobs::by_id(&mut state.store.read().await?, self.id).await?;
         Ok(json!(record_of(state, reached, &job).await?))
     }

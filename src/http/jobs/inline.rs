@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use utoipa::ToSchema;
 
 use crate::application::{
-    context::AppState,
+    context::JobContext,
     error::ApiError,
     jobs::record::{Accepted, FileError, Records, ResultFile, errors},
     reached::Reached,
@@ -53,7 +53,7 @@ pub struct AllFailed {
 
 /// Waits for a job at most `convert.inline_wait`, and answers. The job continues whatever becomes of the request.
 pub(in crate::http) async fn answer(
-    state: &AppState,
+    state: &JobContext,
     reached: &Reached,
     job: Job,
 ) -> Result<HttpResponse, ApiError> {
@@ -92,7 +92,7 @@ pub(in crate::http) async fn answer(
     }
 }
 
-fn notice(state: &AppState, job: &Job, items: &[Item]) -> StorageNotice {
+fn notice(state: &JobContext, job: &Job, items: &[Item]) -> StorageNotice {
     let stored = items
         .iter()
         .flat_map(|item| [item.stored_file_id, item.attachment_file_id])
@@ -114,7 +114,7 @@ fn notice(state: &AppState, job: &Job, items: &[Item]) -> StorageNotice {
 }
 
 /// The error that a file's failure would have been, had it been found out before the job was made.
-async fn failure_of(state: &AppState, job: &Job, item: &Item) -> Result<ApiError, ApiError> {
+async fn failure_of(state: &JobContext, job: &Job, item: &Item) -> Result<ApiError, ApiError> {
     let code = item.error_code.clone().unwrap_or_default();
     let message = item.error.clone().unwrap_or_default();
     if let Ok(code) = serde_json::from_value::<FailureCode>(code.as_str().into()) {

@@ -27,7 +27,7 @@ use super::{
 };
 use crate::application::{
     caller::{Caller, Read, Write},
-    context::AppState,
+    context::JobContext,
     error::ApiError,
     jobs::{
         find,
@@ -85,7 +85,7 @@ pub struct JobList {
         (status = 507, description = "The disk is full", body = crate::application::error::ErrorBody)))]
 pub async fn create(
     request: HttpRequest,
-    state: web::Data<AppState>,
+    state: web::Data<JobContext>,
     caller: Caller<Write>,
     reached: Reached,
     payload: web::Payload,
@@ -145,7 +145,7 @@ pub async fn create(
 ), responses((status = 200, description = "Newest first, without results", body = JobList)))]
 pub async fn list(
     request: HttpRequest,
-    state: web::Data<AppState>,
+    state: web::Data<JobContext>,
     caller: Caller<Read>,
     reached: Reached,
 ) -> Result<HttpResponse, ApiError> {
@@ -193,7 +193,7 @@ fn list_query(query: &str) -> Result<(Page, Option<JobState>, u32), ApiError> {
 #[utoipa::path(get, path = "/api/jobs/{id}", tag = "jobs", params(("id" = Uuid, Path, description = "The job's id")),
     responses((status = 200, description = "The job and its results so far", body = JobRecord)))]
 pub async fn show(
-    state: web::Data<AppState>,
+    state: web::Data<JobContext>,
     caller: Caller<Read>,
     reached: Reached,
     id: web::Path<Uuid>,
@@ -211,7 +211,7 @@ pub async fn show(
         (status = 200, description = "The cancelled job", body = JobRecord),
         (status = 409, description = "It has ended", body = crate::application::error::ErrorBody)))]
 pub async fn cancel(
-    state: web::Data<AppState>,
+    state: web::Data<JobContext>,
     caller: Caller<Write>,
     reached: Reached,
     id: web::Path<Uuid>,

@@ -17,7 +17,7 @@ use uuid::Uuid;
 use crate::{
     application::{
         caller::{Caller, Write},
-        context::AppState,
+        context::JobContext,
         error::ApiError,
         files::request::id_or_top,
         jobs::material::{Material, Settled, judge, stands_for_many},
@@ -36,7 +36,7 @@ const MARK: &str = "watermarkFile";
 
 /// The caller and its plan.
 pub(in crate::http) struct Submitter<'a> {
-    state: &'a AppState,
+    state: &'a JobContext,
     reached: &'a Reached,
     account_id: Uuid,
     plan: Plan,
@@ -75,7 +75,7 @@ pub(in crate::http) struct Sent {
 
 impl<'a> Submitter<'a> {
     pub(in crate::http) fn new(
-        state: &'a AppState,
+        state: &'a JobContext,
         caller: &Caller<Write>,
         reached: &'a Reached,
     ) -> Self {
@@ -99,7 +99,7 @@ impl<'a> Submitter<'a> {
             files: self.plan.files_per_batch as usize + 1,
             size: SizeLimits::of(&self.plan),
         };
-        let mut form = Form::read(request, payload, self.state, limits).await?;
+        let mut form = Form::read(request, payload, &self.state.files, limits).await?;
         let (files, sources) = (form.take_files(), form.sources()?);
         let mark = form
             .files
@@ -224,7 +224,7 @@ impl<'a> Submitter<'a> {
     async fn fetch(&self, wanted: &mut JobRequest) -> Result<(), ApiError> {
         let sources = std::mem::take(&mut wanted.sources);
         let fetched = source_url::fetch(
-            self.state,
+            &self.state.files,
             source_url::ONE,
             &sources,
             SizeLimits::of(&self.plan),

@@ -13,7 +13,7 @@ use crate::{
     application::{
         answer::Time,
         caller::{Caller, Read},
-        context::AppState,
+        context::LiveContext,
         error::ApiError,
         live_inputs::find,
         page::{Pagination, row_count, row_offset},
@@ -60,7 +60,7 @@ pub struct BroadcastList {
 ), responses((status = 200, description = "Newest first", body = BroadcastList)))]
 pub async fn broadcasts(
     request: HttpRequest,
-    state: web::Data<AppState>,
+    state: web::Data<LiveContext>,
     caller: Caller<Read>,
     id: web::Path<Uuid>,
 ) -> Result<HttpResponse, ApiError> {

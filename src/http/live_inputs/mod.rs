@@ -30,7 +30,7 @@ use super::extract::{Body, PageQuery};
 use crate::application::{
     answer::Success,
     caller::{Caller, Read, Write},
-    context::AppState,
+    context::LiveContext,
     error::ApiError,
     live_inputs::{
         find,
@@ -74,7 +74,7 @@ pub struct LiveInputList {
     (status = 201, description = "The input and its stream key", body = LiveInputWithKey),
 ))]
 pub async fn create(
-    state: web::Data<AppState>,
+    state: web::Data<LiveContext>,
     caller: Caller<Write>,
     reached: Reached,
     Body(request): Body<NewLiveInputRequest>,
@@ -105,7 +105,7 @@ pub async fn create(
     ("cursor" = Option<String>, Query, description = "`nextCursor` of the page before"),
 ), responses((status = 200, description = "Newest first", body = LiveInputList)))]
 pub async fn list(
-    state: web::Data<AppState>,
+    state: web::Data<LiveContext>,
     caller: Caller<Read>,
     reached: Reached,
     PageQuery(page): PageQuery,
@@ -131,7 +131,7 @@ pub async fn list(
 #[utoipa::path(get, path = "/api/live/inputs/{id}", tag = "live", params(("id" = Uuid, Path, description = "The input's id")),
     responses((status = 200, description = "The input, its secrets masked", body = LiveInputAnswer)))]
 pub async fn show(
-    state: web::Data<AppState>,
+    state: web::Data<LiveContext>,
     caller: Caller<Read>,
     reached: Reached,
     id: web::Path<Uuid>,
@@ -147,7 +147,7 @@ pub async fn show(
     params(("id" = Uuid, Path, description = "The input's id")),
     responses((status = 200, description = "The input as it is now", body = LiveInputAnswer)))]
 pub async fn change(
-    state: web::Data<AppState>,
+    state: web::Data<LiveContext>,
     caller: Caller<Write>,
     reached: Reached,
     id: web::Path<Uuid>,
@@ -174,7 +174,7 @@ pub async fn change(
     params(("id" = Uuid, Path, description = "The input's id")),
     responses((status = 200, description = "The input and its new stream key", body = LiveInputWithKey)))]
 pub async fn rotate_key(
-    state: web::Data<AppState>,
+    state: web::Data<LiveContext>,
     caller: Caller<Write>,
     reached: Reached,
     id: web::Path<Uuid>,
@@ -205,7 +205,7 @@ pub async fn rotate_key(
     params(("id" = Uuid, Path, description = "The input's id")),
     responses((status = 200, description = "Deleted", body = Success)))]
 pub async fn delete(
-    state: web::Data<AppState>,
+    state: web::Data<LiveContext>,
     caller: Caller<Write>,
     id: web::Path<Uuid>,
 ) -> Result<HttpResponse, ApiError> {
@@ -227,7 +227,7 @@ pub async fn delete(
     params(("id" = Uuid, Path, description = "The input's id")),
     responses((status = 200, description = "Measurements and advice", body = LiveInputHealth)))]
 pub async fn health(
-    state: web::Data<AppState>,
+    state: web::Data<LiveContext>,
     caller: Caller<Read>,
     id: web::Path<Uuid>,
 ) -> Result<HttpResponse, ApiError> {
@@ -235,7 +235,7 @@ pub async fn health(
     Ok(HttpResponse::Ok().json(health_of(&state, input.id)?))
 }
 
-fn masked(state: &AppState, reached: &Reached, input: LiveInput) -> HttpResponse {
+fn masked(state: &LiveContext, reached: &Reached, input: LiveInput) -> HttpResponse {
     let live_input = Record { state, reached }.of(input, Shown::Masked);
     HttpResponse::Ok().json(LiveInputAnswer { live_input })
 }

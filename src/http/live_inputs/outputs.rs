@@ -22,7 +22,7 @@ use crate::{
     application::{
         answer::{Success, Time},
         caller::{Caller, Read, Write},
-        context::AppState,
+        context::LiveContext,
         error::ApiError,
         live_inputs::find,
     },
@@ -88,7 +88,7 @@ pub struct LiveOutputList {
     outputs: Vec<LiveOutputRecord>,
 }
 
-fn record(state: &AppState, row: Output, url: String) -> LiveOutputRecord {
+fn record(state: &LiveContext, row: Output, url: String) -> LiveOutputRecord {
     let report = state.restreams.report(row.id);
     LiveOutputRecord {
         id: row.id,
@@ -107,12 +107,12 @@ fn record(state: &AppState, row: Output, url: String) -> LiveOutputRecord {
     }
 }
 
-fn masked_record(state: &AppState, row: Output) -> LiveOutputRecord {
+fn masked_record(state: &LiveContext, row: Output) -> LiveOutputRecord {
     let url = masked(&row.url);
     record(state, row, url)
 }
 
-fn answer(state: &AppState, row: Output) -> HttpResponse {
+fn answer(state: &LiveContext, row: Output) -> HttpResponse {
     HttpResponse::Ok().json(LiveOutputAnswer {
         output: masked_record(state, row),
     })
@@ -123,7 +123,7 @@ fn answer(state: &AppState, row: Output) -> HttpResponse {
     params(("id" = Uuid, Path, description = "The input's id")),
     responses((status = 200, description = "All of them, newest first, their secrets masked", body = LiveOutputList)))]
 pub async fn outputs(
-    state: web::Data<AppState>,
+    state: web::Data<LiveContext>,
     caller: Caller<Read>,
     id: web::Path<Uuid>,
 ) -> Result<HttpResponse, ApiError> {
@@ -146,7 +146,7 @@ pub async fn outputs(
         (status = 201, description = "The output, its address in plain for the only time", body = LiveOutputAnswer),
         (status = 409, description = "The input, or the service, has as many as it may", body = crate::application::error::ErrorBody)))]
 pub async fn add_output(
-    state: web::Data<AppState>,
+    state: web::Data<LiveContext>,
     caller: Caller<Write>,
     id: web::Path<Uuid>,
     Body(request): Body<NewLiveOutputRequest>,
@@ -185,7 +185,7 @@ pub async fn add_output(
     params(("id" = Uuid, Path, description = "The input's id"), ("outputId" = Uuid, Path, description = "The output's id")),
     responses((status = 200, description = "The output, its secrets masked", body = LiveOutputAnswer)))]
 pub async fn output(
-    state: web::Data<AppState>,
+    state: web::Data<LiveContext>,
     caller: Caller<Read>,
     path: web::Path<(Uuid, Uuid)>,
 ) -> Result<HttpResponse, ApiError> {
@@ -202,7 +202,7 @@ pub async fn output(
     params(("id" = Uuid, Path, description = "The input's id"), ("outputId" = Uuid, Path, description = "The output's id")),
     responses((status = 200, description = "The output as it is now", body = LiveOutputAnswer)))]
 pub async fn change_output(
-    state: web::Data<AppState>,
+    state: web::Data<LiveContext>,
     caller: Caller<Write>,
     path: web::Path<(Uuid, Uuid)>,
     Body(request): Body<ChangeLiveOutput>,
@@ -236,7 +236,7 @@ pub async fn change_output(
     params(("id" = Uuid, Path, description = "The input's id"), ("outputId" = Uuid, Path, description = "The output's id")),
     responses((status = 200, description = "Removed", body = Success)))]
 pub async fn remove_output(
-    state: web::Data<AppState>,
+    state: web::Data<LiveContext>,
     caller: Caller<Write>,
     path: web::Path<(Uuid, Uuid)>,
 ) -> Result<HttpResponse, ApiError> {

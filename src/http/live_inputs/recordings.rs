@@ -14,7 +14,7 @@ use crate::{
     application::{
         answer::Time,
         caller::{Caller, Read, Write},
-        context::AppState,
+        context::LiveContext,
         error::ApiError,
         field, filename,
         files::{record::FileRecord, record_of},
@@ -141,7 +141,7 @@ fn moment_or_none<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<M
     ("cursor" = Option<String>, Query, description = "`nextCursor` of the page before"),
 ), responses((status = 200, description = "Newest first", body = RecordingList)))]
 pub async fn recordings(
-    state: web::Data<AppState>,
+    state: web::Data<LiveContext>,
     caller: Caller<Read>,
     id: web::Path<Uuid>,
     PageQuery(page): PageQuery,
@@ -200,7 +200,7 @@ fn file_record(file: RecordingFile) -> RecordingFileRecord {
         (status = 409, description = "Nothing is on air, or the codecs changed in between", body = crate::application::error::ErrorBody),
         (status = 507, description = "The disk is full", body = crate::application::error::ErrorBody)))]
 pub async fn clip(
-    state: web::Data<AppState>,
+    state: web::Data<LiveContext>,
     caller: Caller<Write>,
     reached: Reached,
     id: web::Path<Uuid>,

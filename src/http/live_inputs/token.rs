@@ -9,7 +9,7 @@ use crate::{
     application::{
         answer::Time,
         caller::{Caller, Write},
-        context::AppState,
+        context::PlaybackTokens,
         error::ApiError,
         live_inputs::{find, record::playback_url},
         playback_token::issue,
@@ -41,7 +41,7 @@ pub struct LivePlaybackToken {
     params(("id" = Uuid, Path, description = "The input's id")),
     responses((status = 200, description = "The token, and addresses with it", body = LivePlaybackToken)))]
 pub async fn playback_token(
-    state: web::Data<AppState>,
+    state: web::Data<PlaybackTokens>,
     caller: Caller<Write>,
     reached: Reached,
     id: web::Path<Uuid>,

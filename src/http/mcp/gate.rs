@@ -16,8 +16,8 @@ use actix_web::{
 use rmcp::model::ProtocolVersion;
 
 use crate::{
-    application::{context::AppState, error::ApiError, reached::Reached},
-    http::extract,
+    application::{context::AgentContext, error::ApiError, reached::Reached},
+    http::{context, extract},
     mcp::{
         message::{self, Message},
         place::Names,
@@ -54,14 +54,14 @@ pub async fn gate(
 /// The origin of a page elsewhere that `mcp.allowed_origins` lists.
 fn page_that_may(request: &ServiceRequest) -> Option<HeaderValue> {
     let origin = request.headers().get(header::ORIGIN)?;
-    let state = AppState::of(request.request());
+    let state = context::of::<AgentContext>(request.request());
     let is_listed = origin
         .to_str()
         .is_ok_and(|origin| names(state).lists(origin));
     (state.config.mcp.enabled && is_listed).then(|| origin.clone())
 }
 
-fn names(state: &AppState) -> Names<'_> {
+fn names(state: &AgentContext) -> Names<'_> {
     Names {
         base_url: &state.config.http.base_url,
         allowed_hosts: &state.config.mcp.allowed_hosts,
@@ -71,7 +71,7 @@ fn names(state: &AppState) -> Names<'_> {
 
 /// Checks a request; `None`: it is for the transport, and its body is read.
 async fn check(request: &mut ServiceRequest) -> Result<Option<HttpResponse>, ApiError> {
-    let state = AppState::of(request.request()).clone();
+    let state = context::of::<AgentContext>(request.request()).clone();
     if !state.config.mcp.enabled {
         return Err(ApiError::NotFound("path"));
     }
@@ -106,7 +106,7 @@ async fn check(request: &mut ServiceRequest) -> Result<Option<HttpResponse>, Api
 }
 
 /// Checks every host name of the request, and the page that sent it.
-fn check_place(request: &ServiceRequest, state: &AppState) -> Result<(), ApiError> {
+fn check_place(request: &ServiceRequest, state: &AgentContext) -> Result<(), ApiError> {
     let names = names(state);
     let headers = request.headers();
     let host = match headers.get(header::HOST) {

@@ -13,7 +13,8 @@ use rmcp_actix_web::transport::{LocalSessionManager, StreamableHttpService};
 
 use super::extract;
 use crate::{
-    application::{context::AppState, error::ApiError, reached::Reached},
+    application::{context::AgentContext, error::ApiError, reached::Reached},
+    http::context,
     mcp::{Agent, Server},
 };
 
@@ -56,7 +57,7 @@ pub fn configure(app: &mut web::ServiceConfig) {
 /// The program behind a request; 401 unless it showed an API key.
 fn agent_of(request: &HttpRequest) -> Result<Agent, ApiError> {
     let identity = extract::identity(request)?;
-    let state = AppState::of(request).clone().into_inner();
+    let state = context::of::<AgentContext>(request).clone().into_inner();
     Agent::new(state, Reached::of(request), identity)
 }
 

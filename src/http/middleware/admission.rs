@@ -21,11 +21,12 @@ use sluice_store::{
 use crate::{
     application::{
         caller::{Authentication, Credential, Identity, SignedIn},
-        context::AppState,
+        context::AccountContext,
         error::ApiError,
         rate_limit::RateLimitState,
         reached::Reached,
     },
+    http::context,
     http::session::cookie_name,
 };
 
@@ -44,7 +45,7 @@ pub async fn admit(
     if !is_counted && request.path() != "/metrics" {
         return Ok(next.call(request).await?.map_into_boxed_body());
     }
-    let state = AppState::of(request.request()).clone();
+    let state = context::of::<AccountContext>(request.request()).clone();
     let authentication = match authenticate(&state, &request, !is_mcp).await {
         Ok(authentication) => authentication,
         Err(error) => return Ok(request.into_response(error.error_response())),
@@ -91,7 +92,7 @@ fn is_share(path: &str) -> bool {
 /// Authenticates by the first credential present: Bearer, then `x-api-key`, then the session cookie where one is
 /// accepted.
 async fn authenticate(
-    state: &web::Data<AppState>,
+    state: &web::Data<AccountContext>,
     request: &ServiceRequest,
     takes_cookie: bool,
 ) -> Result<Authentication, ApiError> {
@@ -121,7 +122,10 @@ fn api_key(headers: &HeaderMap) -> Option<Option<&str>> {
     Some(std::str::from_utf8(key.trim_ascii()).ok())
 }
 
-async fn by_api_key(state: &web::Data<AppState>, token: &str) -> Result<Authentication, ApiError> {
+async fn by_api_key(
+    state: &web::Data<AccountContext>,
+    token: &str,
+) -> Result<Authentication, ApiError> {
     let mut db = state.store.read().await?;
     let Some(key) = api_keys::authenticate(&mut db, token).await? else {
         return Ok(Authentication::Wrong);
@@ -134,7 +138,7 @@ async fn by_api_key(state: &web::Data<AppState>, token: &str) -> Result<Authenti
 
 /// Authenticates by session; every session may do everything in its own account.
 async fn by_session(
-    state: &web::Data<AppState>,
+    state: &web::Data<AccountContext>,
     token: Secret,
 ) -> Result<Authentication, ApiError> {
     let mut db = state.store.read().await?;
@@ -170,7 +174,7 @@ async fn identity(
 }
 
 /// Records the use of a key in a task of its own: the answer does not wait for it, and losing one record does no harm.
-fn note_use(state: web::Data<AppState>, key: &ApiKey) {
+fn note_use(state: web::Data<AccountContext>, key: &ApiKey) {
     let id = key.id;
     actix_web::rt::spawn(async move {
         let noted = state

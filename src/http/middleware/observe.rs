@@ -22,10 +22,11 @@ use uuid::Uuid;
 
 use crate::{
     application::{
-        context::{AppState, Stage},
+        context::{ServiceContext, Stage},
         error::ApiError,
         reached::Reached,
     },
+    http::context,
     http::error::body_for,
 };
 
@@ -54,7 +55,7 @@ pub async fn observe(
 ) -> Result<ServiceResponse<BoxBody>, Error> {
     let began = Instant::now();
     let method = request.method().clone();
-    let state = AppState::of(request.request()).clone();
+    let state = context::of::<ServiceContext>(request.request()).clone();
     let is_quiet = is_quiet(request.path());
     let is_logged = !is_quiet || tracing::enabled!(tracing::Level::DEBUG);
     let client = is_logged

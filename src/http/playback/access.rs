@@ -7,21 +7,24 @@ use sluice_actors::live::Playback;
 use tokio::sync::SemaphorePermit;
 
 use crate::{
-    application::context::AppState,
-    http::playback_access::{CacheLifetime, LiveStream, Viewer},
+    application::context::LiveContext,
+    http::{
+        context,
+        playback_access::{CacheLifetime, LiveStream, Viewer},
+    },
 };
 
 /// Viewer that may watch this playback.
 pub(super) struct Access {
     viewer: Viewer<LiveStream>,
-    state: web::Data<AppState>,
+    state: web::Data<LiveContext>,
 }
 
 impl Access {
     pub fn new(viewer: Viewer<LiveStream>, request: &HttpRequest) -> Self {
         Self {
             viewer,
-            state: AppState::of(request).clone(),
+            state: context::of::<LiveContext>(request).clone(),
         }
     }
 

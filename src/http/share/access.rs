@@ -23,8 +23,12 @@ use sluice_store::{
 use uuid::Uuid;
 
 use super::{open_requests, password};
-use crate::application::{
-    context::AppState, error::ApiError, reached::Reached, share::open_requests::RequestGuard,
+use crate::{
+    application::{
+        context::ShareContext, error::ApiError, reached::Reached,
+        share::open_requests::RequestGuard,
+    },
+    http::context,
 };
 
 /// The path's parameter with the token.
@@ -66,7 +70,7 @@ pub(in crate::http) enum Entered {
 
 /// Looks up the request's token. [`ApiError::ShareUnavailable`] for every token that is not valid.
 pub(in crate::http) async fn enter(request: &HttpRequest) -> Result<Entered, ApiError> {
-    let state = AppState::of(request);
+    let state = context::of::<ShareContext>(request);
     let token = request.match_info().get(TOKEN).unwrap_or_default();
     let token_hash = credentials::hash(token);
     // Entered before the look-up: a revocation that commits in between finds the request here.
@@ -164,7 +168,7 @@ impl ShareAccess {
     }
 
     /// Counts a view of the whole folder.
-    pub(super) fn note_view(&self, state: &web::Data<AppState>) {
+    pub(super) fn note_view(&self, state: &web::Data<ShareContext>) {
         if !self.is_head {
             state.shares.counts.note_view(&state.store, self.share.id);
         }

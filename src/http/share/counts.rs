@@ -6,7 +6,7 @@ use sluice_store::shares;
 use uuid::Uuid;
 
 use super::access::ShareAccess;
-use crate::application::{context::AppState, error::ApiError, share::counts::locked};
+use crate::application::{context::ShareContext, error::ApiError, share::counts::locked};
 
 impl ShareAccess {
     /// Admits a download of `what` (a file, or the folder of an archive) whose answer begins at `start`; `None`:
@@ -17,7 +17,7 @@ impl ShareAccess {
     /// bound, only a client that has begun may continue: anything else counts as a beginning.
     pub(in crate::http) async fn admit_download(
         &self,
-        state: &AppState,
+        state: &ShareContext,
         what: Uuid,
         start: Option<u64>,
     ) -> Result<(), ApiError> {

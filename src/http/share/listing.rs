@@ -20,7 +20,7 @@ use super::access::ShareAccess;
 use crate::{
     application::{
         answer::Time,
-        context::AppState,
+        context::ShareContext,
         error::ApiError,
         page::{cursor_text, read_cursor},
         playback_token,
@@ -141,7 +141,7 @@ impl Position {
 ///
 /// 404 for any other folder, 400 for a malformed cursor.
 pub(in crate::http) async fn listing(
-    state: &web::Data<AppState>,
+    state: &web::Data<ShareContext>,
     access: &ShareAccess,
     folder: Option<Uuid>,
     cursor: Option<&str>,
@@ -259,7 +259,7 @@ async fn streams_of(db: &mut Reader, files: &[File]) -> Result<HashMap<Uuid, Sho
 
 /// Everything that a file's record needs besides its row.
 struct Record<'a> {
-    state: &'a AppState,
+    state: &'a ShareContext,
     access: &'a ShareAccess,
     streams: HashMap<Uuid, Showing>,
 }
@@ -301,7 +301,7 @@ impl Record<'_> {
                 });
                 let id = stream.playback_id.clone();
                 let lifetime_s = usual_s.min(left_s);
-                playback_token::issue(self.state, id, lifetime_s, Vec::new())
+                playback_token::issue(&self.state.playback_tokens, id, lifetime_s, Vec::new())
                     .await?
                     .token
             }

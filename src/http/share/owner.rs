@@ -14,7 +14,7 @@ use crate::{
     application::{
         answer::{Success, Time},
         caller::{Caller, Read, Write},
-        context::AppState,
+        context::ShareContext,
         error::ApiError,
         files::to_its_end,
         password_checks::PasswordUse,
@@ -92,7 +92,7 @@ fn token(signer: &Signer, share_id: Uuid) -> String {
     params(("id" = Uuid, Path, description = "The folder's id")),
     responses((status = 200, description = "The link, or null", body = ShareOrNone)))]
 pub async fn show(
-    state: web::Data<AppState>,
+    state: web::Data<ShareContext>,
     caller: Caller<Read>,
     reached: Reached,
     id: web::Path<Uuid>,
@@ -113,7 +113,7 @@ pub async fn show(
     params(("id" = Uuid, Path, description = "The folder's id")),
     responses((status = 201, description = "The link", body = ShareAnswer)))]
 pub async fn create(
-    state: web::Data<AppState>,
+    state: web::Data<ShareContext>,
     caller: Caller<Write>,
     reached: Reached,
     id: web::Path<Uuid>,
@@ -156,7 +156,7 @@ pub async fn create(
 }
 
 async fn hashed(
-    state: &AppState,
+    state: &ShareContext,
     reached: &Reached,
     password: Secret,
 ) -> Result<credentials::PasswordHash, ApiError> {
@@ -173,7 +173,7 @@ async fn hashed(
     params(("id" = Uuid, Path, description = "The folder's id")),
     responses((status = 200, description = "There is no link any more", body = Success)))]
 pub async fn revoke(
-    state: web::Data<AppState>,
+    state: web::Data<ShareContext>,
     caller: Caller<Write>,
     id: web::Path<Uuid>,
 ) -> Result<HttpResponse, ApiError> {

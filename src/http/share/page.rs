@@ -25,7 +25,7 @@ use super::{
     password,
 };
 use crate::{
-    application::{context::AppState, error::ApiError, object::camel_case},
+    application::{context::ShareContext, error::ApiError, object::camel_case},
     http::{html::Html, page_frame::Frame},
 };
 
@@ -48,7 +48,7 @@ const MAX_FORM_BYTES: usize = 8 * 1024;
 ), responses(
     (status = 200, description = "The folder, or a form for the link's password", body = String, content_type = "text/html"),
     (status = 404, description = "The link is not available, or the folder is not in it", body = String, content_type = "text/html")))]
-pub async fn open_page(request: HttpRequest, state: web::Data<AppState>) -> HttpResponse {
+pub async fn open_page(request: HttpRequest, state: web::Data<ShareContext>) -> HttpResponse {
     let page = match enter(&request).await {
         Ok(Entered::Open(access)) => folder_page(&request, &state, &access).await,
         Ok(Entered::Locked(_)) => password_page(StatusCode::OK, None),
@@ -70,7 +70,7 @@ pub async fn open_page(request: HttpRequest, state: web::Data<AppState>) -> Http
         (status = 429, description = "Too many wrong passwords", body = String, content_type = "text/html")))]
 pub async fn enter_password(
     request: HttpRequest,
-    state: web::Data<AppState>,
+    state: web::Data<ShareContext>,
     body: web::Payload,
 ) -> HttpResponse {
     take_password(&request, &state, body)
@@ -80,7 +80,7 @@ pub async fn enter_password(
 
 async fn take_password(
     request: &HttpRequest,
-    state: &AppState,
+    state: &ShareContext,
     body: web::Payload,
 ) -> Result<HttpResponse, ApiError> {
     let entered = enter(request).await?;
@@ -105,7 +105,7 @@ async fn take_password(
     Ok(response.finish())
 }
 
-async fn read_password(state: &AppState, body: web::Payload) -> Result<Secret, ApiError> {
+async fn read_password(state: &ShareContext, body: web::Payload) -> Result<Secret, ApiError> {
     let rejection = || ApiError::Invalid("the form must hold a password".to_owned());
     let reading = body.to_bytes_limited(MAX_FORM_BYTES);
     let body = tokio::time::timeout(state.config.http.body_timeout, reading).await;
@@ -136,7 +136,7 @@ fn token_of(request: &HttpRequest) -> &str {
 
 async fn folder_page(
     request: &HttpRequest,
-    state: &web::Data<AppState>,
+    state: &web::Data<ShareContext>,
     access: &ShareAccess,
 ) -> Result<HttpResponse, ApiError> {
     let (mut folder, mut cursor, mut view) = (None, None, View::default());

@@ -16,7 +16,7 @@ use uuid::Uuid;
 
 use super::access::LockedShare;
 use crate::application::{
-    context::AppState,
+    context::ShareContext,
     error::ApiError,
     password_checks::PasswordUse,
     signing::{self, Purpose, Signer},
@@ -70,7 +70,7 @@ fn message(share_id: Uuid, expires_at: i64) -> [u8; 24] {
 ///
 /// 403 `wrong_password`; 429 after too many wrong ones from this network, for this link or for all.
 pub(in crate::http) async fn unlock(
-    state: &AppState,
+    state: &ShareContext,
     locked: &LockedShare,
     password: Secret,
 ) -> Result<[Cookie<'static>; 2], ApiError> {

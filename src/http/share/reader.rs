@@ -19,7 +19,7 @@ use super::{
     password,
 };
 use crate::{
-    application::{answer::Success, context::AppState, error::ApiError},
+    application::{answer::Success, context::ShareContext, error::ApiError},
     http::{
         archive,
         bytes::{self, ShownAs, StoredBytes},
@@ -53,7 +53,7 @@ pub struct SharePassword {
     (status = 404, description = "The link is not available, or the folder is not in it", body = crate::application::error::ErrorBody)))]
 pub async fn browse(
     request: HttpRequest,
-    state: web::Data<AppState>,
+    state: web::Data<ShareContext>,
     access: ShareAccess,
 ) -> Result<HttpResponse, ApiError> {
     let folder = query_value(&request, "folderId").filter(|id| !id.is_empty());
@@ -87,7 +87,7 @@ pub async fn browse(
     (status = 416, description = "No such range", body = crate::application::error::ErrorBody)))]
 pub async fn download(
     request: HttpRequest,
-    state: web::Data<AppState>,
+    state: web::Data<ShareContext>,
     access: ShareAccess,
 ) -> Result<HttpResponse, ApiError> {
     let file = find(&request, &state, &access).await?;
@@ -126,7 +126,7 @@ pub async fn download(
     (status = 503, description = "Too many archives at a time", body = crate::application::error::ErrorBody)))]
 pub async fn zip(
     request: HttpRequest,
-    state: web::Data<AppState>,
+    state: web::Data<ShareContext>,
     access: ShareAccess,
 ) -> Result<HttpResponse, ApiError> {
     let (account_id, folder_id) = (access.account_id(), access.folder_id());
@@ -138,7 +138,8 @@ pub async fn zip(
         sluice_store::Error::NotFound(_) => ApiError::ShareUnavailable,
         other => other.into(),
     })?;
-    let response = archive::respond(&request, &state, account_id, folder_id, &folder.name).await?;
+    let response =
+        archive::respond(&request, &state.files, account_id, folder_id, &folder.name).await?;
     let start = starts_at(&response);
     access.admit_download(&state, folder_id, start).await?;
     Ok(access.bound(response))
@@ -163,7 +164,7 @@ pub async fn zip(
     (status = 429, description = "The owner's deliveries of the month are used up", body = crate::application::error::ErrorBody)))]
 pub async fn preview(
     request: HttpRequest,
-    state: web::Data<AppState>,
+    state: web::Data<ShareContext>,
     access: ShareAccess,
 ) -> Result<HttpResponse, ApiError> {
     let file = find(&request, &state, &access).await?;
@@ -179,7 +180,7 @@ pub async fn preview(
     }
     let query = format!("w={width}&h={width}&fit=inside&t=0");
     let cache = HeaderValue::from_static(FILE_CACHE);
-    let response = cdn::preview(&state, &request, &file, &query, cache).await?;
+    let response = cdn::preview(&state.delivery, &request, &file, &query, cache).await?;
     Ok(access.bound(response))
 }
 
@@ -194,7 +195,7 @@ pub async fn preview(
         (status = 404, description = "The link is not available", body = crate::application::error::ErrorBody)))]
 pub async fn unlock(
     request: HttpRequest,
-    state: web::Data<AppState>,
+    state: web::Data<ShareContext>,
     payload: web::Payload,
 ) -> Result<HttpResponse, ApiError> {
     let entered = enter(&request).await?;
@@ -213,7 +214,7 @@ pub async fn unlock(
 /// Finds the file of the path, if it is in the shared folder or below.
 async fn find(
     request: &HttpRequest,
-    state: &AppState,
+    state: &ShareContext,
     access: &ShareAccess,
 ) -> Result<File, ApiError> {
     let missing = || ApiError::NotFound("file");

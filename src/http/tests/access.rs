@@ -60,7 +60,7 @@ async fn every_route_of_the_api_needs_a_credential() {
 async fn scopes_bound_what_a_key_may_do() {
     let site = Site::open().await;
     // Streams end at once.
-    site.state.closing.cancel();
+    site.app.platform.closing.cancel();
     let (reader, writer) = (site.key(Scope::Read).await, site.key(Scope::Write).await);
     for (method, path) in guarded() {
         let is_change = method != "GET" && path != "/api/workflows/lint";
@@ -199,7 +199,8 @@ async fn requests_count_against_the_plan_of_the_account() {
     assert_eq!(unlimited.header("x-ratelimit-limit"), "unlimited");
 
     let account_id = site.first.live_input.account_id;
-    site.state
+    site.app
+        .platform
         .store
         .write(move |tx| {
             Box::pin(async move { accounts::set_plan(tx, account_id, "free", now_ms()).await })

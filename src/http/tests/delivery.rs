@@ -82,12 +82,12 @@ impl Gallery {
         })
         .await;
         let account_id = site.first.live_input.account_id;
-        let planned = site.state.store.write(move |tx| {
+        let planned = site.app.platform.store.write(move |tx| {
             Box::pin(async move { accounts::set_plan(tx, account_id, plan, now_ms()).await })
         });
         planned.await.unwrap();
         let root = Root::start(tree::Args {
-            components: site.state.images.components(),
+            components: site.app.delivery.images.components(),
             board: ComponentStatuses::default(),
             lost: CancellationToken::new(),
         });
@@ -147,7 +147,7 @@ impl Drop for Gallery {
 }
 
 async fn add_file(site: &Site, mime_type: &str) -> Uuid {
-    let mut spool = site.state.store.blobs().spool().await.unwrap();
+    let mut spool = site.app.platform.store.blobs().spool().await.unwrap();
     spool.write("pixels".into()).await.unwrap();
     let sealed = spool.seal().await.unwrap();
     let new = NewFile {
@@ -163,7 +163,7 @@ async fn add_file(site: &Site, mime_type: &str) -> Uuid {
         generation: 0,
     };
     let account_id = site.first.live_input.account_id;
-    let stored = site.state.store.write(move |tx| {
+    let stored = site.app.platform.store.write(move |tx| {
         Box::pin(async move {
             blobs::record(tx, &sealed, now_ms()).await?;
             files::create(tx, account_id, new, now_ms()).await

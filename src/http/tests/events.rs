@@ -51,7 +51,7 @@ impl Site {
             place: EventPosition::Only,
             data: Map::from_iter([("name".to_owned(), json!("zwei\nZeilen"))]),
         };
-        let written = self.state.store.write(move |tx| {
+        let written = self.app.platform.store.write(move |tx| {
             Box::pin(async move {
                 let mut written = Vec::new();
                 for _ in 0..count {
@@ -65,7 +65,7 @@ impl Site {
 
     async fn revoke_keys(&self) {
         let account_id = self.account();
-        let revoked = self.state.store.write(move |tx| {
+        let revoked = self.app.platform.store.write(move |tx| {
             Box::pin(async move {
                 let keys = api_keys::list(tx, account_id, Page::first(100)).await?;
                 for key in keys {
@@ -195,7 +195,11 @@ async fn a_cursor_expires_when_what_follows_it_is_dropped() {
         keep: Duration::from_secs(1),
         keep_bytes: u64::MAX,
     };
-    let swept = site.state.store.sweep_events(&retention, now_ms() + 60_000);
+    let swept = site
+        .app
+        .platform
+        .store
+        .sweep_events(&retention, now_ms() + 60_000);
     swept.await.unwrap();
     let kept = site.emit("file.uploaded").await;
 
@@ -229,7 +233,7 @@ impl Stream {
         if let Some(id) = last_event_id {
             asked = asked.insert_header(("last-event-id", id));
         }
-        let app = init_service(application(site.state.clone())).await;
+        let app = init_service(application(site.app.clone())).await;
         let Ok(response) = app.call(asked.to_request()).await else {
             panic!("the application makes answers of errors");
         };
@@ -293,7 +297,7 @@ async fn the_stream_goes_on_from_now_or_from_a_cursor() {
     let late = site.emit("conversion.failed").await;
     assert_eq!(failures.next().await, Some(frame(&late)));
 
-    site.state.closing.cancel();
+    site.app.platform.closing.cancel();
     assert_eq!(from_start.next().await, Some(frame(&late)));
     assert_eq!(from_start.next().await, None);
     assert_eq!(failures.next().await, None);
@@ -301,7 +305,8 @@ async fn the_stream_goes_on_from_now_or_from_a_cursor() {
 
 async fn account_of_another(site: &Site) -> Uuid {
     let made = site
-        .state
+        .app
+        .platform
         .store
         .write(|tx| Box::pin(async move { accounts::create(tx, "Stranger", now_ms()).await }));
     made.await.unwrap().id

@@ -147,7 +147,7 @@ impl Site {
     }
 
     fn temporary_files(&self) -> usize {
-        let folder = self.state.config.store.data_dir.join("tmp");
+        let folder = self.app.platform.config.store.data_dir.join("tmp");
         std::fs::read_dir(folder).unwrap().count()
     }
 

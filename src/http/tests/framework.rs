@@ -173,7 +173,7 @@ async fn a_panic_is_an_answer_without_detail() {
 async fn get_routes_answer_head() {
     let site = Site::open().await;
     // Streams end at once.
-    site.state.closing.cancel();
+    site.app.platform.closing.cancel();
     let paths = ROUTES
         .iter()
         .filter(|(path, methods)| methods.contains(&"GET") && !path.contains('{'));
@@ -415,7 +415,7 @@ async fn readiness_follows_the_stage() {
     assert_eq!(site.send(request("GET", "/healthz")).await.status, 200);
     assert_eq!(site.send(request("GET", "/readyz")).await.status, 200);
     for stage in [Stage::Starting, Stage::Draining] {
-        site.state.set_stage(stage);
+        site.app.service.set_stage(stage);
         let answer = site.send(request("GET", "/readyz")).await;
         assert_eq!(
             (answer.status, &answer.json()["status"]),

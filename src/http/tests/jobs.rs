@@ -220,7 +220,7 @@ async fn what_takes_long_is_answered_and_goes_on() {
 async fn without_workers_no_one_waits_in_vain() {
     let site = Site::open().await;
     let key = site.first.api_key.expose();
-    let is_known = async || site.state.conversions.refused().is_some();
+    let is_known = async || site.app.jobs.conversions.refused().is_some();
     eventually(
         "the pool does not know that its program is missing",
         is_known,

@@ -30,7 +30,6 @@ use actix_web::{
     body::to_bytes,
     http::{Method, header::HeaderMap},
     test::{TestRequest, init_service},
-    web,
 };
 use futures_util::future::{BoxFuture, FutureExt as _};
 use parking_lot::Mutex;
@@ -50,7 +49,7 @@ use uuid::Uuid;
 use super::server::application;
 use crate::{
     application::{
-        context::{AppState, MediaHandles, Stage},
+        context::{AppContext, MediaHandles, Stage},
         live_port::LivePort,
     },
     config::Config,
@@ -165,7 +164,7 @@ impl LivePort for FakeLive {
 
 /// A façade over a fresh database with its first credentials.
 struct Site {
-    state: web::Data<AppState>,
+    app: AppContext,
     live: Arc<FakeLive>,
     first: FirstCredentials,
     _folder: tempfile::TempDir,
@@ -234,17 +233,18 @@ impl Site {
         for subsystem in media.subsystems() {
             subsystem.load().await.unwrap();
         }
-        let state = AppState::new(
+        let app = AppContext::new(
             config,
             store,
             live.clone(),
             ComponentStatuses::default(),
             media,
             1935,
+            None,
         );
-        state.set_stage(Stage::Ready);
+        app.service.set_stage(Stage::Ready);
         Self {
-            state: web::Data::new(state),
+            app,
             live,
             first,
             _folder: folder,
@@ -252,7 +252,7 @@ impl Site {
     }
 
     async fn send(&self, request: TestRequest) -> Answer {
-        let app = init_service(application(self.state.clone())).await;
+        let app = init_service(application(self.app.clone())).await;
         let (status, headers, body) =
             match actix_web::dev::Service::call(&app, request.to_request()).await {
                 Ok(response) => {
@@ -301,7 +301,8 @@ impl Site {
     async fn key(&self, scope: Scope) -> String {
         let account_id = self.first.live_input.account_id;
         let made = self
-            .state
+            .app
+            .platform
             .store
             .write(move |tx| {
                 Box::pin(
@@ -315,7 +316,8 @@ impl Site {
     /// A key of another account.
     async fn stranger(&self) -> String {
         let made = self
-            .state
+            .app
+            .platform
             .store
             .write(|tx| {
                 Box::pin(async move {

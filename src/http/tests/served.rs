@@ -37,8 +37,8 @@ async fn https_speaks_http_2_and_serves_a_renewed_certificate() {
         config.http.drain = Duration::from_secs(1);
     })
     .await;
-    let listener = bind(site.state.config.http.listen).await.unwrap();
-    let bound = server(site.state.clone(), listener, Some(certificates.clone())).unwrap();
+    let listener = bind(site.app.platform.config.http.listen).await.unwrap();
+    let bound = server(site.app.clone(), listener, Some(certificates.clone())).unwrap();
     let (handle, port) = (bound.server.handle(), bound.address.port());
     assert!(bound.is_https && port != 0);
     let running = actix_web::rt::spawn(bound.server);

@@ -172,7 +172,8 @@ async fn every_link_that_opens_nothing_has_one_page() {
         expires_at: Some(now_ms() - 1),
     };
     let made = site
-        .state
+        .app
+        .platform
         .store
         .write(move |tx| Box::pin(async move { shares::create(tx, expired, now_ms()).await }));
     made.await.unwrap();
@@ -267,7 +268,7 @@ async fn a_password_cannot_be_guessed_for_long() {
     let path = site
         .page_of(&folder, json!({"password": "swordfish"}))
         .await;
-    let allowed = site.state.config.shares.password_attempts;
+    let allowed = site.app.platform.config.shares.password_attempts;
     let guess = || site.send(request("POST", &path).set_payload("password=guess"));
     for _ in 0..allowed {
         assert_eq!(guess().await.status, 403);

@@ -177,7 +177,7 @@ async fn who_has_no_operations_left_has_nothing_fetched() {
 #[actix_web::test]
 async fn without_workers_nothing_is_fetched() {
     let site = Site::open().await;
-    let is_known = async || site.state.conversions.refused().is_some();
+    let is_known = async || site.app.jobs.conversions.refused().is_some();
     super::eventually(
         "the pool does not know that its program is missing",
         is_known,

@@ -66,7 +66,7 @@ impl Site {
 
     /// Counts the bytes of unfinished uploads on the disk.
     fn partial_bytes(&self) -> u64 {
-        let partial = self.state.config.store.data_dir.join("partial");
+        let partial = self.app.platform.config.store.data_dir.join("partial");
         let entries = std::fs::read_dir(partial).unwrap();
         entries
             .map(|entry| entry.unwrap().metadata().unwrap().len())
@@ -267,7 +267,7 @@ async fn a_creation_may_bring_all_or_some_or_nothing() {
     ];
     assert_eq!(site.tus("POST", ALL, &wrong, b"wrong").await.status, 460);
     assert_eq!(site.file_count().await, 3);
-    let partial = site.state.config.store.data_dir.join("partial");
+    let partial = site.app.platform.config.store.data_dir.join("partial");
     assert_eq!(std::fs::read_dir(partial).unwrap().count(), 0);
 }
 
@@ -548,7 +548,7 @@ async fn expired_and_lost_uploads_are_gone() {
     let site = Site::open().await;
     let path = site.begun(&[("upload-length", "8")]).await;
     site.patched(&path, 0, b"four").await;
-    let partial = site.state.config.store.data_dir.join("partial");
+    let partial = site.app.platform.config.store.data_dir.join("partial");
     for entry in std::fs::read_dir(&partial).unwrap() {
         std::fs::remove_file(entry.unwrap().path()).unwrap();
     }

@@ -48,7 +48,7 @@ impl Site {
     async fn make(&self, segments: u32) -> Lease {
         let lease = self.begin().await;
         let id = lease.id;
-        let (store, of_lease) = (&self.state.store, lease.clone());
+        let (store, of_lease) = (&self.app.platform.store, lease.clone());
         let folder = Folder::of(store, id);
         folder.make().unwrap();
         for name in ["360p", "480p", names::AUDIO] {
@@ -77,7 +77,7 @@ impl Site {
     }
 
     async fn begin(&self) -> Lease {
-        let claimed = self.state.store.write(|tx| {
+        let claimed = self.app.platform.store.write(|tx| {
             Box::pin(async move {
                 let (owner, room) = (Uuid::now_v7(), Room::for_any(1));
                 let lease = std::time::Duration::from_secs(60);
@@ -92,10 +92,10 @@ impl Site {
 
     async fn finish(&self, lease: &Lease) {
         let of_lease = lease.clone();
-        let finished = self
-            .state
-            .store
-            .write(move |tx| Box::pin(async move { video::finish(tx, &of_lease, now_ms()).await }));
+        let finished =
+            self.app.platform.store.write(move |tx| {
+                Box::pin(async move { video::finish(tx, &of_lease, now_ms()).await })
+            });
         finished.await.unwrap();
         self.forget(lease.id).await;
     }
@@ -308,7 +308,7 @@ async fn a_stream_that_failed_says_why_and_costs_nothing() {
     let site = Site::open().await;
     let stream = site.stream(json!({})).await;
     let lease = site.begin().await;
-    let failed = site.state.store.write(move |tx| {
+    let failed = site.app.platform.store.write(move |tx| {
         Box::pin(async move {
             let failure = Failure {
                 code: "undecodable".into(),

@@ -43,7 +43,7 @@ impl Site {
             rows: 1_000,
             what,
         });
-        let claimed = self.state.store.write(move |tx| {
+        let claimed = self.app.platform.store.write(move |tx| {
             Box::pin(async move {
                 let (owner, lease) = (Uuid::now_v7(), Duration::from_secs(60));
                 webhooks::claim(tx, owner, &wanted, lease, i64::MAX / 2, now_ms()).await
@@ -69,7 +69,8 @@ impl Site {
             })
             .collect();
         let recorded = self
-            .state
+            .app
+            .platform
             .store
             .write(move |tx| Box::pin(async move { webhooks::record(tx, &attempted).await }));
         recorded.await.unwrap();

@@ -29,7 +29,7 @@ impl Working {
     async fn open_with(adjust: impl FnOnce(&mut Config)) -> Self {
         let site = Site::open_with(adjust).await;
         let root = Root::start(Args {
-            components: site.state.workflows.components(),
+            components: site.app.workflows.workflows.components(),
             board: ComponentStatuses::default(),
             lost: CancellationToken::new(),
         });

@@ -7,7 +7,7 @@ use sluice_store::now_ms;
 use tracing::warn;
 use uuid::Uuid;
 
-use crate::application::{context::AppState, error::ApiError};
+use crate::application::{context::JobContext, error::ApiError};
 
 /// Facts of a request when it is refused.
 #[derive(Default)]
@@ -19,7 +19,7 @@ pub(super) struct RejectedCall {
 
 /// Emits the event of a rejection, and returns the result.
 pub(super) async fn told<T>(
-    state: &AppState,
+    state: &JobContext,
     account_id: Uuid,
     asked: RejectedCall,
     outcome: Result<T, ApiError>,
@@ -32,7 +32,7 @@ pub(super) async fn told<T>(
 
 /// Tells it, unless the same request may succeed a moment later or names what is not there. The client's answer is the
 /// rejection, whatever becomes of this.
-async fn tell(state: &AppState, account_id: Uuid, asked: RejectedCall, rejection: &ApiError) {
+async fn tell(state: &JobContext, account_id: Uuid, asked: RejectedCall, rejection: &ApiError) {
     if !is_told(rejection.status_code()) {
         return;
     }

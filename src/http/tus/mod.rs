@@ -31,7 +31,7 @@ use super::{bytes::http_date, cors::allow_origin};
 use crate::application::{
     answer::Time,
     caller::{Caller, Read, Write},
-    context::AppState,
+    context::FileContext,
     error::ApiError,
     field,
     reached::Reached,
@@ -106,7 +106,7 @@ impl From<TusUpload> for ResumableUpload {
 /// The version and the extensions of tus, and the browser's question before an upload from a page of `http.cors_origins`.
 #[utoipa::path(options, path = "/api/uploads/tus", tag = "tus", security(()),
     responses((status = 204, description = "`Tus-Version`, `Tus-Extension`, `Tus-Max-Size`, `Tus-Checksum-Algorithm`; `Access-Control-Allow-*`")))]
-pub async fn offer(request: HttpRequest, state: web::Data<AppState>) -> HttpResponse {
+pub async fn offer(request: HttpRequest, state: web::Data<FileContext>) -> HttpResponse {
     offered(&request, &state, METHODS_OF_ALL)
 }
 
@@ -116,11 +116,11 @@ pub async fn offer(request: HttpRequest, state: web::Data<AppState>) -> HttpResp
 #[utoipa::path(options, path = "/api/uploads/tus/{id}", tag = "tus", security(()),
     params(("id" = Uuid, Path, description = "The upload's id")),
     responses((status = 204, description = "As for `/api/uploads/tus`")))]
-pub async fn offer_here(request: HttpRequest, state: web::Data<AppState>) -> HttpResponse {
+pub async fn offer_here(request: HttpRequest, state: web::Data<FileContext>) -> HttpResponse {
     offered(&request, &state, METHODS_OF_ONE)
 }
 
-fn offered(request: &HttpRequest, state: &AppState, methods: &'static str) -> HttpResponse {
+fn offered(request: &HttpRequest, state: &FileContext, methods: &'static str) -> HttpResponse {
     let mut response = HttpResponse::NoContent()
         .insert_header(("tus-version", headers::VERSION))
         .insert_header(("tus-extension", EXTENSIONS))
@@ -161,7 +161,7 @@ fn offered(request: &HttpRequest, state: &AppState, methods: &'static str) -> Ht
         (status = 507, description = "The disk is full", body = crate::application::error::ErrorBody)))]
 pub async fn create(
     request: HttpRequest,
-    state: web::Data<AppState>,
+    state: web::Data<FileContext>,
     reached: Reached,
     payload: web::Payload,
 ) -> HttpResponse {
@@ -171,7 +171,7 @@ pub async fn create(
 
 async fn make(
     request: &HttpRequest,
-    state: &web::Data<AppState>,
+    state: &web::Data<FileContext>,
     reached: &Reached,
     payload: Payload,
 ) -> Result<HttpResponse, ApiError> {
@@ -215,7 +215,7 @@ async fn make(
 
 /// Deletes an upload whose creation was rejected: its address was never answered.
 async fn first_bytes(
-    state: &web::Data<AppState>,
+    state: &web::Data<FileContext>,
     caller: Caller<Write>,
     id: Uuid,
     chunk: Chunk,
@@ -254,7 +254,7 @@ async fn to_its_end<T: 'static>(
         (status = 423, description = "HEAD: an earlier request does not end", body = crate::application::error::ErrorBody)))]
 pub async fn show(
     request: HttpRequest,
-    state: web::Data<AppState>,
+    state: web::Data<FileContext>,
     reached: Reached,
     id: web::Path<String>,
     payload: web::Payload,
@@ -265,7 +265,7 @@ pub async fn show(
 /// Handles the request by its effective method.
 async fn done(
     request: &HttpRequest,
-    state: &web::Data<AppState>,
+    state: &web::Data<FileContext>,
     reached: &Reached,
     id: &str,
     payload: web::Payload,
@@ -304,7 +304,7 @@ fn id_of(given: &str) -> Result<Uuid, ApiError> {
 
 async fn described(
     request: &HttpRequest,
-    state: &AppState,
+    state: &FileContext,
     id: &str,
 ) -> Result<HttpResponse, ApiError> {
     let caller = Caller::<Read>::extract(request).await?;
@@ -317,7 +317,7 @@ async fn described(
 
 async fn measured(
     request: &HttpRequest,
-    state: &AppState,
+    state: &FileContext,
     id: &str,
 ) -> Result<HttpResponse, ApiError> {
     let caller = admitted(request).await?;
@@ -342,7 +342,7 @@ async fn measured(
     Ok(response.finish())
 }
 
-async fn find(state: &AppState, account_id: Uuid, id: Uuid) -> Result<TusUpload, ApiError> {
+async fn find(state: &FileContext, account_id: Uuid, id: Uuid) -> Result<TusUpload, ApiError> {
     let mut db = state.store.read().await?;
     Ok(tus::get(&mut db, account_id, id, now_ms()).await?)
 }
@@ -371,7 +371,7 @@ async fn find(state: &AppState, account_id: Uuid, id: Uuid) -> Result<TusUpload,
         (status = 507, description = "The disk is full", body = crate::application::error::ErrorBody)))]
 pub async fn append(
     request: HttpRequest,
-    state: web::Data<AppState>,
+    state: web::Data<FileContext>,
     reached: Reached,
     id: web::Path<String>,
     payload: web::Payload,
@@ -381,7 +381,7 @@ pub async fn append(
 
 async fn appended(
     request: &HttpRequest,
-    state: &web::Data<AppState>,
+    state: &web::Data<FileContext>,
     id: &str,
     payload: Payload,
 ) -> Result<HttpResponse, ApiError> {
@@ -403,7 +403,7 @@ async fn appended(
         (status = 423, description = "An earlier request does not end", body = crate::application::error::ErrorBody)))]
 pub async fn end(
     request: HttpRequest,
-    state: web::Data<AppState>,
+    state: web::Data<FileContext>,
     reached: Reached,
     id: web::Path<String>,
     payload: web::Payload,
@@ -413,7 +413,7 @@ pub async fn end(
 
 async fn ended(
     request: &HttpRequest,
-    state: &AppState,
+    state: &FileContext,
     id: &str,
 ) -> Result<HttpResponse, ApiError> {
     let caller = admitted(request).await?;
@@ -435,7 +435,7 @@ async fn ended(
         (status = 405, description = "Another method, or none", body = crate::application::error::ErrorBody)))]
 pub async fn overridden(
     request: HttpRequest,
-    state: web::Data<AppState>,
+    state: web::Data<FileContext>,
     reached: Reached,
     id: web::Path<String>,
     payload: web::Payload,
@@ -470,7 +470,7 @@ fn standing_in(mut response: HttpResponseBuilder, standing: &UploadState) -> Htt
 /// Gives rejections the same headers as other answers: a page must be able to read them.
 fn answer(
     request: &HttpRequest,
-    state: &AppState,
+    state: &FileContext,
     reached: &Reached,
     done: Result<HttpResponse, ApiError>,
 ) -> HttpResponse {
@@ -483,7 +483,7 @@ fn answer(
 }
 
 /// Sets the headers of every answer, and whether a page of another origin may read it.
-fn tell(request: &HttpRequest, state: &AppState, response: &mut HttpResponse) -> bool {
+fn tell(request: &HttpRequest, state: &FileContext, response: &mut HttpResponse) -> bool {
     let may_read = allow_origin(request, state, response);
     let headers = response.headers_mut();
     headers.insert(

@@ -25,7 +25,7 @@ use super::headers::Chunk;
 use crate::{
     application::{
         caller::{Caller, Write},
-        context::AppState,
+        context::FileContext,
         error::ApiError,
         files::{facts, kind::mime_type},
         tus::{
@@ -64,13 +64,13 @@ impl UploadState {
 }
 
 /// Returns when an upload expires whose bytes come now.
-pub(super) fn expires_at(state: &AppState) -> i64 {
+pub(super) fn expires_at(state: &FileContext) -> i64 {
     now_ms().saturating_add(duration_ms(state.config.uploads.keep_unfinished))
 }
 
 /// Receives the bytes of one request, in place of an earlier one that is still running.
 pub(super) async fn receive(
-    state: web::Data<AppState>,
+    state: web::Data<FileContext>,
     caller: Caller<Write>,
     id: Uuid,
     chunk: Chunk,
@@ -95,7 +95,7 @@ pub(super) async fn receive(
 }
 
 async fn take_bytes(
-    state: &AppState,
+    state: &FileContext,
     plan: Plan,
     turn: &Turn,
     upload: &TusUpload,
@@ -136,7 +136,7 @@ async fn take_bytes(
 
 /// Truncates the bytes that a request left beyond the offset, and returns the room that it held. Its turn is not over
 /// yet: no other request works on the upload.
-async fn settle(state: &AppState, upload: &TusUpload) -> Result<(), StoreError> {
+async fn settle(state: &FileContext, upload: &TusUpload) -> Result<(), StoreError> {
     let (account_id, id) = (upload.account_id, upload.id);
     let mut db = state.store.read().await?;
     let now = match tus::get(&mut db, account_id, id, now_ms()).await {
@@ -159,7 +159,7 @@ async fn settle(state: &AppState, upload: &TusUpload) -> Result<(), StoreError> 
 }
 
 async fn claim(
-    state: &AppState,
+    state: &FileContext,
     caller: &Caller<Write>,
     id: Uuid,
     chunk: &Chunk,
@@ -184,7 +184,7 @@ async fn claim(
 }
 
 /// Returns the length that the upload may have; 413 when the request declares more.
-fn room(state: &AppState, upload: &TusUpload, chunk: &Chunk) -> Result<u64, ApiError> {
+fn room(state: &FileContext, upload: &TusUpload, chunk: &Chunk) -> Result<u64, ApiError> {
     let room = match upload.length().or(chunk.length) {
         Some(length) => length,
         None => state.config.uploads.max_file.as_u64(),
@@ -197,7 +197,7 @@ fn room(state: &AppState, upload: &TusUpload, chunk: &Chunk) -> Result<u64, ApiE
 }
 
 /// Removes an upload whose row exists and whose bytes do not, as after a restore.
-pub(super) async fn lost(state: &AppState, account_id: Uuid, id: Uuid) -> ApiError {
+pub(super) async fn lost(state: &FileContext, account_id: Uuid, id: Uuid) -> ApiError {
     match forget(state, account_id, id).await {
         Ok(()) => ApiError::Gone("the bytes of this upload are lost: make a new one"),
         Err(error) => error,
@@ -205,7 +205,11 @@ pub(super) async fn lost(state: &AppState, account_id: Uuid, id: Uuid) -> ApiErr
 }
 
 /// Removes an upload with its bytes; a file that it has become stays.
-pub(super) async fn forget(state: &AppState, account_id: Uuid, id: Uuid) -> Result<(), ApiError> {
+pub(super) async fn forget(
+    state: &FileContext,
+    account_id: Uuid,
+    id: Uuid,
+) -> Result<(), ApiError> {
     let deleted = state
         .store
         .write(move |tx| Box::pin(async move { tus::delete(tx, account_id, id).await }));
@@ -215,7 +219,7 @@ pub(super) async fn forget(state: &AppState, account_id: Uuid, id: Uuid) -> Resu
 
 /// A request that receives bytes.
 struct Reception<'a> {
-    state: &'a AppState,
+    state: &'a FileContext,
     plan: Plan,
     turn: &'a Turn,
     upload: &'a TusUpload,

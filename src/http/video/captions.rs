@@ -16,7 +16,7 @@ use crate::{
     application::{
         answer::Success,
         caller::{Caller, Write},
-        context::AppState,
+        context::VideoContext,
         error::ApiError,
         part::SizeLimit,
         reached::Reached,
@@ -63,7 +63,7 @@ pub struct CaptionForm {
         (status = 507, description = "The disk is full", body = crate::application::error::ErrorBody)))]
 pub async fn add_captions(
     request: HttpRequest,
-    state: web::Data<AppState>,
+    state: web::Data<VideoContext>,
     caller: Caller<Write>,
     reached: Reached,
     id: web::Path<Uuid>,
@@ -91,7 +91,7 @@ pub async fn add_captions(
     params(("id" = Uuid, Path, description = "The stream's id"), ("language" = String, Path, description = "BCP 47")),
     responses((status = 200, description = "Removed", body = Success)))]
 pub async fn remove_captions(
-    state: web::Data<AppState>,
+    state: web::Data<VideoContext>,
     caller: Caller<Write>,
     path: web::Path<(Uuid, String)>,
 ) -> Result<HttpResponse, ApiError> {
@@ -122,7 +122,7 @@ pub(super) struct Made {
 
 impl Made {
     /// Converts into the store's type.
-    pub(super) fn into_new(self, state: &AppState, plan: &Plan) -> (NewCaption, Sealed) {
+    pub(super) fn into_new(self, state: &VideoContext, plan: &Plan) -> (NewCaption, Sealed) {
         let CaptionFacts {
             language,
             label,
@@ -141,7 +141,7 @@ impl Made {
 
 /// Reads and checks what a request names. `field` as in [`CaptionRequest::checked`].
 pub(super) async fn make(
-    state: &AppState,
+    state: &VideoContext,
     account_id: Uuid,
     wanted: CaptionSpec,
     field: &str,
@@ -152,7 +152,8 @@ pub(super) async fn make(
             .map_err(|error| error.of_file_in(format!("{field}fileId")))?,
         CaptionOrigin::Named(address) => {
             let url = format!("{field}url");
-            let fetched = source_url::fetch(state, &url, &[address], size_limit(state)).await?;
+            let fetched =
+                source_url::fetch(&state.files, &url, &[address], size_limit(state)).await?;
             let part = fetched.into_iter().next();
             read(part.expect("an address gives a file or an error").spool).await?
         }
@@ -166,7 +167,7 @@ pub(super) async fn make(
 
 async fn named(
     request: &HttpRequest,
-    state: &AppState,
+    state: &VideoContext,
     account_id: Uuid,
     mut payload: Payload,
 ) -> Result<Made, ApiError> {
@@ -174,12 +175,16 @@ async fn named(
     make(state, account_id, asked.checked("")?, "").await
 }
 
-async fn sent(request: &HttpRequest, state: &AppState, payload: Payload) -> Result<Made, ApiError> {
+async fn sent(
+    request: &HttpRequest,
+    state: &VideoContext,
+    payload: Payload,
+) -> Result<Made, ApiError> {
     let limits = FormLimits {
         files: 1,
         size: size_limit(state).into(),
     };
-    let mut form = Form::read(request, payload, state, limits).await?;
+    let mut form = Form::read(request, payload, &state.files, limits).await?;
     let part = form.take_files().pop().ok_or_else(|| {
         ApiError::Invalid(
             "file is missing: send WebVTT or SubRip as the form's field `file`".to_owned(),
@@ -199,7 +204,7 @@ async fn sent(request: &HttpRequest, state: &AppState, payload: Payload) -> Resu
     seal(state, said, read(part.spool).await?, "").await
 }
 
-async fn stored(state: &AppState, account_id: Uuid, id: Uuid) -> Result<Vec<u8>, ApiError> {
+async fn stored(state: &VideoContext, account_id: Uuid, id: Uuid) -> Result<Vec<u8>, ApiError> {
     let file = files::get(&mut state.store.read().await?, account_id, id).await?;
     size_limit(state).check(&file.filename, file.size_bytes.unsigned_abs())?;
     all_of(state.store.blobs().open(&file.blob).await?).await
@@ -220,7 +225,7 @@ async fn all_of(mut file: std::fs::File) -> Result<Vec<u8>, ApiError> {
 }
 
 async fn seal(
-    state: &AppState,
+    state: &VideoContext,
     said: CaptionFacts,
     bytes: Vec<u8>,
     field: &str,
@@ -241,7 +246,7 @@ async fn seal(
     })
 }
 
-fn size_limit(state: &AppState) -> SizeLimit {
+fn size_limit(state: &VideoContext) -> SizeLimit {
     SizeLimit {
         bytes: state.config.vod.max_caption.as_u64(),
         named: "vod.max_caption",

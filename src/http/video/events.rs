@@ -7,7 +7,7 @@ use sluice_store::video;
 use uuid::Uuid;
 
 use crate::{
-    application::{context::AppState, error::ApiError, reached::Reached, video::record},
+    application::{context::VideoContext, error::ApiError, reached::Reached, video::record},
     http::event_stream::{FollowRequest, StreamedState, Work},
 };
 
@@ -28,7 +28,9 @@ struct FollowedStream {
 }
 
 impl Work for FollowedStream {
-    async fn follow(state: &AppState, account_id: Uuid, id: Uuid) -> Result<Self, ApiError> {
+    type Context = VideoContext;
+
+    async fn follow(state: &VideoContext, account_id: Uuid, id: Uuid) -> Result<Self, ApiError> {
         let stream = video::get(&mut state.store.read().await?, account_id, id).await?;
         Ok(Self {
             follower: state.streams.follow(stream.id)?,
@@ -50,7 +52,7 @@ impl Work for FollowedStream {
         })
     }
 
-    async fn end(&self, state: &AppState, reached: &Reached) -> Result<Value, ApiError> {
+    async fn end(&self, state: &VideoContext, reached: &Reached) -> Result<Value, ApiError> {
         let stream = video::by_id(&mut state.store.read().await?, self.id).await?;
         Ok(json!(record::answer(state, reached, stream).await?))
     }

@@ -35,7 +35,7 @@ use super::{
 use crate::application::{
     answer::Success,
     caller::{Caller, Read, Write},
-    context::AppState,
+    context::VideoContext,
     error::ApiError,
     field,
     jobs::material::Material,
@@ -76,7 +76,7 @@ pub struct StreamList {
     (status = 422, description = "Captions cannot be fetched (`source_failed`)", body = crate::application::error::ErrorBody),
     (status = 507, description = "The disk is full", body = crate::application::error::ErrorBody)))]
 pub async fn create(
-    state: web::Data<AppState>,
+    state: web::Data<VideoContext>,
     caller: Caller<Write>,
     reached: Reached,
     request: HttpRequest,
@@ -116,7 +116,7 @@ pub async fn create(
 }
 
 /// A stored file of the account that begins as audio or video does.
-async fn source(state: &AppState, account_id: Uuid, id: Uuid) -> Result<File, ApiError> {
+async fn source(state: &VideoContext, account_id: Uuid, id: Uuid) -> Result<File, ApiError> {
     let found = Material::stored(state, account_id, id).await;
     let found = found.map_err(|error| error.of_file_in("sourceFileId"))?;
     let Material::Stored { file, head } = found else {
@@ -196,7 +196,7 @@ fn fingerprint(new: &NewStream, captions: &[(NewCaption, Sealed)]) -> [u8; 32] {
 ), responses((status = 200, description = "Newest first", body = StreamList)))]
 pub async fn list(
     request: HttpRequest,
-    state: web::Data<AppState>,
+    state: web::Data<VideoContext>,
     caller: Caller<Read>,
     reached: Reached,
     PageQuery(page): PageQuery<PAGE>,
@@ -238,7 +238,7 @@ fn filter(query: &str) -> Result<StreamFilter, ApiError> {
 #[utoipa::path(get, path = "/api/video/streams/{id}", tag = "video", params(("id" = Uuid, Path, description = "The stream's id")),
     responses((status = 200, description = "The stream as it is now", body = StreamAnswer)))]
 pub async fn show(
-    state: web::Data<AppState>,
+    state: web::Data<VideoContext>,
     caller: Caller<Read>,
     reached: Reached,
     id: web::Path<Uuid>,
@@ -255,7 +255,7 @@ pub async fn show(
     params(("id" = Uuid, Path, description = "The stream's id")),
     responses((status = 200, description = "The stream as it is now", body = StreamAnswer)))]
 pub async fn change(
-    state: web::Data<AppState>,
+    state: web::Data<VideoContext>,
     caller: Caller<Write>,
     reached: Reached,
     id: web::Path<Uuid>,
@@ -275,7 +275,7 @@ pub async fn change(
 #[utoipa::path(delete, path = "/api/video/streams/{id}", tag = "video", params(("id" = Uuid, Path, description = "The stream's id")),
     responses((status = 200, description = "Deleted", body = Success)))]
 pub async fn delete(
-    state: web::Data<AppState>,
+    state: web::Data<VideoContext>,
     caller: Caller<Write>,
     id: web::Path<Uuid>,
 ) -> Result<HttpResponse, ApiError> {

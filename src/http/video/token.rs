@@ -10,7 +10,7 @@ use crate::{
     application::{
         answer::Time,
         caller::{Caller, Write},
-        context::AppState,
+        context::PlaybackTokens,
         error::ApiError,
         playback_token::issue,
         reached::Reached,
@@ -41,7 +41,7 @@ pub struct PlaybackToken {
     params(("id" = Uuid, Path, description = "The stream's id")),
     responses((status = 200, description = "The token, and addresses with it", body = PlaybackToken)))]
 pub async fn playback_token(
-    state: web::Data<AppState>,
+    state: web::Data<PlaybackTokens>,
     caller: Caller<Write>,
     reached: Reached,
     id: web::Path<Uuid>,

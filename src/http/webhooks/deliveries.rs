@@ -13,7 +13,7 @@ use uuid::Uuid;
 use crate::{
     application::{
         caller::{Caller, Read, Write},
-        context::AppState,
+        context::EventContext,
         error::{ApiError, ErrorBody},
         field,
         object::camel_case,
@@ -66,7 +66,7 @@ pub struct Recovered {
 ), responses((status = 200, description = "Newest first", body = DeliveryList)))]
 pub async fn deliveries(
     request: HttpRequest,
-    state: web::Data<AppState>,
+    state: web::Data<EventContext>,
     caller: Caller<Read>,
 ) -> Result<HttpResponse, ApiError> {
     let (page, filter) = list_query(request.query_string())?;
@@ -117,7 +117,7 @@ fn endpoint_id(text: &str) -> Result<Uuid, ApiError> {
     params(("id" = Uuid, Path, description = "The delivery's id")),
     responses((status = 200, description = "The delivery and its attempts", body = DeliveryWithAttempts)))]
 pub async fn delivery(
-    state: web::Data<AppState>,
+    state: web::Data<EventContext>,
     caller: Caller<Read>,
     id: web::Path<Uuid>,
 ) -> Result<HttpResponse, ApiError> {
@@ -140,7 +140,7 @@ pub async fn delivery(
         (status = 202, description = "It will be sent", body = DeliveryAnswer),
         (status = 409, description = "It is being sent, or its webhook is deleted", body = ErrorBody)))]
 pub async fn retry(
-    state: web::Data<AppState>,
+    state: web::Data<EventContext>,
     caller: Caller<Write>,
     delivery_id: web::Path<Uuid>,
 ) -> Result<HttpResponse, ApiError> {
@@ -161,7 +161,7 @@ pub async fn retry(
     params(("id" = Uuid, Path, description = "The webhook's id")),
     responses((status = 202, description = "It will be sent", body = DeliveryAnswer)))]
 pub async fn test(
-    state: web::Data<AppState>,
+    state: web::Data<EventContext>,
     caller: Caller<Write>,
     id: web::Path<Uuid>,
 ) -> Result<HttpResponse, ApiError> {
@@ -182,7 +182,7 @@ pub async fn test(
     params(("id" = Uuid, Path, description = "The webhook's id")),
     responses((status = 202, description = "How many will be sent", body = Recovered)))]
 pub async fn recover(
-    state: web::Data<AppState>,
+    state: web::Data<EventContext>,
     caller: Caller<Write>,
     id: web::Path<Uuid>,
     Body(request): Body<RecoverRequest>,
@@ -208,7 +208,7 @@ pub async fn recover(
     }
 }
 
-fn sending(state: &AppState, delivery: Delivery) -> HttpResponse {
+fn sending(state: &EventContext, delivery: Delivery) -> HttpResponse {
     state.webhooks.nudge();
     HttpResponse::Accepted().json(DeliveryAnswer {
         delivery: delivery.into(),

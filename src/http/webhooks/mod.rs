@@ -23,7 +23,7 @@ use super::extract::{Body, PageQuery};
 use crate::application::{
     answer::Success,
     caller::{Caller, Read, Write},
-    context::AppState,
+    context::EventContext,
     error::ApiError,
     page::next_cursor,
     webhooks::{
@@ -58,7 +58,7 @@ pub struct WebhookList {
     ("cursor" = Option<String>, Query, description = "`nextCursor` of the page before"),
 ), responses((status = 200, description = "Newest first", body = WebhookList)))]
 pub async fn list(
-    state: web::Data<AppState>,
+    state: web::Data<EventContext>,
     caller: Caller<Read>,
     PageQuery(page): PageQuery,
 ) -> Result<HttpResponse, ApiError> {
@@ -82,7 +82,7 @@ pub async fn list(
     (status = 409, description = "The account has as many as it may have (`webhooks.max_endpoints`)", body = crate::application::error::ErrorBody),
 ))]
 pub async fn create(
-    state: web::Data<AppState>,
+    state: web::Data<EventContext>,
     caller: Caller<Write>,
     Body(request): Body<NewWebhookRequest>,
 ) -> Result<HttpResponse, ApiError> {
@@ -103,7 +103,7 @@ pub async fn create(
 #[utoipa::path(get, path = "/api/webhooks/{id}", tag = "webhooks", params(("id" = Uuid, Path, description = "The webhook's id")),
     responses((status = 200, description = "The webhook and how it does", body = WebhookAnswer)))]
 pub async fn show(
-    state: web::Data<AppState>,
+    state: web::Data<EventContext>,
     caller: Caller<Read>,
     id: web::Path<Uuid>,
 ) -> Result<HttpResponse, ApiError> {
@@ -119,7 +119,7 @@ pub async fn show(
     params(("id" = Uuid, Path, description = "The webhook's id")),
     responses((status = 200, description = "The webhook as it is now", body = WebhookAnswer)))]
 pub async fn change(
-    state: web::Data<AppState>,
+    state: web::Data<EventContext>,
     caller: Caller<Write>,
     id: web::Path<Uuid>,
     Body(request): Body<ChangeWebhook>,
@@ -146,7 +146,7 @@ pub async fn change(
     params(("id" = Uuid, Path, description = "The webhook's id")),
     responses((status = 200, description = "Deleted", body = Success)))]
 pub async fn delete(
-    state: web::Data<AppState>,
+    state: web::Data<EventContext>,
     caller: Caller<Write>,
     id: web::Path<Uuid>,
 ) -> Result<HttpResponse, ApiError> {
@@ -169,7 +169,7 @@ pub async fn delete(
     params(("id" = Uuid, Path, description = "The webhook's id")),
     responses((status = 200, description = "The webhook and its new secret, shown once", body = WebhookWithSecret)))]
 pub async fn rotate_secret(
-    state: web::Data<AppState>,
+    state: web::Data<EventContext>,
     caller: Caller<Write>,
     id: web::Path<Uuid>,
 ) -> Result<HttpResponse, ApiError> {
@@ -190,7 +190,7 @@ pub async fn rotate_secret(
 }
 
 /// 400 for a URL that is none, or whose host is or now resolves to a refused address.
-async fn refuse_unreachable(state: &AppState, url: &str) -> Result<(), ApiError> {
+async fn refuse_unreachable(state: &EventContext, url: &str) -> Result<(), ApiError> {
     state
         .outbound
         .probe_url(url)

@@ -7,7 +7,9 @@ use sluice_store::workflows;
 use uuid::Uuid;
 
 use crate::{
-    application::{context::AppState, error::ApiError, reached::Reached, workflows::run_record},
+    application::{
+        context::WorkflowContext, error::ApiError, reached::Reached, workflows::run_record,
+    },
     http::event_stream::{FollowRequest, StreamedState, Work},
 };
 
@@ -31,7 +33,9 @@ struct FollowedRun {
 }
 
 impl Work for FollowedRun {
-    async fn follow(state: &AppState, account_id: Uuid, id: Uuid) -> Result<Self, ApiError> {
+    type Context = WorkflowContext;
+
+    async fn follow(state: &WorkflowContext, account_id: Uuid, id: Uuid) -> Result<Self, ApiError> {
         let run = workflows::get_run(&mut state.store.read().await?, account_id, id).await?;
         Ok(Self {
             follower: state.workflows.follow(run.id)?,
@@ -55,7 +59,7 @@ impl Work for FollowedRun {
         })
     }
 
-    async fn end(&self, state: &AppState, reached: &Reached) -> Result<Value, ApiError> {
+    async fn end(&self, state: &WorkflowContext, reached: &Reached) -> Result<Value, ApiError> {
         let run = workflows::by_id(&mut state.store.read().await?, self.id).await?;
         Ok(json!(run_record::answer(state, reached, run).await?))
     }

@@ -24,7 +24,7 @@ use super::extract::{Body, PageQuery};
 use crate::application::{
     answer::Success,
     caller::{Caller, Read, Write},
-    context::AppState,
+    context::WorkflowContext,
     error::ApiError,
     page::next_cursor,
     reached::Reached,
@@ -67,7 +67,7 @@ pub struct VersionAnswer {
     ("cursor" = Option<String>, Query, description = "`nextCursor` of the page before"),
 ), responses((status = 200, description = "Newest first", body = WorkflowList)))]
 pub async fn list(
-    state: web::Data<AppState>,
+    state: web::Data<WorkflowContext>,
     caller: Caller<Read>,
     reached: Reached,
     PageQuery(page): PageQuery<PAGE>,
@@ -94,7 +94,7 @@ pub async fn list(
     (status = 409, description = "Another save came first (`version` is the present one), or the account has as many workflows as it may have (`workflows.max_workflows`)", body = crate::application::error::ErrorBody),
     (status = 413, description = "The definition is larger than `workflows.max_definition`", body = crate::application::error::ErrorBody)))]
 pub async fn save(
-    state: web::Data<AppState>,
+    state: web::Data<WorkflowContext>,
     caller: Caller<Write>,
     reached: Reached,
     Body(request): Body<SaveWorkflow>,
@@ -117,7 +117,7 @@ pub async fn save(
 #[utoipa::path(post, path = "/api/workflows/lint", tag = "workflows", request_body = SaveWorkflow,
     responses((status = 200, description = "What was found, also when it is nothing", body = LintAnswer)))]
 pub async fn lint(
-    state: web::Data<AppState>,
+    state: web::Data<WorkflowContext>,
     caller: Caller<Read>,
     reached: Reached,
     Body(request): Body<LintWorkflow>,
@@ -130,7 +130,7 @@ pub async fn lint(
 #[utoipa::path(get, path = "/api/workflows/{id}", tag = "workflows", params(("id" = Uuid, Path, description = "The workflow's id")),
     responses((status = 200, description = "The workflow", body = WorkflowAnswer)))]
 pub async fn show(
-    state: web::Data<AppState>,
+    state: web::Data<WorkflowContext>,
     caller: Caller<Read>,
     reached: Reached,
     id: web::Path<Uuid>,
@@ -146,7 +146,7 @@ pub async fn show(
     params(("id" = Uuid, Path, description = "The workflow's id")),
     responses((status = 200, description = "The workflow as it is now", body = WorkflowAnswer)))]
 pub async fn change(
-    state: web::Data<AppState>,
+    state: web::Data<WorkflowContext>,
     caller: Caller<Write>,
     reached: Reached,
     id: web::Path<Uuid>,
@@ -167,7 +167,7 @@ pub async fn change(
     params(("id" = Uuid, Path, description = "The workflow's id")),
     responses((status = 200, description = "Deleted", body = Success)))]
 pub async fn delete(
-    state: web::Data<AppState>,
+    state: web::Data<WorkflowContext>,
     caller: Caller<Write>,
     reached: Reached,
     id: web::Path<Uuid>,
@@ -184,7 +184,7 @@ pub async fn delete(
     params(("id" = Uuid, Path, description = "The workflow's id")),
     responses((status = 200, description = "The workflow with its new secret, shown once", body = WorkflowAnswer)))]
 pub async fn rotate_secret(
-    state: web::Data<AppState>,
+    state: web::Data<WorkflowContext>,
     caller: Caller<Write>,
     reached: Reached,
     id: web::Path<Uuid>,
@@ -201,7 +201,7 @@ pub async fn rotate_secret(
     params(("id" = Uuid, Path, description = "The workflow's id")),
     responses((status = 200, description = "Newest first", body = VersionList)))]
 pub async fn versions(
-    state: web::Data<AppState>,
+    state: web::Data<WorkflowContext>,
     caller: Caller<Read>,
     reached: Reached,
     id: web::Path<Uuid>,
@@ -216,7 +216,7 @@ pub async fn versions(
     params(("id" = Uuid, Path, description = "The workflow's id"), ("version" = i64, Path, description = "1 for the first save")),
     responses((status = 200, description = "The version with its definition", body = VersionAnswer)))]
 pub async fn version(
-    state: web::Data<AppState>,
+    state: web::Data<WorkflowContext>,
     caller: Caller<Read>,
     reached: Reached,
     path: web::Path<(Uuid, i64)>,

@@ -11,7 +11,7 @@ use super::input::RunForm;
 use crate::{
     application::{
         caller::{Caller, Read, Write},
-        context::AppState,
+        context::WorkflowContext,
         error::{ApiError, ErrorBody},
         page::row_count,
         reached::Reached,
@@ -60,7 +60,7 @@ pub struct RunList {
         (status = 507, description = "The disk is full", body = ErrorBody)))]
 pub async fn run(
     request: HttpRequest,
-    state: web::Data<AppState>,
+    state: web::Data<WorkflowContext>,
     caller: Caller<Write>,
     reached: Reached,
     id: web::Path<Uuid>,
@@ -87,7 +87,7 @@ pub async fn run(
         (status = 409, description = "The workflow is paused", body = ErrorBody),
         (status = 503, description = "`workflows.max_queued` runs of the account wait", body = ErrorBody)))]
 pub async fn run_file(
-    state: web::Data<AppState>,
+    state: web::Data<WorkflowContext>,
     caller: Caller<Write>,
     reached: Reached,
     id: web::Path<Uuid>,
@@ -119,7 +119,7 @@ async fn inline(context: &RequestContext<'_>, run: Run) -> Result<HttpResponse, 
 ), responses((status = 200, description = "Newest first", body = RunList)))]
 pub async fn runs(
     request: HttpRequest,
-    state: web::Data<AppState>,
+    state: web::Data<WorkflowContext>,
     caller: Caller<Read>,
     reached: Reached,
     id: web::Path<Uuid>,
@@ -144,7 +144,7 @@ fn asked_limit(query: &str) -> Result<Option<u32>, ApiError> {
     params(("runId" = Uuid, Path, description = "The run's id")),
     responses((status = 200, description = "The run", body = RunAnswer)))]
 pub async fn show_run(
-    state: web::Data<AppState>,
+    state: web::Data<WorkflowContext>,
     caller: Caller<Read>,
     reached: Reached,
     id: web::Path<Uuid>,
@@ -166,7 +166,7 @@ pub async fn show_run(
         (status = 409, description = "It has not failed, its input is gone (`workflows.keep_results`), or the workflow is paused", body = ErrorBody),
         (status = 503, description = "`workflows.max_queued` runs of the account wait", body = ErrorBody)))]
 pub async fn retry(
-    state: web::Data<AppState>,
+    state: web::Data<WorkflowContext>,
     caller: Caller<Write>,
     reached: Reached,
     id: web::Path<Uuid>,
@@ -186,7 +186,7 @@ pub async fn retry(
         (status = 200, description = "The cancelled run", body = RunAnswer),
         (status = 409, description = "It has ended", body = ErrorBody)))]
 pub async fn cancel(
-    state: web::Data<AppState>,
+    state: web::Data<WorkflowContext>,
     caller: Caller<Write>,
     reached: Reached,
     id: web::Path<Uuid>,

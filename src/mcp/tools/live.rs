@@ -8,7 +8,7 @@ use sluice_store::{
 use uuid::Uuid;
 
 use super::*;
-use crate::application::{context::AppState, live_inputs as operations};
+use crate::application::{context::LiveContext, live_inputs as operations};
 
 /// Inputs of one answer when the agent names none.
 const MOST_INPUTS: u32 = 50;
@@ -48,7 +48,7 @@ struct LiveInputHealth {
 }
 
 async fn live_input_health(call: &Call, arguments: Arguments) -> Outcome {
-    let state = &call.agent.state;
+    let state = &call.agent.state.live;
     let account_id = call.agent.reader()?.account_id();
     let LiveInputHealth { live_input_id } = arguments.read()?;
     let inputs = match live_input_id {
@@ -63,7 +63,7 @@ async fn live_input_health(call: &Call, arguments: Arguments) -> Outcome {
     Ok(json!({ "liveInputs": inputs? }))
 }
 
-fn health(state: &AppState, input: &LiveInput) -> Result<Value, ApiError> {
+fn health(state: &LiveContext, input: &LiveInput) -> Result<Value, ApiError> {
     Ok(json!({
         "id": input.id,
         "name": input.name,

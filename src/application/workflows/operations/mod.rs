@@ -21,7 +21,7 @@ pub(crate) use crate::application::workflows::operations::saving::{create_or_rep
 use crate::{
     application::{
         caller::Caller,
-        context::AppState,
+        context::WorkflowContext,
         error::ApiError,
         reached::Reached,
         workflows::record::{VersionRecord, WholeVersion, WorkflowRecord, written},
@@ -42,7 +42,7 @@ pub(crate) enum Client {
 
 /// The caller, the plan, and the address with which answers begin.
 pub(crate) struct RequestContext<'a> {
-    pub state: &'a AppState,
+    pub state: &'a WorkflowContext,
     pub reached: &'a Reached,
     pub account_id: Uuid,
     pub plan: Plan,
@@ -51,7 +51,11 @@ pub(crate) struct RequestContext<'a> {
 
 impl<'a> RequestContext<'a> {
     /// Account, plan and public address of a request.
-    pub(crate) fn of<S>(state: &'a AppState, caller: &Caller<S>, reached: &'a Reached) -> Self {
+    pub(crate) fn of<S>(
+        state: &'a WorkflowContext,
+        caller: &Caller<S>,
+        reached: &'a Reached,
+    ) -> Self {
         Self {
             state,
             reached,
@@ -65,7 +69,11 @@ impl<'a> RequestContext<'a> {
     }
 
     /// Makes the context of a REST caller.
-    pub(crate) fn agent<S>(state: &'a AppState, caller: &Caller<S>, reached: &'a Reached) -> Self {
+    pub(crate) fn agent<S>(
+        state: &'a WorkflowContext,
+        caller: &Caller<S>,
+        reached: &'a Reached,
+    ) -> Self {
         Self {
             client: Client::Mcp,
             ..Self::of(state, caller, reached)

@@ -48,7 +48,7 @@ async fn a_signed_stream_plays_with_its_token_alone() {
         exp: jiff::Timestamp::now().as_second(),
         dom: Vec::new(),
     };
-    let key = TokenKeys::of(&site.state).await.unwrap();
+    let key = TokenKeys::of(&site.app.playback_tokens).await.unwrap();
     let expired = key.issue(&grant).unwrap();
     let unsigned = format!(
         "eyJhbGciOiJub25lIiwidHlwIjoiSldUIn0.{}.",

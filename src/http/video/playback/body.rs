@@ -11,7 +11,7 @@ use sluice_store::{
 use uuid::Uuid;
 
 use crate::{
-    application::{context::AppState, error::ApiError},
+    application::{context::VideoContext, error::ApiError},
     http::{
         bytes::{if_range_holds, is_known},
         playback_access::CacheLifetime,
@@ -59,7 +59,7 @@ pub(super) fn text(
 /// 200, 206, 304 or 416 with the bytes.
 pub(super) async fn send(
     request: &HttpRequest,
-    state: &AppState,
+    state: &VideoContext,
     piece: Piece,
     cache: String,
 ) -> Result<HttpResponse, ApiError> {
@@ -93,7 +93,7 @@ fn unchanged(tag: String, cache: String) -> HttpResponse {
 }
 
 /// Opens the content; 404 when it was deleted after the look-up.
-async fn open(state: &AppState, content: Content) -> Result<File, ApiError> {
+async fn open(state: &VideoContext, content: Content) -> Result<File, ApiError> {
     match content {
         Content::Blob(blob) => Ok(state.store.blobs().open(&blob).await?),
         Content::File(id, file) => {

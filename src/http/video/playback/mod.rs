@@ -16,8 +16,9 @@ use sluice_store::video::{MediaFile, RenditionKind, StreamStatus};
 
 use self::body::{Content, Piece};
 use crate::{
-    application::{context::AppState, error::ApiError},
+    application::{context::VideoContext, error::ApiError},
     http::{
+        context,
         playback_access::{self, CacheLifetime},
         site,
         table::on,
@@ -287,7 +288,7 @@ async fn send(
     piece: Piece,
 ) -> Result<HttpResponse, ApiError> {
     let cache = viewer.cache_control(piece.keeping);
-    body::send(request, AppState::of(request), piece, cache).await
+    body::send(request, context::of::<VideoContext>(request), piece, cache).await
 }
 
 /// Admits the viewer, runs the handler, and gives every answer, errors included, its CORS headers.
@@ -304,7 +305,7 @@ where
 }
 
 fn find(request: &HttpRequest) -> impl AsyncFnOnce(&str) -> Result<Arc<Playback>, ApiError> {
-    let state = AppState::of(request).clone();
+    let state = context::of::<VideoContext>(request).clone();
     async move |playback_id: &str| Ok(state.streams.playback(playback_id).await?)
 }
 
