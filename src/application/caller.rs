@@ -129,8 +129,8 @@ impl<S> Caller<S> {
     }
 
     /// Limits of the account's plan.
-    pub fn plan(&self, state: &Platform) -> Plan {
-        state.config.plan(&self.identity.plan)
+    pub fn plan(&self, platform: &Platform) -> Plan {
+        platform.config.plan(&self.identity.plan)
     }
 
     /// Returns whether it is a person at the dashboard rather than a program with an API key.

@@ -36,8 +36,8 @@ pub(crate) struct DownloadGrant {
 
 impl DownloadGrant {
     /// Grants a stored file for `uploads.link_lifetime`.
-    pub(crate) fn for_file(id: Uuid, state: &Platform) -> Self {
-        let lifetime = state.config.uploads.link_lifetime.as_millis();
+    pub(crate) fn for_file(id: Uuid, platform: &Platform) -> Self {
+        let lifetime = platform.config.uploads.link_lifetime.as_millis();
         Self {
             what: Downloadable::File(id),
             expires_at: now_ms().saturating_add(i64::try_from(lifetime).unwrap_or(i64::MAX)),

@@ -1,8 +1,9 @@
 //! The application layer: the use cases for a caller, whatever the transport (HTTP, MCP, the command line).
 //!
-//! Functions take a [`caller::Caller`] or an account id, the [`context::AppState`], and typed requests; they answer with records that
-//! serialize as the API shows them, or with an [`error::ApiError`] whose text says what to change. Nothing here knows HTTP: the façade
-//! (`crate::http`) turns requests into calls and records into answers, and `crate::mcp` does the same for agents.
+//! Functions take a [`caller::Caller`] or an account id, the [`context`] of their resource, and typed requests; they answer with
+//! records that serialize as the API shows them, or with an [`error::ApiError`] whose text says what to change. Nothing here
+//! knows HTTP: the façade (`crate::http`) turns requests into calls and records into answers, and `crate::mcp` does the same for
+//! agents.
 
 pub(crate) mod address;
 pub(crate) mod agent_calls;

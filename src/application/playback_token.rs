@@ -99,16 +99,16 @@ pub(crate) struct TokenKeys {
 
 impl TokenKeys {
     /// Returns the installation's keys, with every account's; read once.
-    pub(crate) async fn of(state: &PlaybackTokens) -> Result<&Self, ApiError> {
+    pub(crate) async fn of(tokens: &PlaybackTokens) -> Result<&Self, ApiError> {
         let read = async || {
-            let mut db = state.store.read().await?;
+            let mut db = tokens.store.read().await?;
             let keys = Self::new(Signer::of(&mut db).await?);
             for key in playback_keys::all(&mut db).await? {
                 keys.made(key.id, key.account_id);
             }
             Ok(keys)
         };
-        state.keys.get_or_try_init(read).await
+        tokens.keys.get_or_try_init(read).await
     }
 
     pub(crate) fn new(signer: Signer) -> Self {
@@ -262,7 +262,7 @@ pub(crate) struct Issued {
 
 /// Issues a token of the service for a stream that the caller owns.
 pub(crate) async fn issue(
-    state: &PlaybackTokens,
+    tokens: &PlaybackTokens,
     playback_id: String,
     lifetime_s: u32,
     domains: Vec<String>,
@@ -272,7 +272,7 @@ pub(crate) async fn issue(
         exp: now_ms() / 1_000 + i64::from(lifetime_s),
         dom: domains,
     };
-    let token = TokenKeys::of(state).await?.issue(&grant).ok_or_else(|| {
+    let token = TokenKeys::of(tokens).await?.issue(&grant).ok_or_else(|| {
         ApiError::Invalid(
             "allowedDomains are too long together for an address: name fewer hosts".to_owned(),
         )

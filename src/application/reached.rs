@@ -13,8 +13,8 @@ pub struct Reached {
 
 impl Reached {
     /// Returns where a larger plan is offered (`upgradeUrl`).
-    pub fn upgrade_url(&self, state: &Platform) -> String {
-        match state.config.http.upgrade_url.as_str() {
+    pub fn upgrade_url(&self, platform: &Platform) -> String {
+        match platform.config.http.upgrade_url.as_str() {
             "" => format!("{}/plans", self.address.origin()),
             set => set.to_owned(),
         }

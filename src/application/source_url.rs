@@ -78,15 +78,15 @@ fn list(value: &Value) -> Result<Vec<Value>, ApiError> {
 /// 400 for a malformed or rejected address, 413 for a file beyond its limit, 422 `source_failed` for an error of the
 /// other side, 503 when too many files are being fetched or the service stops, 507 for a full disk.
 pub(crate) async fn fetch(
-    state: &FileContext,
+    context: &FileContext,
     field: &str,
     addresses: &[String],
     limits: impl Into<SizeLimits>,
 ) -> Result<Vec<Part>, ApiError> {
     let limits = limits.into();
-    let patience = state.config.outbound.fetch_timeout;
+    let patience = context.config.outbound.fetch_timeout;
     tokio::select! {
-        fetched = tokio::time::timeout(patience, fetch_all(state, field, addresses, limits)) => {
+        fetched = tokio::time::timeout(patience, fetch_all(context, field, addresses, limits)) => {
             fetched.unwrap_or_else(|_| {
                 Err(source_failed(format!(
                     "{field}: fetching all of it took longer than {} s (outbound.fetch_timeout)",
@@ -94,12 +94,12 @@ pub(crate) async fn fetch(
                 )))
             })
         }
-        () = state.closing.cancelled() => Err(busy()),
+        () = context.closing.cancelled() => Err(busy()),
     }
 }
 
 async fn fetch_all(
-    state: &FileContext,
+    context: &FileContext,
     field: &str,
     addresses: &[String],
     limits: SizeLimits,
@@ -110,26 +110,26 @@ async fn fetch_all(
             1 => field.to_owned(),
             count => format!("{field} {} of {count}", index + 1),
         };
-        parts.push(fetch_one(state, address, &which, limits).await?);
+        parts.push(fetch_one(context, address, &which, limits).await?);
     }
     Ok(parts)
 }
 
 async fn fetch_one(
-    state: &FileContext,
+    context: &FileContext,
     address: &str,
     which: &str,
     limits: SizeLimits,
 ) -> Result<Part, ApiError> {
     let mut sink = Spooling {
-        blobs: state.store.blobs(),
+        blobs: context.store.blobs(),
         name: format!("the file of {which}"),
         limits,
         spool: None,
         failure: None,
     };
     let largest = limits.largest();
-    let fetched = state
+    let fetched = context
         .outbound
         .fetch(address, &mut sink, largest.bytes)
         .await;

@@ -46,14 +46,18 @@ pub fn in_force(input: LiveInput, suspended: &HashSet<Uuid>) -> LiveInput {
 }
 
 /// Follows the database until `stop`. `applied` are the accounts whose live inputs already have the suspension applied.
-pub async fn follow(state: Arc<LiveContext>, mut applied: HashSet<Uuid>, stop: CancellationToken) {
+pub async fn follow(
+    context: Arc<LiveContext>,
+    mut applied: HashSet<Uuid>,
+    stop: CancellationToken,
+) {
     let mut is_failing = false;
     loop {
         tokio::select! {
-            () = tokio::time::sleep(state.config.account.look_every) => {}
+            () = tokio::time::sleep(context.config.account.look_every) => {}
             () = stop.cancelled() => return,
         }
-        let looked = look(&state, &mut applied).await;
+        let looked = look(&context, &mut applied).await;
         if let Err(error) = &looked
             && !is_failing
         {
@@ -65,16 +69,16 @@ pub async fn follow(state: Arc<LiveContext>, mut applied: HashSet<Uuid>, stop: C
 
 /// Applies suspensions; what fails is tried again by the next look.
 async fn look(
-    state: &LiveContext,
+    context: &LiveContext,
     applied: &mut HashSet<Uuid>,
 ) -> Result<(), sluice_actors::Error> {
-    let found = accounts::suspended(&mut state.store.read().await?).await?;
+    let found = accounts::suspended(&mut context.store.read().await?).await?;
     let suspended: HashSet<Uuid> = found.into_iter().collect();
     let changed: Vec<Uuid> = applied.symmetric_difference(&suspended).copied().collect();
-    state.suspensions.set(suspended);
+    context.suspensions.set(suspended);
     for account_id in changed {
-        tell_live_inputs(state, account_id).await?;
-        let is_suspended = state.suspensions.contains(account_id);
+        tell_live_inputs(context, account_id).await?;
+        let is_suspended = context.suspensions.contains(account_id);
         match is_suspended {
             true => applied.insert(account_id),
             false => applied.remove(&account_id),
@@ -85,15 +89,15 @@ async fn look(
 }
 
 async fn tell_live_inputs(
-    state: &LiveContext,
+    context: &LiveContext,
     account_id: Uuid,
 ) -> Result<(), sluice_actors::Error> {
-    let _in_order = state.live_changes.lock().await;
-    let inputs = live_inputs::all_of(&mut state.store.read().await?, account_id).await?;
+    let _in_order = context.live_changes.lock().await;
+    let inputs = live_inputs::all_of(&mut context.store.read().await?, account_id).await?;
     for input in inputs {
-        state
+        context
             .live
-            .changed(state.suspensions.in_force(input))
+            .changed(context.suspensions.in_force(input))
             .await?;
     }
     Ok(())

@@ -74,12 +74,12 @@ pub struct UploadCompleted {
 
 /// Makes a direct upload for the caller.
 pub(crate) async fn make(
-    state: &Platform,
+    platform: &Platform,
     caller: &Caller<Write>,
     reached: &Reached,
     request: NewUploadRequest,
 ) -> Result<UploadMade, ApiError> {
-    let (account_id, settings) = (caller.account_id(), &state.config.uploads);
+    let (account_id, settings) = (caller.account_id(), &platform.config.uploads);
     if request.size_bytes > settings.max_file.as_u64() {
         return Err(ApiError::TooLarge(format!(
             "sizeBytes must be at most {} (uploads.max_file), got {}",
@@ -87,7 +87,7 @@ pub(crate) async fn make(
             request.size_bytes
         )));
     }
-    let storage_limit = caller.plan(state).storage.as_u64();
+    let storage_limit = caller.plan(platform).storage.as_u64();
     let lifetime_s = settings.keep_unfinished.as_secs();
     let new = NewUpload {
         folder_id: request.folder_id,
@@ -96,7 +96,7 @@ pub(crate) async fn make(
         size_bytes: request.size_bytes,
         expires_at: now_ms() + lifetime_s as i64 * 1000,
     };
-    let made = state.store.write(move |tx| {
+    let made = platform.store.write(move |tx| {
         Box::pin(async move {
             let (now, size) = (now_ms(), new.size_bytes);
             storage::check_beside_uploads(tx, account_id, None, size, storage_limit, now).await?;
@@ -105,8 +105,8 @@ pub(crate) async fn make(
     });
     let upload = made
         .await
-        .map_err(|error| ApiError::from(error).offering(|| reached.upgrade_url(state)))?;
-    let signer = Signer::of(&mut state.store.read().await?).await?;
+        .map_err(|error| ApiError::from(error).offering(|| reached.upgrade_url(platform)))?;
+    let signer = Signer::of(&mut platform.store.read().await?).await?;
     let base = &reached.address.base;
     Ok(UploadMade {
         upload: UploadAddress {
@@ -135,14 +135,14 @@ pub(crate) fn checked_content_type(given: Option<String>) -> Result<String, ApiE
 }
 
 /// Finds the facts of an upload, before the transaction that makes the file; none for an upload that has no bytes yet.
-pub(crate) async fn facts_of(state: &FileContext, upload: &Upload) -> Result<Facts, ApiError> {
+pub(crate) async fn facts_of(context: &FileContext, upload: &Upload) -> Result<Facts, ApiError> {
     let (State::Received, Some(blob), Some(mime_type)) =
         (upload.state, upload.blob_hash, &upload.mime_type)
     else {
         return Ok(Facts::default());
     };
-    let file = state.store.blobs().open(&blob).await?;
-    Ok(facts::find(state, upload.account_id, mime_type, file).await)
+    let file = context.store.blobs().open(&blob).await?;
+    Ok(facts::find(context, upload.account_id, mime_type, file).await)
 }
 
 /// Bytes that the signature covers.
@@ -161,15 +161,15 @@ pub(crate) fn signed_url(signer: &Signer, base: &str, id: Uuid, expires_at: i64)
 /// Finds the upload of a `signedUrl`, for callers that use its bytes and make no file of them. 400 for an address of
 /// another kind, 403 for one that was not made here or is too old, 404 for another account's.
 pub(crate) async fn by_signed_url(
-    state: &Platform,
+    platform: &Platform,
     account_id: Uuid,
     address: &str,
 ) -> Result<Upload, ApiError> {
     let (id, query) = upload_of(address).ok_or_else(|| {
         ApiError::Invalid("uploadUrl must be the signedUrl of an upload as it was given".to_owned())
     })?;
-    check_signature(&query, state, id).await?;
-    let upload = uploads::by_id(&mut state.store.read().await?, id).await?;
+    check_signature(&query, platform, id).await?;
+    let upload = uploads::by_id(&mut platform.store.read().await?, id).await?;
     match upload.account_id == account_id {
         true => Ok(upload),
         false => Err(ApiError::NotFound("upload")),
@@ -188,7 +188,7 @@ pub(crate) fn upload_of(address: &str) -> Option<(Uuid, String)> {
 /// Answers 403 for an address that was not made here, or is too old.
 pub(crate) async fn check_signature(
     query: &str,
-    state: &Platform,
+    platform: &Platform,
     id: Uuid,
 ) -> Result<(), ApiError> {
     let (mut expires_at, mut signature) = (None, None);
@@ -204,7 +204,7 @@ pub(crate) async fn check_signature(
             "this address is not complete: use the signedUrl of the upload as it was given",
         ));
     };
-    let signer = Signer::of(&mut state.store.read().await?).await?;
+    let signer = Signer::of(&mut platform.store.read().await?).await?;
     if !signer.accepts(Purpose::Upload, &message(id, expires_at), &signature) {
         return Err(ApiError::Forbidden(
             "the signature of this address is wrong",

@@ -32,7 +32,7 @@ pub(super) struct StoredBytes {
 /// Answers 200, 206, 304 or 416 with the bytes, in pieces as the client reads them. `cache` is the `Cache-Control`.
 pub(super) async fn respond(
     request: &HttpRequest,
-    state: &Platform,
+    platform: &Platform,
     bytes: &StoredBytes,
     cache: &'static str,
 ) -> Result<HttpResponse, ApiError> {
@@ -40,7 +40,7 @@ pub(super) async fn respond(
         true => ShownAs::Inline,
         false => ShownAs::Attachment,
     };
-    respond_as(request, state, bytes, cache, shown_as).await
+    respond_as(request, platform, bytes, cache, shown_as).await
 }
 
 /// Presentation of bytes that a browser follows a link to.
@@ -54,7 +54,7 @@ pub(super) enum ShownAs {
 /// [`respond`], with the disposition chosen.
 pub(super) async fn respond_as(
     request: &HttpRequest,
-    state: &Platform,
+    platform: &Platform,
     bytes: &StoredBytes,
     cache: &'static str,
     shown_as: ShownAs,
@@ -89,7 +89,7 @@ pub(super) async fn respond_as(
             header::CONTENT_DISPOSITION,
             content_disposition(disposition, &bytes.filename),
         ));
-    let file = Arc::new(state.store.blobs().open(&bytes.blob).await?);
+    let file = Arc::new(platform.store.blobs().open(&bytes.blob).await?);
     Ok(response.body(SizedStream::new(len, pieces_of(file, start, len))))
 }
 

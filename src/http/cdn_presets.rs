@@ -71,10 +71,10 @@ impl From<Preset> for PresetRecord {
 #[utoipa::path(get, path = "/api/cdn-presets", tag = "presets",
     responses((status = 200, description = "All of them, newest first", body = PresetList)))]
 pub async fn list(
-    state: web::Data<DeliveryContext>,
+    context: web::Data<DeliveryContext>,
     caller: Caller<Read>,
 ) -> Result<HttpResponse, ApiError> {
-    let presets = presets::list(&mut state.store.read().await?, caller.account_id()).await?;
+    let presets = presets::list(&mut context.store.read().await?, caller.account_id()).await?;
     let presets = presets.into_iter().map(PresetRecord::from).collect();
     Ok(HttpResponse::Ok().json(PresetList { presets }))
 }
@@ -85,22 +85,22 @@ pub async fn list(
     (status = 409, description = "There is one of that name", body = crate::application::error::ErrorBody),
 ))]
 pub async fn create(
-    state: web::Data<DeliveryContext>,
+    context: web::Data<DeliveryContext>,
     caller: Caller<Write>,
     Body(request): Body<PresetRequest>,
 ) -> Result<HttpResponse, ApiError> {
     let name = checked_name(request.name)?
         .ok_or_else(|| ApiError::Invalid("name is missing".to_owned()))?;
-    let params = canonical(&state, request.params)?
+    let params = canonical(&context, request.params)?
         .ok_or_else(|| ApiError::Invalid("params is missing".to_owned()))?;
     let account_id = caller.account_id();
-    let preset = state
+    let preset = context
         .store
         .write(move |tx| {
             Box::pin(async move { presets::create(tx, account_id, &name, &params, now_ms()).await })
         })
         .await?;
-    state.images.preset_changed(&preset, None);
+    context.images.preset_changed(&preset, None);
     Ok(HttpResponse::Created().json(PresetAnswer {
         preset: preset.into(),
     }))
@@ -111,11 +111,11 @@ pub async fn create(
     params(("id" = Uuid, Path, description = "The preset's id")),
     responses((status = 200, description = "The preset", body = PresetAnswer)))]
 pub async fn show(
-    state: web::Data<DeliveryContext>,
+    context: web::Data<DeliveryContext>,
     caller: Caller<Read>,
     id: web::Path<Uuid>,
 ) -> Result<HttpResponse, ApiError> {
-    let mut db = state.store.read().await?;
+    let mut db = context.store.read().await?;
     let preset = presets::get(&mut db, caller.account_id(), *id).await?;
     Ok(HttpResponse::Ok().json(PresetAnswer {
         preset: preset.into(),
@@ -129,15 +129,15 @@ pub async fn show(
     params(("id" = Uuid, Path, description = "The preset's id")),
     responses((status = 200, description = "The preset as it is now", body = PresetAnswer)))]
 pub async fn change(
-    state: web::Data<DeliveryContext>,
+    context: web::Data<DeliveryContext>,
     caller: Caller<Write>,
     id: web::Path<Uuid>,
     Body(request): Body<PresetRequest>,
 ) -> Result<HttpResponse, ApiError> {
     let name = checked_name(request.name)?;
-    let params = canonical(&state, request.params)?;
+    let params = canonical(&context, request.params)?;
     let (account_id, id) = (caller.account_id(), *id);
-    let (before, preset) = state
+    let (before, preset) = context
         .store
         .write(move |tx| {
             Box::pin(async move {
@@ -147,7 +147,7 @@ pub async fn change(
             })
         })
         .await?;
-    state.images.preset_changed(&preset, Some(&before.name));
+    context.images.preset_changed(&preset, Some(&before.name));
     Ok(HttpResponse::Ok().json(PresetAnswer {
         preset: preset.into(),
     }))
@@ -160,16 +160,16 @@ pub async fn change(
     params(("id" = Uuid, Path, description = "The preset's id")),
     responses((status = 200, description = "Deleted", body = Success)))]
 pub async fn delete(
-    state: web::Data<DeliveryContext>,
+    context: web::Data<DeliveryContext>,
     caller: Caller<Write>,
     id: web::Path<Uuid>,
 ) -> Result<HttpResponse, ApiError> {
     let (account_id, id) = (caller.account_id(), *id);
-    let preset = state
+    let preset = context
         .store
         .write(move |tx| Box::pin(presets::delete(tx, account_id, id)))
         .await?;
-    state.images.preset_deleted(&preset);
+    context.images.preset_deleted(&preset);
     Ok(HttpResponse::Ok().json(Success::default()))
 }
 
@@ -186,13 +186,13 @@ fn checked_name(given: Option<String>) -> Result<Option<String>, ApiError> {
 
 /// Returns the one query for all equivalent parameters.
 fn canonical(
-    state: &DeliveryContext,
+    context: &DeliveryContext,
     params: Option<Map<String, Value>>,
 ) -> Result<Option<String>, ApiError> {
     let Some(params) = params else {
         return Ok(None);
     };
-    let request = VariantRequest::from_json(&params, &state.config.cdn.variants())
+    let request = VariantRequest::from_json(&params, &context.config.cdn.variants())
         .map_err(|error| ApiError::Invalid(format!("params: {}", error.message)))?;
     Ok(Some(request.canonical().to_owned()))
 }

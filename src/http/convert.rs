@@ -88,7 +88,7 @@ pub struct CompressForm {
         (status = 507, description = "The disk is full", body = crate::application::error::ErrorBody)))]
 pub async fn convert(
     request: HttpRequest,
-    state: web::Data<JobContext>,
+    context: web::Data<JobContext>,
     caller: Caller<Write>,
     reached: Reached,
     payload: web::Payload,
@@ -97,7 +97,7 @@ pub async fn convert(
         "convert",
         JobType::Convert,
         &request,
-        &state,
+        &context,
         &caller,
         &reached,
         payload,
@@ -119,7 +119,7 @@ pub async fn convert(
         (status = 507, description = "The disk is full", body = crate::application::error::ErrorBody)))]
 pub async fn compress(
     request: HttpRequest,
-    state: web::Data<JobContext>,
+    context: web::Data<JobContext>,
     caller: Caller<Write>,
     reached: Reached,
     payload: web::Payload,
@@ -128,7 +128,7 @@ pub async fn compress(
         "compress",
         JobType::Compress,
         &request,
-        &state,
+        &context,
         &caller,
         &reached,
         payload,
@@ -140,12 +140,12 @@ async fn at_once(
     tool: &str,
     job_type: JobType,
     request: &HttpRequest,
-    state: &JobContext,
+    context: &JobContext,
     caller: &Caller<Write>,
     reached: &Reached,
     payload: web::Payload,
 ) -> Result<HttpResponse, ApiError> {
-    let asking = Submitter::new(state, caller, reached);
+    let asking = Submitter::new(context, caller, reached);
     let sent = asking.form(request, payload.into_inner()).await?;
     let wanted = JobRequest {
         row: operation::row(tool).expect("convert and compress are rows"),
@@ -160,5 +160,5 @@ async fn at_once(
         beside: None,
     };
     let (job, _) = asking.submit(wanted).await?;
-    jobs::answer(state, reached, job).await
+    jobs::answer(context, reached, job).await
 }

@@ -10,7 +10,7 @@ use crate::application::context::Platform;
 /// Returns whether the asking page is of `http.cors_origins`, and says so to its browser.
 pub(super) fn allow_origin(
     request: &HttpRequest,
-    state: &Platform,
+    platform: &Platform,
     response: &mut HttpResponse,
 ) -> bool {
     let headers = response.headers_mut();
@@ -19,7 +19,7 @@ pub(super) fn allow_origin(
         return false;
     };
     let is_listed = |listed: &String| listed.trim_end_matches('/').as_bytes() == origin.as_bytes();
-    let is_allowed = state.config.http.cors_origins.iter().any(is_listed);
+    let is_allowed = platform.config.http.cors_origins.iter().any(is_listed);
     if is_allowed {
         headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
     }

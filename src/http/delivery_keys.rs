@@ -87,11 +87,11 @@ impl From<DeliveryKey> for DeliveryKeyRecord {
     ("cursor" = Option<String>, Query, description = "`next_cursor` of the page before"),
 ), responses((status = 200, description = "Newest first", body = DeliveryKeyList)))]
 pub async fn list(
-    state: web::Data<DeliveryContext>,
+    context: web::Data<DeliveryContext>,
     caller: Caller<Read>,
     PageQuery(page): PageQuery,
 ) -> Result<HttpResponse, ApiError> {
-    let mut db = state.store.read().await?;
+    let mut db = context.store.read().await?;
     let keys = delivery_keys::list(&mut db, caller.account_id(), page).await?;
     let next_cursor = next_cursor(&keys, page, Listed::cursor);
     let keys = keys.into_iter().map(DeliveryKeyRecord::from).collect();
@@ -106,7 +106,7 @@ pub async fn list(
     (status = 409, description = "The alias is taken", body = crate::application::error::ErrorBody),
 ))]
 pub async fn create(
-    state: web::Data<DeliveryContext>,
+    context: web::Data<DeliveryContext>,
     caller: Caller<Write>,
     Body(request): Body<NewDeliveryKeyRequest>,
 ) -> Result<HttpResponse, ApiError> {
@@ -116,11 +116,11 @@ pub async fn create(
         presets_only: request.presets_only.unwrap_or(false),
     };
     let account_id = caller.account_id();
-    let (key, token) = state
+    let (key, token) = context
         .store
         .write(move |tx| Box::pin(delivery_keys::create(tx, account_id, new, now_ms())))
         .await?;
-    state.images.key_made(&key);
+    context.images.key_made(&key);
     Ok(HttpResponse::Created().json(DeliveryKeyMade {
         key: key.into(),
         token: token.expose().to_owned(),
@@ -133,14 +133,14 @@ pub async fn create(
     responses((status = 200, description = "`available` is true when a new key could have it", body = AliasAnswer)))]
 pub async fn alias(
     request: HttpRequest,
-    state: web::Data<DeliveryContext>,
+    context: web::Data<DeliveryContext>,
     _caller: Caller<Read>,
 ) -> Result<HttpResponse, ApiError> {
     let alias = form_urlencoded::parse(request.query_string().as_bytes())
         .find(|(name, _)| name == "alias")
         .map(|(_, alias)| alias.into_owned())
         .ok_or_else(|| ApiError::Invalid("alias is missing: ask with ?alias=".to_owned()))?;
-    let mut db = state.store.read().await?;
+    let mut db = context.store.read().await?;
     let available = delivery_keys::is_alias_free(&mut db, &alias).await?;
     Ok(HttpResponse::Ok().json(AliasAnswer { available }))
 }
@@ -152,17 +152,17 @@ pub async fn alias(
     params(("id" = Uuid, Path, description = "The key's id")),
     responses((status = 200, description = "Revoked", body = Success)))]
 pub async fn revoke(
-    state: web::Data<DeliveryContext>,
+    context: web::Data<DeliveryContext>,
     caller: Caller<Write>,
     id: web::Path<Uuid>,
 ) -> Result<HttpResponse, ApiError> {
     let (account_id, id) = (caller.account_id(), id.into_inner());
-    state
+    context
         .store
         .write(move |tx| {
             Box::pin(async move { delivery_keys::revoke(tx, account_id, id, now_ms()).await })
         })
         .await?;
-    state.images.key_revoked(id);
+    context.images.key_revoked(id);
     Ok(HttpResponse::Ok().json(Success::default()))
 }

@@ -40,10 +40,10 @@ const ASSET_CACHE: &str = "public, max-age=31536000, immutable";
 #[utoipa::path(get, path = "/openapi.json", tag = "operations", security(()), responses(
     (status = 200, description = "OpenAPI 3.1.0", body = Object),
 ))]
-pub async fn openapi(state: web::Data<ServiceContext>) -> HttpResponse {
-    let document = state.description.get_or_init(|| {
+pub async fn openapi(context: web::Data<ServiceContext>) -> HttpResponse {
+    let document = context.description.get_or_init(|| {
         let mut document = super::openapi();
-        usage::describe(&mut document, &state.config);
+        usage::describe(&mut document, &context.config);
         document
             .to_json()
             .expect("the description is plain values")
@@ -114,11 +114,11 @@ fn viewing(request: &HttpRequest, playback_id: &str, name: &str) -> Result<HttpR
     (status = 200, description = "A page", body = String, content_type = "text/html"),
 ))]
 pub async fn start(
-    state: web::Data<ServiceContext>,
+    context: web::Data<ServiceContext>,
     reached: Reached,
 ) -> Result<HttpResponse, ApiError> {
     let base = &reached.address.base;
-    let server = protocols::RTMP.server(&state.config, &reached.address, state.rtmp_port);
+    let server = protocols::RTMP.server(&context.config, &reached.address, context.rtmp_port);
     let html = Frame::named("start.html")?.fill("Start", first_steps(base, &server));
     Ok(HttpResponse::Ok()
         .content_type("text/html; charset=utf-8")

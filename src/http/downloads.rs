@@ -36,10 +36,10 @@ pub(super) const CACHE: &str = "private, no-cache";
         (status = 416, description = "No such range", body = crate::application::error::ErrorBody)))]
 pub async fn fetch(
     request: HttpRequest,
-    state: web::Data<Platform>,
+    platform: web::Data<Platform>,
     token: web::Path<String>,
 ) -> Result<HttpResponse, ApiError> {
-    let mut db = state.store.read().await?;
+    let mut db = platform.store.read().await?;
     let grant = DownloadGrant::read(&token, &Signer::of(&mut db).await?)
         .filter(|grant| now_ms() < grant.expires_at)
         .ok_or(ApiError::NotFound("download"))?;
@@ -50,10 +50,10 @@ pub async fn fetch(
     }
     let (account_id, bytes) = find(&mut db, grant.what).await?;
     drop(db);
-    if state.suspensions.contains(account_id) {
+    if platform.suspensions.contains(account_id) {
         return Err(ApiError::AccountSuspended);
     }
-    bytes::respond(&request, &state, &bytes, CACHE).await
+    bytes::respond(&request, &platform, &bytes, CACHE).await
 }
 
 /// The bytes of an account.

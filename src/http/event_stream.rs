@@ -51,11 +51,11 @@ pub(super) enum Waited<T> {
 }
 
 /// Waits until something has happened, or the stream has to be kept open or ended.
-pub(super) async fn wait<T>(state: &Platform, happening: impl Future<Output = T>) -> Waited<T> {
+pub(super) async fn wait<T>(platform: &Platform, happening: impl Future<Output = T>) -> Waited<T> {
     tokio::select! {
         outcome = happening => Waited::Happened(outcome),
         () = tokio::time::sleep(HEARTBEAT) => Waited::Silent,
-        () = state.closing.cancelled() => Waited::Closing,
+        () = platform.closing.cancelled() => Waited::Closing,
     }
 }
 
@@ -65,13 +65,13 @@ pub(super) trait Work: Sized {
     type Context: Deref<Target = Platform> + 'static;
 
     /// The work with this id, followed from now on; 404 when it is none of the account's.
-    async fn follow(state: &Self::Context, account_id: Uuid, id: Uuid) -> Result<Self, ApiError>;
+    async fn follow(context: &Self::Context, account_id: Uuid, id: Uuid) -> Result<Self, ApiError>;
 
     /// Returns the state at first, then at every change; dropping the future and calling again is fine.
     async fn next(&mut self) -> Result<StreamedState, ApiError>;
 
     /// Returns the final record.
-    async fn end(&self, state: &Self::Context, reached: &Reached) -> Result<Value, ApiError>;
+    async fn end(&self, context: &Self::Context, reached: &Reached) -> Result<Value, ApiError>;
 }
 
 /// State of a piece of [`Work`].
@@ -111,11 +111,11 @@ impl FromRequest for FollowRequest {
 impl FollowRequest {
     /// `progress` at once and at every change, then `end`, and the stream closes.
     pub(super) async fn answer<W: Work + 'static>(self) -> Result<HttpResponse, ApiError> {
-        let state = context::of::<W::Context>(&self.request).clone();
-        let work = W::follow(&state, self.caller.account_id(), self.id).await?;
+        let context = context::of::<W::Context>(&self.request).clone();
+        let work = W::follow(&context, self.caller.account_id(), self.id).await?;
         let followed = Followed {
             work,
-            state,
+            context,
             caller: self.caller,
             reached: self.reached,
         };
@@ -126,15 +126,15 @@ impl FollowRequest {
 /// A client that follows a piece of work.
 struct Followed<W: Work> {
     work: W,
-    state: Data<W::Context>,
+    context: Data<W::Context>,
     caller: Caller<Read>,
     reached: Reached,
 }
 
 impl<W: Work> Pieces for Followed<W> {
     async fn next(mut self) -> Option<(String, Option<Self>)> {
-        let waited = wait(&self.state, self.work.next()).await;
-        if !is_still_admitted(&self.state, &self.caller).await {
+        let waited = wait(&self.context, self.work.next()).await;
+        if !is_still_admitted(&self.context, &self.caller).await {
             return None;
         }
         let told = match waited {
@@ -146,14 +146,14 @@ impl<W: Work> Pieces for Followed<W> {
         if !told.has_ended {
             return Some((text, Some(self)));
         }
-        let end = self.work.end(&self.state, &self.reached).await.ok()?;
+        let end = self.work.end(&self.context, &self.reached).await.ok()?;
         Some((text + &event("end", end), None))
     }
 }
 
 /// Returns whether the credential that opened a stream is still valid; false when that cannot be determined.
-pub(super) async fn is_still_admitted<S>(state: &Platform, caller: &Caller<S>) -> bool {
-    let Ok(mut db) = state.store.read().await else {
+pub(super) async fn is_still_admitted<S>(platform: &Platform, caller: &Caller<S>) -> bool {
+    let Ok(mut db) = platform.store.read().await else {
         return false;
     };
     matches!(caller.is_still_admitted(&mut db).await, Ok(true))

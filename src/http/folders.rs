@@ -106,14 +106,14 @@ pub struct ChangeFolder {
 ), responses((status = 200, description = "Newest first", body = FolderList)))]
 pub async fn list(
     request: HttpRequest,
-    state: web::Data<FileContext>,
+    context: web::Data<FileContext>,
     caller: Caller<Read>,
     PageQuery(page): PageQuery,
 ) -> Result<HttpResponse, ApiError> {
     let parent = query_value(&request, "parentId")
         .map(|text| id_or_top("parentId", &text))
         .transpose()?;
-    let mut db = state.store.read().await?;
+    let mut db = context.store.read().await?;
     let rows = folders::list(&mut db, caller.account_id(), parent, page).await?;
     let next_cursor = next_cursor(&rows, page, Listed::cursor);
     let folders = rows.into_iter().map(FolderRecord::from).collect();
@@ -129,7 +129,7 @@ pub async fn list(
         (status = 201, description = "The folder", body = FolderAnswer),
         (status = 404, description = "There is no such parent folder", body = crate::application::error::ErrorBody)))]
 pub async fn create(
-    state: web::Data<FileContext>,
+    context: web::Data<FileContext>,
     caller: Caller<Write>,
     Body(request): Body<NewFolderRequest>,
 ) -> Result<HttpResponse, ApiError> {
@@ -139,7 +139,7 @@ pub async fn create(
         color: request.color.map(checked_color).transpose()?,
         parent_id: request.parent_id,
     };
-    let folder = state
+    let folder = context
         .store
         .write(move |tx| {
             Box::pin(async move { folders::create(tx, account_id, new, now_ms()).await })
@@ -153,11 +153,11 @@ pub async fn create(
     params(("id" = Uuid, Path, description = "The folder's id")),
     responses((status = 200, description = "The folder", body = FolderAnswer)))]
 pub async fn show(
-    state: web::Data<FileContext>,
+    context: web::Data<FileContext>,
     caller: Caller<Read>,
     id: web::Path<Uuid>,
 ) -> Result<HttpResponse, ApiError> {
-    let folder = folders::get(&mut state.store.read().await?, caller.account_id(), *id).await?;
+    let folder = folders::get(&mut context.store.read().await?, caller.account_id(), *id).await?;
     Ok(HttpResponse::Ok().json(FolderAnswer::of(folder)))
 }
 
@@ -170,7 +170,7 @@ pub async fn show(
         (status = 200, description = "The folder as it is now", body = FolderAnswer),
         (status = 409, description = "It would lie in itself, or too deep", body = crate::application::error::ErrorBody)))]
 pub async fn change(
-    state: web::Data<FileContext>,
+    context: web::Data<FileContext>,
     caller: Caller<Write>,
     id: web::Path<Uuid>,
     Body(request): Body<ChangeFolder>,
@@ -186,7 +186,7 @@ pub async fn change(
         color,
         parent_id: request.parent_id,
     };
-    let folder = state
+    let folder = context
         .store
         .write(move |tx| {
             Box::pin(async move { folders::patch(tx, account_id, id, patch, now_ms()).await })
@@ -206,20 +206,20 @@ pub async fn change(
         (status = 409, description = "Not empty", body = crate::application::error::ErrorBody)))]
 pub async fn delete(
     request: HttpRequest,
-    state: web::Data<FileContext>,
+    context: web::Data<FileContext>,
     caller: Caller<Write>,
     id: web::Path<Uuid>,
 ) -> Result<HttpResponse, ApiError> {
     let (account_id, id) = (caller.account_id(), *id);
     match query_value(&request, "recursive").as_deref() {
-        Some("true") => to_its_end(delete_with_contents(state, account_id, id)).await?,
+        Some("true") => to_its_end(delete_with_contents(context, account_id, id)).await?,
         None | Some("" | "false") => {
             to_its_end(async move {
-                let emptied = state.store.write(move |tx| {
+                let emptied = context.store.write(move |tx| {
                     Box::pin(async move { folders::delete_empty(tx, account_id, id).await })
                 });
                 emptied.await?;
-                Ok(state.shares.folders_deleted(&state.store).await?)
+                Ok(context.shares.folders_deleted(&context.store).await?)
             })
             .await?;
         }
@@ -234,20 +234,20 @@ pub async fn delete(
 
 /// In turns, so that a folder of a million files does not hold up the writer; cut short, the rest stays as it is.
 async fn delete_with_contents(
-    state: web::Data<FileContext>,
+    context: web::Data<FileContext>,
     account_id: Uuid,
     id: Uuid,
 ) -> Result<(), ApiError> {
     loop {
-        let turn = state.store.write(move |tx| {
+        let turn = context.store.write(move |tx| {
             Box::pin(async move { folders::delete_turn(tx, account_id, id, FILES_PER_TURN).await })
         });
         let emptied = turn.await?;
         for file_id in emptied.files {
-            state.images.purge_file(file_id).await;
+            context.images.purge_file(file_id).await;
         }
         if emptied.is_gone {
-            state.shares.folders_deleted(&state.store).await?;
+            context.shares.folders_deleted(&context.store).await?;
             return Ok(());
         }
     }

@@ -54,8 +54,8 @@ pub async fn alive() -> HttpResponse {
     (status = 200, description = "Ready, or degraded without harm to streams", body = Readiness),
     (status = 503, description = "Starting, draining, or a component is parked", body = Readiness),
 ))]
-pub async fn ready(state: web::Data<ServiceContext>) -> HttpResponse {
-    let readiness = judge(reasons(&state));
+pub async fn ready(context: web::Data<ServiceContext>) -> HttpResponse {
+    let readiness = judge(reasons(&context));
     let mut response = match readiness.status {
         "unready" => HttpResponse::ServiceUnavailable(),
         _ => HttpResponse::Ok(),
@@ -77,7 +77,7 @@ fn judge(reasons: Vec<Reason>) -> Readiness {
     Readiness { status, reasons }
 }
 
-fn reasons(state: &ServiceContext) -> Vec<Reason> {
+fn reasons(context: &ServiceContext) -> Vec<Reason> {
     let mut reasons = Vec::new();
     let mut add = |name: &str, reason: String, blocking| {
         reasons.push(Reason {
@@ -86,12 +86,12 @@ fn reasons(state: &ServiceContext) -> Vec<Reason> {
             blocking,
         });
     };
-    match state.stage() {
+    match context.stage() {
         Stage::Ready => {}
         Stage::Starting => add("service", "the service is starting".to_owned(), true),
         Stage::Draining => add("service", "the service is shutting down".to_owned(), true),
     }
-    for component in state
+    for component in context
         .components
         .states()
         .into_iter()
@@ -102,15 +102,15 @@ fn reasons(state: &ServiceContext) -> Vec<Reason> {
             .unwrap_or_else(|| "it does not run".to_owned());
         add(component.name, reason, true);
     }
-    if let Some(trouble) = state.store.write_failure() {
+    if let Some(trouble) = context.store.write_failure() {
         add("database", trouble.reason, false);
     }
-    for subsystem in state.subsystems.iter() {
+    for subsystem in context.subsystems.iter() {
         for degradation in subsystem.degradations() {
             add(degradation.name, degradation.reason, false);
         }
     }
-    match state.store.disk_space() {
+    match context.store.disk_space() {
         Ok(space) if space.is_low() => {
             let reason = format!(
                 "{} bytes are free, less than store.min_free ({})",
@@ -131,7 +131,7 @@ fn reasons(state: &ServiceContext) -> Vec<Reason> {
     (status = 200, description = "OpenMetrics text", body = String, content_type = "application/openmetrics-text"),
 ))]
 pub async fn metrics(
-    state: web::Data<ServiceContext>,
+    context: web::Data<ServiceContext>,
     request: HttpRequest,
     caller: Result<Caller<Admin>, ApiError>,
 ) -> HttpResponse {
@@ -140,20 +140,20 @@ pub async fn metrics(
     {
         return rejection.error_response();
     }
-    let parked = state
+    let parked = context
         .components
         .states()
         .iter()
         .filter(|component| !component.running)
         .count();
-    let metrics = &state.metrics;
-    for subsystem in state.subsystems.iter() {
+    let metrics = &context.metrics;
+    for subsystem in context.subsystems.iter() {
         // Without the database the numbers stay what they were.
         if let Ok(read) = subsystem.metrics().await {
             metrics.set(subsystem.name(), read);
         }
     }
-    metrics.set("store", of_store(state.store.statistics(), parked));
+    metrics.set("store", of_store(context.store.statistics(), parked));
     HttpResponse::Ok()
         .content_type("application/openmetrics-text; version=1.0.0; charset=utf-8")
         .insert_header(("cache-control", "no-store"))

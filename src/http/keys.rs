@@ -78,11 +78,11 @@ impl From<ApiKey> for KeyRecord {
     ("cursor" = Option<String>, Query, description = "`nextCursor` of the page before"),
 ), responses((status = 200, description = "Newest first", body = KeyList)))]
 pub async fn list(
-    state: web::Data<AccountContext>,
+    context: web::Data<AccountContext>,
     caller: Caller<Admin>,
     PageQuery(page): PageQuery,
 ) -> Result<HttpResponse, ApiError> {
-    let keys = api_keys::list(&mut state.store.read().await?, caller.account_id(), page).await?;
+    let keys = api_keys::list(&mut context.store.read().await?, caller.account_id(), page).await?;
     let next_cursor = next_cursor(&keys, page, Listed::cursor);
     let keys = keys.into_iter().map(KeyRecord::from).collect();
     Ok(HttpResponse::Ok().json(KeyList { keys, next_cursor }))
@@ -93,7 +93,7 @@ pub async fn list(
     (status = 201, description = "The key, shown once", body = KeyMade),
 ))]
 pub async fn create(
-    state: web::Data<AccountContext>,
+    context: web::Data<AccountContext>,
     caller: Caller<Admin>,
     Body(new): Body<NewKey>,
 ) -> Result<HttpResponse, ApiError> {
@@ -105,7 +105,7 @@ pub async fn create(
         Scope::parse,
     )?;
     let (account_id, scope) = (caller.account_id(), scope.unwrap_or(Scope::Write));
-    let (key, token) = state
+    let (key, token) = context
         .store
         .write(move |tx| {
             Box::pin(async move { api_keys::create(tx, account_id, &name, scope, now_ms()).await })
@@ -123,12 +123,12 @@ pub async fn create(
 #[utoipa::path(delete, path = "/api/keys/{id}", tag = "keys", params(("id" = Uuid, Path, description = "The key's id")),
     responses((status = 200, description = "Revoked", body = Success)))]
 pub async fn revoke(
-    state: web::Data<AccountContext>,
+    context: web::Data<AccountContext>,
     caller: Caller<Admin>,
     id: web::Path<Uuid>,
 ) -> Result<HttpResponse, ApiError> {
     let (account_id, id) = (caller.account_id(), id.into_inner());
-    state
+    context
         .store
         .write(move |tx| {
             Box::pin(async move { api_keys::revoke(tx, account_id, id, now_ms()).await })

@@ -54,7 +54,7 @@ impl Form {
     pub async fn read(
         request: &HttpRequest,
         payload: Payload,
-        state: &FileContext,
+        context: &FileContext,
         limits: FormLimits,
     ) -> Result<Self, ApiError> {
         if !is_form(request) {
@@ -63,8 +63,8 @@ impl Form {
                     .to_owned(),
             ));
         }
-        let _permit = upload_permit(state)?;
-        let reader = Reader { state, limits };
+        let _permit = upload_permit(context)?;
+        let reader = Reader { context, limits };
         reader
             .read(Multipart::new(request.headers(), payload))
             .await
@@ -109,12 +109,12 @@ fn place(field: &str) -> Option<usize> {
 }
 
 /// Leave to receive the bytes of files, for as long as it is held; 503 when too many do.
-pub(super) fn upload_permit(state: &FileContext) -> Result<OwnedSemaphorePermit, ApiError> {
+pub(super) fn upload_permit(context: &FileContext) -> Result<OwnedSemaphorePermit, ApiError> {
     let busy = |_| ApiError::Unavailable {
         what: "the reception of files",
         retry_after_s: 5,
     };
-    state.uploading.clone().try_acquire_owned().map_err(busy)
+    context.uploading.clone().try_acquire_owned().map_err(busy)
 }
 
 /// The next piece of a body; 408 after `uploads.idle_timeout` of silence.
@@ -142,13 +142,13 @@ fn is_form(request: &HttpRequest) -> bool {
 
 /// A form that is read.
 struct Reader<'a> {
-    state: &'a FileContext,
+    context: &'a FileContext,
     limits: FormLimits,
 }
 
 impl Reader<'_> {
     async fn read(&self, mut parts: Multipart) -> Result<Form, ApiError> {
-        let settings = &self.state.config.uploads;
+        let settings = &self.context.config.uploads;
         let mut form = Form::default();
         let mut text_left = settings.max_text.as_u64() as usize;
         while let Some(part) = next_piece(&mut parts, settings.idle_timeout).await? {
@@ -186,7 +186,7 @@ impl Reader<'_> {
         }
         self.check_room(form)?;
         let filename = filename::clean(&given_name);
-        let mut spool = self.state.store.blobs().spool().await?;
+        let mut spool = self.context.store.blobs().spool().await?;
         let mut next = first;
         while let Some(piece) = next {
             spool.write(piece).await?;
@@ -222,7 +222,7 @@ impl Reader<'_> {
             *left = left.checked_sub(piece.len()).ok_or_else(|| {
                 ApiError::TooLarge(format!(
                     "the text fields of a form have at most {} bytes together (uploads.max_text)",
-                    self.state.config.uploads.max_text.as_u64()
+                    self.context.config.uploads.max_text.as_u64()
                 ))
             })?;
             text.extend_from_slice(&piece);
@@ -231,7 +231,7 @@ impl Reader<'_> {
     }
 
     async fn piece(&self, part: &mut Field) -> Result<Option<Bytes>, ApiError> {
-        let piece = next_piece(part, self.state.config.uploads.idle_timeout).await?;
+        let piece = next_piece(part, self.context.config.uploads.idle_timeout).await?;
         piece.transpose().map_err(rejection)
     }
 }

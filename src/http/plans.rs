@@ -25,8 +25,8 @@ const NO_BREAK_SPACE: &str = "\u{a0}";
 #[utoipa::path(get, path = "/plans", tag = "pages", security(()), responses(
     (status = 200, description = "A page", body = String, content_type = "text/html"),
 ))]
-pub async fn show(state: web::Data<Platform>) -> Result<HttpResponse, ApiError> {
-    let mut plans: Vec<(&String, &Plan)> = state.config.plans.iter().collect();
+pub async fn show(platform: web::Data<Platform>) -> Result<HttpResponse, ApiError> {
+    let mut plans: Vec<(&String, &Plan)> = platform.config.plans.iter().collect();
     plans.sort_by_key(|(name, plan)| {
         let size = |count: u64| (count == 0, count);
         (

@@ -431,9 +431,9 @@ where
 }
 
 fn find(request: &HttpRequest) -> impl AsyncFnOnce(&str) -> Result<LiveStream, ApiError> {
-    let state = context::of::<LiveContext>(request).clone();
+    let live = context::of::<LiveContext>(request).clone();
     async move |playback_id: &str| {
-        let playback = state.live.playback(playback_id);
+        let playback = live.live.playback(playback_id);
         playback
             .map(LiveStream::now)
             .ok_or(ApiError::NotFound("playback"))

@@ -187,8 +187,8 @@ fn decide<W: Watched>(
 }
 
 /// Returns the permission of a token, if it is valid.
-async fn read(state: &PlaybackTokens, token: &str) -> Result<VerifiedClaims, ApiError> {
-    let read = TokenKeys::of(state).await?.read(token, now_s());
+async fn read(tokens: &PlaybackTokens, token: &str) -> Result<VerifiedClaims, ApiError> {
+    let read = TokenKeys::of(tokens).await?.read(token, now_s());
     read.map_err(|rejection| match rejection {
         Rejection::Wrong => wrong_token(),
         Rejection::Expired => ApiError::NoPlayback {

@@ -64,10 +64,10 @@ impl From<PlaybackKey> for PlaybackKeyRecord {
 #[utoipa::path(get, path = "/api/playback-keys", tag = "playback_keys",
     responses((status = 200, description = "All of them, newest first; there are at most 20", body = PlaybackKeyList)))]
 pub async fn list(
-    state: web::Data<PlaybackTokens>,
+    context: web::Data<PlaybackTokens>,
     caller: Caller<Admin>,
 ) -> Result<HttpResponse, ApiError> {
-    let keys = playback_keys::list(&mut state.store.read().await?, caller.account_id()).await?;
+    let keys = playback_keys::list(&mut context.store.read().await?, caller.account_id()).await?;
     let keys = keys.into_iter().map(PlaybackKeyRecord::from).collect();
     Ok(HttpResponse::Ok().json(PlaybackKeyList { keys }))
 }
@@ -81,13 +81,13 @@ pub async fn list(
     (status = 409, description = "There are 20 already", body = crate::application::error::ErrorBody),
 ))]
 pub async fn create(
-    state: web::Data<PlaybackTokens>,
+    context: web::Data<PlaybackTokens>,
     caller: Caller<Admin>,
     Body(new): Body<NewPlaybackKey>,
 ) -> Result<HttpResponse, ApiError> {
     let name = field::name(new.name)?.unwrap_or_else(|| "Playback key".to_owned());
-    let (account_id, tokens) = (caller.account_id(), TokenKeys::of(&state).await?);
-    let key = state
+    let (account_id, tokens) = (caller.account_id(), TokenKeys::of(&context).await?);
+    let key = context
         .store
         .write(move |tx| {
             Box::pin(async move { playback_keys::create(tx, account_id, &name, now_ms()).await })
@@ -108,13 +108,13 @@ pub async fn create(
     params(("id" = Uuid, Path, description = "The key's id")),
     responses((status = 200, description = "Revoked", body = Success)))]
 pub async fn revoke(
-    state: web::Data<PlaybackTokens>,
+    context: web::Data<PlaybackTokens>,
     caller: Caller<Admin>,
     id: web::Path<Uuid>,
 ) -> Result<HttpResponse, ApiError> {
     let (account_id, id) = (caller.account_id(), id.into_inner());
-    let tokens = TokenKeys::of(&state).await?;
-    state
+    let tokens = TokenKeys::of(&context).await?;
+    context
         .store
         .write(move |tx| Box::pin(async move { playback_keys::delete(tx, account_id, id).await }))
         .await?;

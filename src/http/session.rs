@@ -71,11 +71,11 @@ pub struct SessionUser {
     (status = 403, description = "The account is suspended", body = crate::application::error::ErrorBody),
 ))]
 pub async fn create(
-    state: web::Data<AccountContext>,
+    context: web::Data<AccountContext>,
     reached: Reached,
     Body(SignIn { username, password }): Body<SignIn>,
 ) -> Result<HttpResponse, ApiError> {
-    let (attempts, client) = (&state.attempts, reached.client);
+    let (attempts, client) = (&context.attempts, reached.client);
     let too_many = |retry_after_s| ApiError::TooMany {
         message: "too many wrong passwords: wait until Retry-After is over",
         retry_after_s,
@@ -83,9 +83,9 @@ pub async fn create(
     attempts
         .check(&username, client, Instant::now())
         .map_err(too_many)?;
-    let user = users::by_username(&mut state.store.read().await?, &username).await?;
+    let user = users::by_username(&mut context.store.read().await?, &username).await?;
     // Before the try is counted: one that gets no turn is none.
-    let turn = state
+    let turn = context
         .password_checks
         .turn(PasswordUse::Account, client)
         .await?;
@@ -98,20 +98,20 @@ pub async fn create(
         return Err(ApiError::Unauthenticated("wrong user name or password"));
     };
     attempts.succeeded(&username, client);
-    let account = accounts::get(&mut state.store.read().await?, user.account_id).await?;
+    let account = accounts::get(&mut context.store.read().await?, user.account_id).await?;
     if account.is_suspended() {
         return Err(ApiError::AccountSuspended);
     }
 
-    let (user_id, lifetime_ms) = (user.id, lifetime_ms(&state));
-    let (_, token) = state
+    let (user_id, lifetime_ms) = (user.id, lifetime_ms(&context));
+    let (_, token) = context
         .store
         .write(move |tx| {
             Box::pin(async move { sessions::create(tx, user_id, lifetime_ms, now_ms()).await })
         })
         .await?;
     Ok(HttpResponse::Created()
-        .cookie(cookie(&state, &reached, token.expose()))
+        .cookie(cookie(&context, &reached, token.expose()))
         .json(answer(&user, &token)))
 }
 
@@ -131,7 +131,7 @@ fn verified(user: Option<User>, password: &Secret) -> Option<User> {
     (status = 200, description = "Signed in", body = SessionAnswer),
 ))]
 pub async fn show(
-    state: web::Data<AccountContext>,
+    context: web::Data<AccountContext>,
     reached: Reached,
     caller: SessionCaller,
 ) -> Result<HttpResponse, ApiError> {
@@ -140,17 +140,17 @@ pub async fn show(
         user,
         token,
     } = caller.signed_in();
-    let lifetime_ms = lifetime_ms(&state);
+    let lifetime_ms = lifetime_ms(&context);
     let mut response = HttpResponse::Ok();
     if session.is_due_to_slide(now_ms(), lifetime_ms) {
         let hash = session.token_hash.clone();
-        state
+        context
             .store
             .write(move |tx| {
                 Box::pin(async move { sessions::slide(tx, &hash, lifetime_ms, now_ms()).await })
             })
             .await?;
-        response.cookie(cookie(&state, &reached, token.expose()));
+        response.cookie(cookie(&context, &reached, token.expose()));
     }
     Ok(response.json(answer(user, token)))
 }
@@ -160,16 +160,16 @@ pub async fn show(
     (status = 200, description = "Signed out", body = Success),
 ))]
 pub async fn end(
-    state: web::Data<AccountContext>,
+    context: web::Data<AccountContext>,
     reached: Reached,
     caller: SessionCaller,
 ) -> Result<HttpResponse, ApiError> {
     let hash = caller.signed_in().session.token_hash.clone();
-    state
+    context
         .store
         .write(move |tx| Box::pin(async move { sessions::delete(tx, &hash).await }))
         .await?;
-    let mut removal = cookie(&state, &reached, "");
+    let mut removal = cookie(&context, &reached, "");
     removal.make_removal();
     Ok(HttpResponse::Ok().cookie(removal).json(Success::default()))
 }
@@ -185,16 +185,16 @@ fn answer(user: &User, token: &Secret) -> SessionAnswer {
     }
 }
 
-fn cookie(state: &AccountContext, reached: &Reached, token: &str) -> Cookie<'static> {
+fn cookie(context: &AccountContext, reached: &Reached, token: &str) -> Cookie<'static> {
     Cookie::build(cookie_name(reached), token.to_owned())
         .path("/")
         .http_only(true)
         .same_site(SameSite::Lax)
         .secure(reached.address.is_https())
-        .max_age(time::Duration::milliseconds(lifetime_ms(state)))
+        .max_age(time::Duration::milliseconds(lifetime_ms(context)))
         .finish()
 }
 
-fn lifetime_ms(state: &AccountContext) -> i64 {
-    i64::try_from(state.config.sign_in.session_lifetime.as_millis()).unwrap_or(i64::MAX / 4)
+fn lifetime_ms(context: &AccountContext) -> i64 {
+    i64::try_from(context.config.sign_in.session_lifetime.as_millis()).unwrap_or(i64::MAX / 4)
 }

@@ -79,14 +79,14 @@ pub struct ToolOnFile {
         (status = 507, description = "The disk is full", body = crate::application::error::ErrorBody)))]
 pub async fn on_upload(
     request: HttpRequest,
-    state: web::Data<JobContext>,
+    context: web::Data<JobContext>,
     caller: Caller<Write>,
     reached: Reached,
     tool: web::Path<String>,
     payload: web::Payload,
 ) -> Result<HttpResponse, ApiError> {
     let row = known(&tool)?;
-    let asking = Submitter::new(&state, &caller, &reached);
+    let asking = Submitter::new(&context, &caller, &reached);
     let mut asked = RejectedCall {
         tool: Some(row.tool),
         filename: None,
@@ -114,8 +114,8 @@ pub async fn on_upload(
         submit(&asking, wanted).await
     };
     let submitted = submitted.await;
-    let submitted = rejection::told(&state, caller.account_id(), asked, submitted).await?;
-    answer(&state, &reached, submitted).await
+    let submitted = rejection::told(&context, caller.account_id(), asked, submitted).await?;
+    answer(&context, &reached, submitted).await
 }
 
 /// Use a media tool on a stored file
@@ -132,20 +132,20 @@ pub async fn on_upload(
         (status = 507, description = "The disk is full", body = crate::application::error::ErrorBody)))]
 pub async fn on_file(
     request: HttpRequest,
-    state: web::Data<JobContext>,
+    context: web::Data<JobContext>,
     caller: Caller<Write>,
     reached: Reached,
     id: web::Path<Uuid>,
     payload: web::Payload,
 ) -> Result<HttpResponse, ApiError> {
-    let asking = Submitter::new(&state, &caller, &reached);
+    let asking = Submitter::new(&context, &caller, &reached);
     let mut asked = RejectedCall::default();
     let submitted = async {
         let Body(body) =
             Body::<ToolOnFile>::from_request(&request, &mut payload.into_inner()).await?;
         let row = known(&body.tool)?;
         asked.tool = Some(row.tool);
-        let file = Material::stored(&state, caller.account_id(), *id).await?;
+        let file = Material::stored(&context, caller.account_id(), *id).await?;
         asked.filename = Some(file.filename().to_owned());
         let beside = match &file {
             Material::Stored { file, .. } => file.folder_id,
@@ -166,8 +166,8 @@ pub async fn on_file(
         submit(&asking, wanted).await
     };
     let submitted = submitted.await;
-    let submitted = rejection::told(&state, caller.account_id(), asked, submitted).await?;
-    answer(&state, &reached, submitted).await
+    let submitted = rejection::told(&context, caller.account_id(), asked, submitted).await?;
+    answer(&context, &reached, submitted).await
 }
 
 /// A new job, whose events report its progress.
@@ -183,12 +183,12 @@ async fn submit(asking: &Submitter<'_>, wanted: JobRequest) -> Result<ToolJob, A
 }
 
 async fn answer(
-    state: &JobContext,
+    context: &JobContext,
     reached: &Reached,
     submitted: ToolJob,
 ) -> Result<HttpResponse, ApiError> {
     match submitted.is_waited_for {
-        true => jobs::answer(state, reached, submitted.job).await,
+        true => jobs::answer(context, reached, submitted.job).await,
         false => Ok(HttpResponse::Accepted().json(Accepted::of(&submitted.job))),
     }
 }

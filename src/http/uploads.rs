@@ -55,12 +55,12 @@ pub struct ReceivedUpload {
     (status = 413, description = "Larger than uploads.max_file or the plan's storage", body = crate::application::error::ErrorBody),
 ))]
 pub async fn create(
-    state: web::Data<FileContext>,
+    context: web::Data<FileContext>,
     caller: Caller<Write>,
     reached: Reached,
     Body(request): Body<NewUploadRequest>,
 ) -> Result<HttpResponse, ApiError> {
-    let made = make(&state, &caller, &reached, request).await?;
+    let made = make(&context, &caller, &reached, request).await?;
     Ok(HttpResponse::Ok().json(made))
 }
 
@@ -81,17 +81,17 @@ pub async fn create(
         (status = 507, description = "The disk is full", body = crate::application::error::ErrorBody)))]
 pub async fn put(
     request: HttpRequest,
-    state: web::Data<FileContext>,
+    context: web::Data<FileContext>,
     id: web::Path<Uuid>,
     payload: web::Payload,
 ) -> HttpResponse {
-    let received = receive(&request, &state, *id, payload.into_inner()).await;
+    let received = receive(&request, &context, *id, payload.into_inner()).await;
     let mut response = match received {
         Ok(upload) => HttpResponse::Ok().json(UploadReceived { upload }),
         Err(error) => error.error_response(),
     };
     // A rejection must be readable for the page, too.
-    allow_origin(&request, &state, &mut response);
+    allow_origin(&request, &context, &mut response);
     response
 }
 
@@ -101,9 +101,9 @@ pub async fn put(
 #[utoipa::path(options, path = "/api/uploads/{id}/content", tag = "uploads", security(()),
     params(("id" = Uuid, Path, description = "As the address has it")),
     responses((status = 204, description = "For whom it may: `Access-Control-Allow-*`")))]
-pub async fn preflight(request: HttpRequest, state: web::Data<FileContext>) -> HttpResponse {
+pub async fn preflight(request: HttpRequest, context: web::Data<FileContext>) -> HttpResponse {
     let mut response = HttpResponse::NoContent().finish();
-    if allow_origin(&request, &state, &mut response) {
+    if allow_origin(&request, &context, &mut response) {
         let headers = response.headers_mut();
         for (name, value) in [
             (header::ACCESS_CONTROL_ALLOW_METHODS, "PUT"),
@@ -118,13 +118,13 @@ pub async fn preflight(request: HttpRequest, state: web::Data<FileContext>) -> H
 
 async fn receive(
     request: &HttpRequest,
-    state: &FileContext,
+    context: &FileContext,
     id: Uuid,
     payload: Payload,
 ) -> Result<ReceivedUpload, ApiError> {
-    let _permit = upload_permit(state)?;
-    check_signature(request.query_string(), state, id).await?;
-    let mut db = state.store.read().await?;
+    let _permit = upload_permit(context)?;
+    check_signature(request.query_string(), context, id).await?;
+    let mut db = context.store.read().await?;
     let upload = uploads::by_id(&mut db, id).await?;
     let account = accounts::get(&mut db, upload.account_id).await?;
     drop(db);
@@ -133,11 +133,11 @@ async fn receive(
     }
     let (account_id, limit) = (
         account.id,
-        state.config.plan(&account.plan).storage.as_u64(),
+        context.config.plan(&account.plan).storage.as_u64(),
     );
     let size_bytes = upload.size_bytes.unsigned_abs();
     check_declared_length(request, size_bytes)?;
-    let claimed = state.store.write(move |tx| {
+    let claimed = context.store.write(move |tx| {
         Box::pin(async move {
             let claimed = uploads::claim(tx, id).await?;
             let now = now_ms();
@@ -146,10 +146,10 @@ async fn receive(
         })
     });
     let claimed = claimed.await?;
-    let spool = fill(state, payload, size_bytes).await?;
+    let spool = fill(context, payload, size_bytes).await?;
     let mime_type = mime_type(spool.head(), &upload.filename);
     let sealed = spool.seal().await?;
-    state
+    context
         .store
         .write(move |tx| {
             Box::pin(async move {
@@ -166,12 +166,12 @@ async fn receive(
 
 /// Reads the body into a temporary file; exactly `size_bytes`.
 async fn fill(
-    state: &FileContext,
+    context: &FileContext,
     mut payload: Payload,
     size_bytes: u64,
 ) -> Result<Spool, ApiError> {
-    let mut spool = state.store.blobs().spool().await?;
-    let patience = state.config.uploads.idle_timeout;
+    let mut spool = context.store.blobs().spool().await?;
+    let patience = context.config.uploads.idle_timeout;
     let mut body = payload.by_ref();
     while let Some(piece) = next_piece(&mut body, patience).await? {
         let piece = piece
@@ -220,16 +220,16 @@ fn wrong_length(size_bytes: u64, length: u64) -> ApiError {
     (status = 413, description = "The plan's storage is used up", body = crate::application::error::ErrorBody),
 ))]
 pub async fn complete(
-    state: web::Data<FileContext>,
+    context: web::Data<FileContext>,
     caller: Caller<Write>,
     reached: Reached,
     Body(request): Body<CompleteUpload>,
 ) -> Result<HttpResponse, ApiError> {
     let (account_id, id) = (caller.account_id(), request.upload_id);
-    let (plan, engine) = (caller.plan(&state), state.workflows.clone());
-    let upload = uploads::by_id(&mut state.store.read().await?, id).await?;
-    let facts = facts_of(&state, &upload).await?;
-    let completed = state.store.write(move |tx| {
+    let (plan, engine) = (caller.plan(&context), context.workflows.clone());
+    let upload = uploads::by_id(&mut context.store.read().await?, id).await?;
+    let facts = facts_of(&context, &upload).await?;
+    let completed = context.store.write(move |tx| {
         Box::pin(async move {
             let (now, limit) = (now_ms(), plan.storage.as_u64());
             let (file, is_known) = uploads::complete(tx, account_id, id, facts, limit, now).await?;
@@ -242,13 +242,13 @@ pub async fn complete(
     });
     let (file, idempotent, begins_runs) = completed
         .await
-        .map_err(|error| ApiError::from(error).offering(|| reached.upgrade_url(&state)))?;
+        .map_err(|error| ApiError::from(error).offering(|| reached.upgrade_url(&context)))?;
     if begins_runs {
-        state.workflows.announce();
+        context.workflows.announce();
     }
-    let signer = Signer::of(&mut state.store.read().await?).await?;
+    let signer = Signer::of(&mut context.store.read().await?).await?;
     let record = Record {
-        state: &state,
+        platform: &context,
         reached: &reached,
         signer,
     };

@@ -117,16 +117,16 @@ fn bound(limit: u64) -> Option<u64> {
 #[utoipa::path(get, path = "/api/usage", tag = "usage",
     responses((status = 200, description = "Both monthly meters, storage and plan", body = Usage)))]
 pub async fn show(
-    state: web::Data<DeliveryContext>,
+    context: web::Data<DeliveryContext>,
     caller: Caller<Read>,
     reached: Reached,
 ) -> Result<HttpResponse, ApiError> {
-    let (plan, account_id, now) = (caller.plan(&state), caller.account_id(), now_ms());
-    let mut db = state.store.read().await?;
+    let (plan, account_id, now) = (caller.plan(&context), caller.account_id(), now_ms());
+    let mut db = context.store.read().await?;
     let operations = operations::used(&mut db, account_id, now).await?;
     let deliveries = deliveries::standing(&mut db, account_id, now).await?;
     // The store counts a block as used before it is; the meter knows what was delivered out of it.
-    let delivered = state.images.meter().published(account_id);
+    let delivered = context.images.meter().published(account_id);
     let stored = storage::totals(&mut db, account_id).await?;
     Ok(HttpResponse::Ok().json(Usage {
         plan: caller.plan_name().to_owned(),
@@ -151,6 +151,6 @@ pub async fn show(
             image_upload_bytes: plan.image_upload.as_u64(),
             video_upload_bytes: plan.video_upload.as_u64(),
         },
-        upgrade_url: reached.upgrade_url(&state),
+        upgrade_url: reached.upgrade_url(&context),
     }))
 }

@@ -16,7 +16,7 @@ use crate::application::{
 /// The program behind a request of `/mcp`.
 #[derive(Clone)]
 pub struct Agent {
-    pub state: Arc<AgentContext>,
+    pub context: Arc<AgentContext>,
     pub reached: Reached,
     identity: Arc<Identity>,
     key_id: Uuid,
@@ -25,7 +25,7 @@ pub struct Agent {
 impl Agent {
     /// 401 unless it showed an API key: a dashboard session is for people.
     pub fn new(
-        state: Arc<AgentContext>,
+        context: Arc<AgentContext>,
         reached: Reached,
         identity: Arc<Identity>,
     ) -> Result<Self, ApiError> {
@@ -35,7 +35,7 @@ impl Agent {
             ));
         };
         Ok(Self {
-            state,
+            context,
             reached,
             identity,
             key_id,

@@ -42,7 +42,7 @@ impl Call {
         tokio::select! {
             () = self.place.given_up() => {}
             () = self.context.ct.cancelled() => {}
-            () = self.agent.state.closing.cancelled() => {}
+            () = self.agent.context.closing.cancelled() => {}
         }
     }
 }
@@ -90,7 +90,7 @@ impl ServerHandler for Server {
         let tool = tools::named(&request.name).ok_or_else(|| no_such_tool(&request.name))?;
         let agent = Agent::behind(&context)?;
         let version = context.protocol_version();
-        let calls = &agent.state.calls;
+        let calls = &agent.context.calls;
         let Some(place) = calls.begin(agent.account_id(), agent.client(), context.id.clone())
         else {
             return Ok(failed("busy: as many calls as mcp.max_calls allows one account are under way; try again in a few seconds").into());

@@ -29,13 +29,13 @@ pub(crate) struct Listing {
 impl Listing {
     /// Lists a folder. 413 when there is too much for one archive, 503 when there are too many archives.
     pub(crate) async fn of(
-        state: &FileContext,
+        context: &FileContext,
         account_id: Uuid,
         folder_id: Uuid,
     ) -> Result<Self, ApiError> {
-        let _turn = state.archives.turn().await?;
-        let mut draft = Draft::new(state, folder_id);
-        let mut db = state.store.read().await?;
+        let _turn = context.archives.turn().await?;
+        let mut draft = Draft::new(context, folder_id);
+        let mut db = context.store.read().await?;
         // One more than the bound, to see that there are more.
         let most = draft.max_entries.saturating_add(1);
         let folders = archive::each_subfolder(&mut db, folder_id, most, |folder| {
@@ -76,7 +76,7 @@ struct Draft {
 }
 
 impl Draft {
-    fn new(state: &FileContext, root: Uuid) -> Self {
+    fn new(context: &FileContext, root: Uuid) -> Self {
         let mut digest = Sha256::new();
         digest.update(FORM);
         Self {
@@ -85,8 +85,8 @@ impl Draft {
             ids: Vec::new(),
             digest,
             entries: 0,
-            max_entries: state.archives.max_entries(),
-            memory: state.archives.memory(),
+            max_entries: context.archives.max_entries(),
+            memory: context.archives.memory(),
         }
     }
 

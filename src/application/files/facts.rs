@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Returns the facts of a file of that media type; none when it is neither image, video nor audio, or when no worker
 /// answers in time.
 pub(crate) async fn find(
-    state: &FileContext,
+    context: &FileContext,
     account_id: Uuid,
     mime_type: &str,
     file: File,
@@ -35,11 +35,11 @@ pub(crate) async fn find(
         task,
         inputs: vec![Arc::new(file)],
         output: Output::Memory,
-        limits: state.compute.limits(),
+        limits: context.compute.limits(),
         follow: Follow::default(),
         pixels: None,
     };
-    let inspection = state.compute.run(Lane::Interactive, assignment);
+    let inspection = context.compute.run(Lane::Interactive, assignment);
     let Ok(Ok(finished)) = tokio::time::timeout(PATIENCE, inspection).await else {
         return Facts::default();
     };

@@ -44,16 +44,16 @@ pub struct FileList {
 
 /// Lists the files of the account that match a query.
 pub(crate) async fn listed(
-    state: &Platform,
+    platform: &Platform,
     account_id: Uuid,
     reached: &Reached,
     query: &str,
 ) -> Result<FileList, ApiError> {
-    page_of(state, account_id, reached, ListQuery::parse(query)?).await
+    page_of(platform, account_id, reached, ListQuery::parse(query)?).await
 }
 
 pub(crate) async fn page_of(
-    state: &Platform,
+    platform: &Platform,
     account_id: Uuid,
     reached: &Reached,
     query: ListQuery,
@@ -63,13 +63,13 @@ pub(crate) async fn page_of(
         page,
         offset,
     } = query;
-    let mut db = state.store.read().await?;
+    let mut db = platform.store.read().await?;
     let reading = Pagination::reading(page);
     let mut rows = files::list(&mut db, account_id, &filter, reading, offset).await?;
     let total = files::count(&mut db, account_id, &filter).await?;
     let (pagination, next_cursor) = Pagination::of(&mut rows, page, offset, total, Listed::cursor);
     let record = Record {
-        state,
+        platform,
         reached,
         signer: Signer::of(&mut db).await?,
     };
@@ -80,9 +80,9 @@ pub(crate) async fn page_of(
     })
 }
 
-pub(crate) fn size_limit(state: &Platform) -> SizeLimit {
+pub(crate) fn size_limit(platform: &Platform) -> SizeLimit {
     SizeLimit {
-        bytes: state.config.uploads.max_file.as_u64(),
+        bytes: platform.config.uploads.max_file.as_u64(),
         named: "uploads.max_file",
     }
 }
@@ -90,29 +90,29 @@ pub(crate) fn size_limit(state: &Platform) -> SizeLimit {
 /// Fetches a file from its address. Looks the folder up first, as the file may be large; fetches no more than the
 /// account has room for.
 pub(crate) async fn fetch(
-    state: &FileContext,
+    context: &FileContext,
     account_id: Uuid,
     folder_id: Option<Uuid>,
     address: String,
     storage_limit: u64,
 ) -> Result<Part, ApiError> {
-    let mut db = state.store.read().await?;
+    let mut db = context.store.read().await?;
     if let Some(folder_id) = folder_id {
         folders::get(&mut db, account_id, folder_id).await?;
     }
     let room = storage::room(&mut db, account_id, storage_limit).await?;
     drop(db);
-    let limit = size_limit(state);
+    let limit = size_limit(context);
     let bytes = limit.bytes.min(room);
     let fetched = source_url::fetch(
-        state,
+        context,
         source_url::ONE,
         &[address],
         SizeLimit { bytes, ..limit },
     )
     .await;
     if room < limit.bytes && matches!(fetched, Err(ApiError::TooLarge(_))) {
-        let mut db = state.store.read().await?;
+        let mut db = context.store.read().await?;
         storage::check(&mut db, account_id, room + 1, storage_limit).await?;
     }
     let one = fetched?.into_iter().next();
@@ -120,14 +120,14 @@ pub(crate) async fn fetch(
 }
 
 pub(crate) async fn store(
-    state: &FileContext,
+    context: &FileContext,
     account_id: Uuid,
     folder_id: Option<Uuid>,
     mut part: Part,
     plan: Plan,
 ) -> Result<files::File, ApiError> {
     let mime_type = mime_type(part.spool.head(), &part.filename);
-    let facts = find_facts(state, account_id, mime_type, part.spool.reader().await?).await;
+    let facts = find_facts(context, account_id, mime_type, part.spool.reader().await?).await;
     let sealed = part.spool.seal().await?;
     let new = NewFile {
         folder_id,
@@ -141,8 +141,8 @@ pub(crate) async fn store(
         duration_ms: facts.duration_ms,
         generation: 0,
     };
-    let engine = state.workflows.clone();
-    let stored = state.store.write(move |tx| {
+    let engine = context.workflows.clone();
+    let stored = context.store.write(move |tx| {
         Box::pin(async move {
             blobs::record(tx, &sealed, now_ms()).await?;
             let limit = plan.storage.as_u64();
@@ -155,7 +155,7 @@ pub(crate) async fn store(
     });
     let (file, begins_runs) = stored.await?;
     if begins_runs {
-        state.workflows.announce();
+        context.workflows.announce();
     }
     Ok(file)
 }
@@ -170,23 +170,23 @@ pub(crate) async fn to_its_end<T: Send + 'static>(
 }
 
 pub(crate) async fn answer(
-    state: &Platform,
+    platform: &Platform,
     reached: &Reached,
     file: files::File,
 ) -> Result<FileAnswer, ApiError> {
-    let file = record_of(state, reached, file).await?;
+    let file = record_of(platform, reached, file).await?;
     Ok(FileAnswer { file })
 }
 
 /// Builds the record of one file for the API.
 pub(crate) async fn record_of(
-    state: &Platform,
+    platform: &Platform,
     reached: &Reached,
     file: files::File,
 ) -> Result<FileRecord, ApiError> {
-    let signer = Signer::of(&mut state.store.read().await?).await?;
+    let signer = Signer::of(&mut platform.store.read().await?).await?;
     let record = Record {
-        state,
+        platform,
         reached,
         signer,
     };

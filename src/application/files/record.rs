@@ -54,14 +54,14 @@ pub struct FileAnswer {
 
 /// Everything that a record needs besides its row.
 pub(crate) struct Record<'a> {
-    pub state: &'a Platform,
+    pub platform: &'a Platform,
     pub reached: &'a Reached,
     pub signer: Signer,
 }
 
 impl Record<'_> {
     pub(crate) fn of(&self, file: File) -> FileRecord {
-        let grant = DownloadGrant::for_file(file.id, self.state);
+        let grant = DownloadGrant::for_file(file.id, self.platform);
         FileRecord {
             focal_point: file.focal_point().map(|(x, y)| FocalPoint { x, y }),
             download_url: download_url(&self.signer, &self.reached.address.base, grant),

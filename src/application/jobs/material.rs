@@ -25,12 +25,12 @@ pub(crate) enum Material {
 impl Material {
     /// Opens a stored file of the account; `NotFound` for another account's.
     pub(crate) async fn stored(
-        state: &Platform,
+        platform: &Platform,
         account_id: Uuid,
         id: Uuid,
     ) -> Result<Self, ApiError> {
-        let file = files::get(&mut state.store.read().await?, account_id, id).await?;
-        let blob = state.store.blobs().open(&file.blob).await?;
+        let file = files::get(&mut platform.store.read().await?, account_id, id).await?;
+        let blob = platform.store.blobs().open(&file.blob).await?;
         let mut head = vec![0; HEAD_BYTES];
         let length = blob.read_at(&mut head, 0).map_err(ApiError::of_disk)?;
         head.truncate(length);

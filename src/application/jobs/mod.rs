@@ -18,7 +18,7 @@ use crate::application::{
 };
 
 pub(crate) async fn stored_files(
-    state: &JobContext,
+    context: &JobContext,
     account_id: Uuid,
     body: &Map<String, Value>,
     most: usize,
@@ -36,28 +36,28 @@ pub(crate) async fn stored_files(
     let mut files = Vec::new();
     for id in ids {
         let id = id.as_str().and_then(|id| Uuid::try_parse(id).ok());
-        files.push(Material::stored(state, account_id, id.ok_or_else(rejection)?).await?);
+        files.push(Material::stored(context, account_id, id.ok_or_else(rejection)?).await?);
     }
     Ok(files)
 }
 
 /// Finds a job of the account, with its results so far.
 pub(crate) async fn find(
-    state: &JobContext,
+    context: &JobContext,
     account_id: Uuid,
     reached: &Reached,
     id: Uuid,
 ) -> Result<JobRecord, ApiError> {
-    let job = jobs::get(&mut state.store.read().await?, account_id, id).await?;
-    record_of(state, reached, &job).await
+    let job = jobs::get(&mut context.store.read().await?, account_id, id).await?;
+    record_of(context, reached, &job).await
 }
 
 pub(crate) async fn record_of(
-    state: &JobContext,
+    context: &JobContext,
     reached: &Reached,
     job: &jobs::Job,
 ) -> Result<JobRecord, ApiError> {
-    let items = jobs::items(&mut state.store.read().await?, job.id).await?;
-    let records = Records::new(state, reached).await?;
+    let items = jobs::items(&mut context.store.read().await?, job.id).await?;
+    let records = Records::new(context, reached).await?;
     Ok(records.job(job, Some(&items)))
 }

@@ -133,23 +133,26 @@ fn tool_of(job: &Job) -> Option<String> {
 
 /// Makes records for one answer.
 pub(crate) struct Records<'a> {
-    state: &'a JobContext,
+    context: &'a JobContext,
     reached: &'a Reached,
     signer: Signer,
 }
 
 impl<'a> Records<'a> {
-    pub(crate) async fn new(state: &'a JobContext, reached: &'a Reached) -> Result<Self, ApiError> {
+    pub(crate) async fn new(
+        context: &'a JobContext,
+        reached: &'a Reached,
+    ) -> Result<Self, ApiError> {
         Ok(Self {
-            state,
+            context,
             reached,
-            signer: Signer::of(&mut state.store.read().await?).await?,
+            signer: Signer::of(&mut context.store.read().await?).await?,
         })
     }
 
     /// Returns the record of a job; with `items` also their results.
     pub(crate) fn job(&self, job: &Job, items: Option<&[Item]>) -> JobRecord {
-        let progress = self.state.conversions.progress(job);
+        let progress = self.context.conversions.progress(job);
         JobRecord {
             id: job.id,
             job_id: job.id,
@@ -238,7 +241,7 @@ impl<'a> Records<'a> {
     }
 
     fn url(&self, job: &Job, what: Downloadable) -> Option<String> {
-        let keep = self.state.config.convert.keep_results;
+        let keep = self.context.config.convert.keep_results;
         let expires_at = works_until(job.expires_at, keep, now_ms())?;
         let grant = DownloadGrant { what, expires_at };
         Some(download_url(

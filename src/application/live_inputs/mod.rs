@@ -15,15 +15,15 @@ use crate::application::{
 };
 
 /// Returns the value that [`LiveInputHealth`] describes.
-pub(crate) fn health_of(state: &LiveContext, input_id: Uuid) -> Result<Value, ApiError> {
-    let mut health = match state.live.health(input_id) {
+pub(crate) fn health_of(context: &LiveContext, input_id: Uuid) -> Result<Value, ApiError> {
+    let mut health = match context.live.health(input_id) {
         Some(health) => serde_json::to_value(health.as_ref()).map_err(ApiError::internal)?,
         None => health::idle(),
     };
-    let playback = state.live.playback_of(input_id);
+    let playback = context.live.playback_of(input_id);
     health["trouble"]["pull"] = playback.and_then(|it| it.pull_trouble()).into();
     if let Value::Array(advice) = &mut health["advice"] {
-        let troubles = state.restreams.troubles(input_id).into_iter();
+        let troubles = context.restreams.troubles(input_id).into_iter();
         advice.extend(troubles.map(|(url, reason)| {
             Value::from(format!(
                 "the output to {url} does not go out and is tried again: {reason}"
@@ -34,9 +34,9 @@ pub(crate) fn health_of(state: &LiveContext, input_id: Uuid) -> Result<Value, Ap
 }
 
 pub(crate) async fn find(
-    state: &Platform,
+    platform: &Platform,
     account_id: Uuid,
     id: Uuid,
 ) -> Result<LiveInput, ApiError> {
-    Ok(live_inputs::get(&mut state.store.read().await?, account_id, id).await?)
+    Ok(live_inputs::get(&mut platform.store.read().await?, account_id, id).await?)
 }

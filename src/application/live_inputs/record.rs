@@ -84,13 +84,13 @@ pub struct Playback {
 
 /// Everything that a record needs besides its row.
 pub(crate) struct Record<'a> {
-    pub(crate) state: &'a LiveContext,
+    pub(crate) context: &'a LiveContext,
     pub(crate) reached: &'a Reached,
 }
 
 impl Record<'_> {
     pub(crate) fn of(&self, input: LiveInput, shown: Shown<'_>) -> LiveInputRecord {
-        let status = self.state.live.status(input.id);
+        let status = self.context.live.status(input.id);
         let (last_started_at, last_ended_at) = self.times(&input, status);
         LiveInputRecord {
             id: input.id,
@@ -117,13 +117,13 @@ impl Record<'_> {
     }
 
     fn viewers(&self, input_id: Uuid) -> Option<u64> {
-        let is_counted = self.state.config.live.count_viewers;
-        is_counted.then(|| self.state.live.viewers(input_id))
+        let is_counted = self.context.config.live.count_viewers;
+        is_counted.then(|| self.context.live.viewers(input_id))
     }
 
     /// Returns the times of the broadcast; the process has them a moment before the row does.
     fn times(&self, input: &LiveInput, status: InputStatus) -> (Option<Time>, Option<Time>) {
-        let newer = self.state.live.times(input.id);
+        let newer = self.context.live.times(input.id);
         let started = newer.last_started_ms.or(input.last_started_at);
         let ended = match newer.last_started_ms {
             Some(_) => newer.last_ended_ms,
@@ -136,8 +136,8 @@ impl Record<'_> {
     fn ingest(&self, input: &LiveInput, shown: Shown<'_>) -> Ingest {
         let input_slug = &input.input_slug;
         let (srt_url, srt_passphrase) = self.srt(input, shown).unzip();
-        let (config, address) = (&self.state.config, &self.reached.address);
-        let obs_server = protocols::RTMP.server(config, address, self.state.rtmp_port);
+        let (config, address) = (&self.context.config, &self.reached.address);
+        let obs_server = protocols::RTMP.server(config, address, self.context.rtmp_port);
         let (rtmp_url, obs_stream_key) = match shown {
             Shown::InPlain(key) => (
                 format!("{obs_server}/{input_slug}.{key}"),
@@ -157,11 +157,11 @@ impl Record<'_> {
 
     /// The whole address without a latency, whose unit encoders disagree on; and the passphrase in it.
     fn srt(&self, input: &LiveInput, shown: Shown<'_>) -> Option<(String, String)> {
-        let srt = self.state.srt.as_ref()?;
+        let srt = self.context.srt.as_ref()?;
         let Shown::InPlain(key) = shown else {
             return Some((MASK.to_owned(), MASK.to_owned()));
         };
-        let (config, address) = (&self.state.config, &self.reached.address);
+        let (config, address) = (&self.context.config, &self.reached.address);
         let server = protocols::SRT.server(config, address, srt.port);
         let (slug, passphrase) = (&input.input_slug, srt.passphrases.of(input));
         let url = format!("{server}?streamid=publish:{slug}:{key}&passphrase={passphrase}");

@@ -12,30 +12,30 @@ use crate::application::context::LiveContext;
 const RETRY_AFTER_S: [u64; 6] = [1, 2, 4, 8, 16, 30];
 
 /// Applies the committed row to the live input.
-pub(crate) async fn changed(state: &Arc<LiveContext>, input: &LiveInput) {
-    let input_in_force = state.suspensions.in_force(input.clone());
-    let told = state.live.changed(input_in_force).await;
-    follow_up(state, input.id, told);
+pub(crate) async fn changed(context: &Arc<LiveContext>, input: &LiveInput) {
+    let input_in_force = context.suspensions.in_force(input.clone());
+    let told = context.live.changed(input_in_force).await;
+    follow_up(context, input.id, told);
 }
 
 /// Ends the live input of a deleted row.
-pub(crate) async fn deleted(state: &Arc<LiveContext>, id: Uuid) {
-    let told = state.live.deleted(id).await;
-    follow_up(state, id, told);
+pub(crate) async fn deleted(context: &Arc<LiveContext>, id: Uuid) {
+    let told = context.live.deleted(id).await;
+    follow_up(context, id, told);
 }
 
-fn follow_up(state: &Arc<LiveContext>, id: Uuid, told: Result<(), Error>) {
+fn follow_up(context: &Arc<LiveContext>, id: Uuid, told: Result<(), Error>) {
     if let Err(error) = told {
         tracing::warn!(input = %id, %error, "a change was committed and live inputs do not know it yet");
-        tokio::spawn(tell_until_known(state.clone(), id));
+        tokio::spawn(tell_until_known(context.clone(), id));
     }
 }
 
 /// Retries the notification; each try reads the row again, so that a late one cannot restore an older state.
-async fn tell_until_known(state: Arc<LiveContext>, id: Uuid) {
+async fn tell_until_known(context: Arc<LiveContext>, id: Uuid) {
     for pause in RETRY_AFTER_S {
         tokio::time::sleep(Duration::from_secs(pause)).await;
-        match tell_as_it_is(&state, id).await {
+        match tell_as_it_is(&context, id).await {
             Ok(()) => return,
             Err(error) => {
                 tracing::warn!(input = %id, %error, "live inputs still do not know a change")
@@ -45,11 +45,16 @@ async fn tell_until_known(state: Arc<LiveContext>, id: Uuid) {
     tracing::error!(input = %id, "gave up telling live inputs of a change");
 }
 
-async fn tell_as_it_is(state: &LiveContext, id: Uuid) -> Result<(), Error> {
-    let _in_order = state.live_changes.lock().await;
-    let row = live_inputs::by_id(&mut state.store.read().await?, id).await?;
+async fn tell_as_it_is(context: &LiveContext, id: Uuid) -> Result<(), Error> {
+    let _in_order = context.live_changes.lock().await;
+    let row = live_inputs::by_id(&mut context.store.read().await?, id).await?;
     match row {
-        Some(input) => state.live.changed(state.suspensions.in_force(input)).await,
-        None => state.live.deleted(id).await,
+        Some(input) => {
+            context
+                .live
+                .changed(context.suspensions.in_force(input))
+                .await
+        }
+        None => context.live.deleted(id).await,
     }
 }

@@ -124,30 +124,30 @@ pub(crate) fn caption(
 
 /// The record of a stream as it is now.
 pub(crate) async fn answer(
-    state: &VideoContext,
+    context: &VideoContext,
     reached: &Reached,
     stream: Stream,
 ) -> Result<StreamAnswer, ApiError> {
-    let mut records = records(state, reached, vec![stream]).await?;
+    let mut records = records(context, reached, vec![stream]).await?;
     let stream = records.pop().expect("a record for each stream");
     Ok(StreamAnswer { stream })
 }
 
 /// Returns the current records of streams, in the same order.
 pub(crate) async fn records(
-    state: &VideoContext,
+    context: &VideoContext,
     reached: &Reached,
     streams: Vec<Stream>,
 ) -> Result<Vec<StreamRecord>, ApiError> {
     let ids: Vec<Uuid> = streams.iter().map(|stream| stream.id).collect();
-    let mut db = state.store.read().await?;
+    let mut db = context.store.read().await?;
     let mut renditions = video::renditions_of(&mut db, &ids).await?;
     let mut captions = video::captions_of(&mut db, &ids).await?;
     drop(db);
     let record = |stream: Stream| {
         let renditions = renditions.remove(&stream.id).unwrap_or_default();
         let captions = captions.remove(&stream.id).unwrap_or_default();
-        let progress = state.streams.progress(&stream);
+        let progress = context.streams.progress(&stream);
         StreamRecord::of(reached, stream, progress, renditions, captions)
     };
     Ok(streams.into_iter().map(record).collect())

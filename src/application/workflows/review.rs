@@ -67,7 +67,7 @@ impl Review {
         let mut problems: Vec<_> = problems.into_iter().map(ProblemRecord::from).collect();
         if let Some(definition) = &definition {
             problems.extend(missing(context, definition).await?);
-            problems.extend(unreachable(context.state, definition).await);
+            problems.extend(unreachable(context.handles, definition).await);
         }
         // Stable: within a severity in the order of the definition.
         problems.sort_by_key(|problem| problem.severity);
@@ -179,7 +179,7 @@ async fn missing(
     context: &RequestContext<'_>,
     definition: &Definition,
 ) -> Result<Vec<ProblemRecord>, ApiError> {
-    let mut db = context.state.store.read().await?;
+    let mut db = context.handles.store.read().await?;
     let mut problems = Vec::new();
     if let Some(id) = definition.trigger_folder {
         let lacks = folder_problem(&mut db, context.account_id, id, None, "trigger.folderId");
@@ -250,11 +250,11 @@ async fn file_problem(
 }
 
 /// Finds addresses that the guarded connector would refuse.
-async fn unreachable(state: &WorkflowContext, definition: &Definition) -> Vec<ProblemRecord> {
+async fn unreachable(context: &WorkflowContext, definition: &Definition) -> Vec<ProblemRecord> {
     let mut asked = BTreeSet::new();
     let lookups: Vec<_> = addresses(definition)
         .filter(|address| asked.insert(address.url))
-        .map(|address| address.problem(state))
+        .map(|address| address.problem(context))
         .collect();
     let found: Vec<_> = stream::iter(lookups).buffered(LOOKUPS).collect().await;
     found.into_iter().flatten().collect()
@@ -268,12 +268,12 @@ struct Address<'a> {
 }
 
 impl Address<'_> {
-    async fn problem(self, state: &WorkflowContext) -> Option<ProblemRecord> {
+    async fn problem(self, context: &WorkflowContext) -> Option<ProblemRecord> {
         let field = match self.node {
             Some(_) => "url",
             None => "webhookUrl",
         };
-        let problem = state.outbound.probe_url(self.url).await.err()?;
+        let problem = context.outbound.probe_url(self.url).await.err()?;
         let message = format!("{field}: {problem}");
         Some(ProblemRecord::error(
             self.node,

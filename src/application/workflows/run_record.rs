@@ -148,31 +148,33 @@ impl From<Step> for LogEntry {
 
 /// The records of runs, with their outputs and their logs but for facts, in the order of the runs.
 pub(crate) async fn records(
-    state: &WorkflowContext,
+    context: &WorkflowContext,
     reached: &Reached,
     runs: Vec<Run>,
 ) -> Result<Vec<RunRecord>, ApiError> {
     let ids: Vec<Uuid> = runs.iter().map(|run| run.id).collect();
-    let mut db = state.store.read().await?;
+    let mut db = context.store.read().await?;
     let logs = workflows::logs(&mut db, &ids).await?;
-    with_logs(state, reached, db, runs, logs).await
+    with_logs(context, reached, db, runs, logs).await
 }
 
 /// The whole record of one run.
 pub(crate) async fn answer(
-    state: &WorkflowContext,
+    context: &WorkflowContext,
     reached: &Reached,
     run: Run,
 ) -> Result<RunAnswer, ApiError> {
-    let mut db = state.store.read().await?;
+    let mut db = context.store.read().await?;
     let log = workflows::steps(&mut db, run.id).await?;
     let logs = HashMap::from([(run.id, log)]);
-    let one = with_logs(state, reached, db, vec![run], logs).await?.pop();
+    let one = with_logs(context, reached, db, vec![run], logs)
+        .await?
+        .pop();
     Ok(RunAnswer::of(one.expect("each run has a record")))
 }
 
 async fn with_logs(
-    state: &WorkflowContext,
+    context: &WorkflowContext,
     reached: &Reached,
     mut db: Reader,
     runs: Vec<Run>,
@@ -181,7 +183,7 @@ async fn with_logs(
     let ids: Vec<Uuid> = runs.iter().map(|run| run.id).collect();
     let mut stored = workflows::stored_files(&mut db, &ids).await?;
     let links = Links {
-        state,
+        context,
         base: &reached.address.base,
         signer: Signer::of(&mut db).await?,
     };
@@ -222,14 +224,14 @@ fn record(links: &Links<'_>, run: Run, log: Vec<Step>, stored: Vec<File>) -> Run
 
 /// Makes the download addresses of outputs.
 struct Links<'a> {
-    state: &'a WorkflowContext,
+    context: &'a WorkflowContext,
     base: &'a str,
     signer: Signer,
 }
 
 impl Links<'_> {
     fn to_file(&self, file: File) -> OutputRecord {
-        let grant = DownloadGrant::for_file(file.id, self.state);
+        let grant = DownloadGrant::for_file(file.id, self.context);
         OutputRecord {
             download_url: Some(download_url(&self.signer, self.base, grant)),
             stored_file_id: Some(file.id),

@@ -44,25 +44,25 @@ const CACHE: &str = "private, no-cache";
         (status = 503, description = "Too many archives at a time", body = crate::application::error::ErrorBody)))]
 pub async fn download(
     request: HttpRequest,
-    state: web::Data<FileContext>,
+    context: web::Data<FileContext>,
     caller: Caller<Read>,
     id: web::Path<Uuid>,
 ) -> Result<HttpResponse, ApiError> {
     let account_id = caller.account_id();
-    let folder = folders::get(&mut state.store.read().await?, account_id, *id).await?;
-    respond(&request, &state, account_id, folder.id, &folder.name).await
+    let folder = folders::get(&mut context.store.read().await?, account_id, *id).await?;
+    respond(&request, &context, account_id, folder.id, &folder.name).await
 }
 
 /// 200, 206, 304 or 416 with the folder's archive. Who asks may have all that is in the folder.
 pub(super) async fn respond(
     request: &HttpRequest,
-    state: &FileContext,
+    context: &FileContext,
     account_id: Uuid,
     folder_id: Uuid,
     name: &str,
 ) -> Result<HttpResponse, ApiError> {
-    let place = state.archives.place(account_id)?;
-    let listing = Listing::of(state, account_id, folder_id).await?;
+    let place = context.archives.place(account_id)?;
+    let listing = Listing::of(context, account_id, folder_id).await?;
     let (tag, total) = (listing.tag.clone(), listing.layout.len());
     if is_known(request, &tag) == Some(true) {
         return Ok(HttpResponse::NotModified()
@@ -87,7 +87,7 @@ pub(super) async fn respond(
             header::CONTENT_DISPOSITION,
             content_disposition("attachment", &name),
         ));
-    let pieces = body::pieces(state.store.clone(), listing, start, len, place);
-    let pieces = stall::Watched::new(pieces, state.config.archive.stall_timeout);
+    let pieces = body::pieces(context.store.clone(), listing, start, len, place);
+    let pieces = stall::Watched::new(pieces, context.config.archive.stall_timeout);
     Ok(response.body(SizedStream::new(len, pieces)))
 }

@@ -41,13 +41,13 @@ const TOKEN: &str = "token";
 
 /// Delivers the newest image of the input with that id.
 pub(super) async fn deliver(
-    state: &DeliveryContext,
+    context: &DeliveryContext,
     request: &HttpRequest,
     key: &Arc<Key>,
     input_id: Uuid,
     parsed: &Parsed,
 ) -> Result<HttpResponse, ApiError> {
-    let playback = state
+    let playback = context
         .live
         .playback_of(input_id)
         .filter(|playback| playback.account_id == key.account.id())
@@ -62,9 +62,9 @@ pub(super) async fn deliver(
         false => CacheLifetime::Seconds(GOOD_FOR_S),
     };
     let cache = HeaderValue::try_from(viewer.cache_control(cache)).map_err(ApiError::internal)?;
-    let spent = spend(state, request, &key.account).await?;
+    let spent = spend(context, request, &key.account).await?;
     let playback = &viewer.watched.playback;
-    let fetched = picture(state, playback, parsed, accept_of(request), Some(key)).await?;
+    let fetched = picture(context, playback, parsed, accept_of(request), Some(key)).await?;
     let delivery = Delivery {
         entry: &fetched.entry,
         cached: Cached::from(&fetched),
@@ -92,23 +92,23 @@ fn narrow(headers: &mut HeaderMap, cors: &Cors) {
 
 /// Delivers the newest image of a stream, shown by its players before playback.
 pub(in crate::http) async fn poster(
-    state: &DeliveryContext,
+    context: &DeliveryContext,
     playback: &Playback,
 ) -> Result<Arc<Entry>, ApiError> {
-    let parsed = Parsed::of(POSTER, &state.config.cdn.variants())?;
-    let fetched = picture(state, playback, &parsed, AcceptClass::default(), None).await?;
+    let parsed = Parsed::of(POSTER, &context.config.cdn.variants())?;
+    let fetched = picture(context, playback, &parsed, AcceptClass::default(), None).await?;
     Ok(fetched.entry)
 }
 
 /// Renders a variant of the newest image; without a delivery key no key's limit applies.
 async fn picture(
-    state: &DeliveryContext,
+    context: &DeliveryContext,
     playback: &Playback,
     parsed: &Parsed,
     accept: AcceptClass,
     key: Option<&Arc<Key>>,
 ) -> Result<Fetched, ApiError> {
-    let images = &state.images;
+    let images = &context.images;
     for _ in 0..ATTEMPTS {
         let source = images.live_frame(playback).await?;
         let suited = parsed.on(&source);

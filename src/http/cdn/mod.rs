@@ -114,19 +114,19 @@ async fn route(request: HttpRequest) -> Result<HttpResponse, ApiError> {
 }
 
 async fn answer(request: &HttpRequest, address: Address<'_>) -> HttpResponse {
-    let state = context::of::<DeliveryContext>(request);
-    let Some(key) = state.images.key(address.key) else {
+    let delivery = context::of::<DeliveryContext>(request);
+    let Some(key) = delivery.images.key(address.key) else {
         return in_the_open(missing().error_response());
     };
-    if state.suspensions.contains(key.account.id()) {
+    if delivery.suspensions.contains(key.account.id()) {
         return in_the_open(ApiError::AccountSuspended.error_response());
     }
-    let rejection = match deliver_for(state, request, &key, address).await {
+    let rejection = match deliver_for(delivery, request, &key, address).await {
         Ok(response) => return response,
         Err(rejection) => rejection,
     };
     let mut response = in_the_open(rejection.error_response());
-    let meter = state.images.meter();
+    let meter = delivery.images.meter();
     // A request that timed out at the meter does not wait for it again.
     let quota = match rejection {
         ApiError::Unavailable { .. } => meter.published(key.account.id()),
@@ -153,16 +153,16 @@ fn in_the_open(mut response: HttpResponse) -> HttpResponse {
 }
 
 async fn deliver_for(
-    state: &DeliveryContext,
+    context: &DeliveryContext,
     request: &HttpRequest,
     key: &Arc<Key>,
     address: Address<'_>,
 ) -> Result<HttpResponse, ApiError> {
-    let images = &state.images;
+    let images = &context.images;
     let file_id = Uuid::try_parse(address.file).map_err(|_| missing())?;
-    let parsed = parse(state, request, key, address.preset)?;
+    let parsed = parse(context, request, key, address.preset)?;
     if parsed.request.is_live() {
-        return live::deliver(state, request, key, file_id, &parsed).await;
+        return live::deliver(context, request, key, file_id, &parsed).await;
     }
     let accept = accept_of(request);
     let cache_key = parsed.cache_key(accept);
@@ -175,7 +175,7 @@ async fn deliver_for(
             .lookup(file_id, cache_key)
             .filter(|entry| entry.account_id == key.account.id());
         if let Some(entry) = published {
-            let spent = spend(state, request, &key.account).await?;
+            let spent = spend(context, request, &key.account).await?;
             let delivery = Delivery {
                 entry: &entry,
                 cached: Cached::Hit,
@@ -190,7 +190,7 @@ async fn deliver_for(
             .await?
             .filter(|source| source.account_id == key.account.id())
             .ok_or_else(missing)?;
-        let spent = spend(state, request, &key.account).await?;
+        let spent = spend(context, request, &key.account).await?;
         let suited = parsed.on(&source);
         let wanted = VariantJob {
             request: suited.request.clone(),
@@ -217,19 +217,19 @@ async fn deliver_for(
 }
 
 fn parse(
-    state: &DeliveryContext,
+    context: &DeliveryContext,
     request: &HttpRequest,
     key: &Key,
     preset: Option<&str>,
 ) -> Result<Parsed, ApiError> {
-    let settings = state.config.cdn.variants();
+    let settings = context.config.cdn.variants();
     match preset {
         None if key.presets_only => Err(ApiError::Forbidden(
             "this delivery key delivers presets only: use /p/{preset}",
         )),
         None => Parsed::of(request.query_string(), &settings),
         Some(name) => {
-            let preset = state.images.preset(key.account.id(), name);
+            let preset = context.images.preset(key.account.id(), name);
             Parsed::of(&preset.ok_or_else(missing)?, &settings)
         }
     }
@@ -248,11 +248,11 @@ fn accept_of(request: &HttpRequest) -> AcceptClass {
 }
 
 async fn spend(
-    state: &DeliveryContext,
+    context: &DeliveryContext,
     request: &HttpRequest,
     account: &Arc<Account>,
 ) -> Result<Spent, ApiError> {
-    let rejection = match state.images.meter().spend(account).await {
+    let rejection = match context.images.meter().spend(account).await {
         Ok(spent) => return Ok(spent),
         Err(rejection) => rejection,
     };
@@ -260,7 +260,7 @@ async fn spend(
         Rejection::UsedUp(quota) => ApiError::DeliveriesUsedUp {
             limit: quota.limit.unwrap_or_default(),
             retry_after_s: until(quota.resets_at_s),
-            upgrade_url: Some(Reached::of(request).upgrade_url(state)),
+            upgrade_url: Some(Reached::of(request).upgrade_url(context)),
         },
         Rejection::Busy => ApiError::Unavailable {
             what: "the delivery meter",

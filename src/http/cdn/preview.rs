@@ -15,21 +15,23 @@ use crate::application::{context::DeliveryContext, error::ApiError};
 
 /// A variant of a file that the caller was let in to, charged to the file's account.
 pub(in crate::http) async fn preview(
-    state: &DeliveryContext,
+    context: &DeliveryContext,
     request: &HttpRequest,
     file: &File,
     query: &str,
     cache: HeaderValue,
 ) -> Result<HttpResponse, ApiError> {
-    let images = &state.images;
+    let images = &context.images;
     let account = images.meter().account(file.account_id);
-    let parsed = Parsed::of(query, &state.config.cdn.variants())?;
+    let parsed = Parsed::of(query, &context.config.cdn.variants())?;
     let accept = accept_of(request);
     for _ in 0..ATTEMPTS {
         let source = images.source(file.id).await?.ok_or_else(missing)?;
         let suited = parsed.on(&source);
         let cache_key = suited.cache_key(accept);
-        let spent = spend(state, request, &account).await.map_err(for_reader)?;
+        let spent = spend(context, request, &account)
+            .await
+            .map_err(for_reader)?;
         let fetched = match images.lookup(source.id, cache_key) {
             Some(entry) => Ok(Fetched {
                 entry,
@@ -42,7 +44,7 @@ pub(in crate::http) async fn preview(
                     cache_key: cache_key.clone(),
                     source,
                 };
-                let _turn = state.shares.preview_turn().await?;
+                let _turn = context.shares.preview_turn().await?;
                 images.fetch_own(wanted).await
             }
         };

@@ -43,7 +43,7 @@ pub struct Purged {
 #[utoipa::path(post, path = "/api/cdn-purge", tag = "delivery", request_body = PurgeRequest,
     responses((status = 200, description = "What was purged", body = Purged)))]
 pub async fn purge(
-    state: web::Data<DeliveryContext>,
+    context: web::Data<DeliveryContext>,
     caller: Caller<Write>,
     Body(request): Body<PurgeRequest>,
 ) -> Result<HttpResponse, ApiError> {
@@ -65,7 +65,7 @@ pub async fn purge(
                 "urls[{index}] must be an address of the form …/cdn/v1/{{deliveryKey}}/{{fileId}}"
             ))
         })?;
-        answer.purged += usize::from(purge_file(&state, account_id, file_id).await?);
+        answer.purged += usize::from(purge_file(&context, account_id, file_id).await?);
     }
     for (index, tag) in request.tags.iter().enumerate() {
         let file_id = tag
@@ -74,20 +74,20 @@ pub async fn purge(
             .ok_or_else(|| {
                 ApiError::Invalid(format!("tags[{index}] must be `asset:` and a file's id"))
             })?;
-        answer.purged_tags += usize::from(purge_file(&state, account_id, file_id).await?);
+        answer.purged_tags += usize::from(purge_file(&context, account_id, file_id).await?);
     }
     Ok(HttpResponse::Ok().json(answer))
 }
 
 async fn purge_file(
-    state: &DeliveryContext,
+    context: &DeliveryContext,
     account_id: Uuid,
     file_id: Uuid,
 ) -> Result<bool, ApiError> {
-    let source = state.images.source(file_id).await?;
+    let source = context.images.source(file_id).await?;
     let is_own = source.is_some_and(|source| source.account_id == account_id);
     if is_own {
-        state.images.purge_file(file_id).await;
+        context.images.purge_file(file_id).await;
     }
     Ok(is_own)
 }

@@ -64,12 +64,12 @@ impl From<Day> for DayRecord {
     responses((status = 200, description = "By day", body = StatsAnswer)))]
 pub async fn stats(
     request: HttpRequest,
-    state: web::Data<DeliveryContext>,
+    context: web::Data<DeliveryContext>,
     caller: Caller<Read>,
 ) -> Result<HttpResponse, ApiError> {
     let wanted = wanted_days(request.query_string())?;
     let since = Day::of(now_ms()) - i64::from(wanted) + 1;
-    let mut db = state.store.read().await?;
+    let mut db = context.store.read().await?;
     let days = deliveries::days(&mut db, caller.account_id(), since).await?;
     let sum = |of: fn(&Day) -> i64| days.iter().map(of).sum();
     Ok(HttpResponse::Ok().json(StatsAnswer {

@@ -75,12 +75,12 @@ pub struct EventList {
     (status = 410, description = "Events after the cursor have expired (`webhooks.keep`); code `cursor_expired`", body = ErrorBody)))]
 pub async fn list(
     request: HttpRequest,
-    state: web::Data<EventContext>,
+    context: web::Data<EventContext>,
     caller: Caller<Read>,
 ) -> Result<HttpResponse, ApiError> {
     let query = Query::parse(request.query_string())?;
     let limit = limit(request.query_string())?;
-    let mut db = state.store.read().await?;
+    let mut db = context.store.read().await?;
     let page = Page::read(&mut db, caller.account_id(), query.after, limit).await?;
     drop(db);
     let wanted: Vec<&str> = page

@@ -40,14 +40,14 @@ const PAGE: u32 = 8;
     (status = 410, description = "Events after the cursor have expired (`webhooks.keep`); code `cursor_expired`", body = ErrorBody)))]
 pub async fn stream(
     request: HttpRequest,
-    state: web::Data<EventContext>,
+    context: web::Data<EventContext>,
     caller: Caller<Read>,
 ) -> Result<HttpResponse, ApiError> {
     let Query { after, types } = Query::parse(request.query_string())?;
     let after = last_event_id(&request)?.or(after);
-    let place = state.followers.place()?;
-    let committed = state.store.newest_event();
-    let mut db = state.store.read().await?;
+    let place = context.followers.place()?;
+    let committed = context.store.newest_event();
+    let mut db = context.store.read().await?;
     let (page, reached) = match after {
         Some(after) => (
             Page::read(&mut db, caller.account_id(), Some(after), PAGE)
@@ -62,7 +62,7 @@ pub async fn stream(
     };
     drop(db);
     let following = Following {
-        state,
+        context,
         caller,
         types,
         reached,
@@ -86,7 +86,7 @@ fn last_event_id(request: &HttpRequest) -> Result<Option<Cursor>, ApiError> {
 
 /// A client that follows the feed.
 struct Following {
-    state: web::Data<EventContext>,
+    context: web::Data<EventContext>,
     caller: Caller<Read>,
     types: Types,
     /// Position up to which the client has seen the events or does not want them.
@@ -117,7 +117,7 @@ impl Pieces for Following {
                 continue;
             }
             self.reached = page.end;
-            match event_stream::wait(&self.state, self.committed.changed()).await {
+            match event_stream::wait(&self.context, self.committed.changed()).await {
                 Waited::Happened(Ok(())) => {}
                 Waited::Happened(Err(_)) | Waited::Closing => return None,
                 Waited::Silent => return Some((self.here(), Some(self))),
@@ -139,8 +139,8 @@ impl Following {
     }
 
     async fn read(&self) -> Result<Page, ApiError> {
-        let _turn = self.state.followers.reading.lock().await;
-        let mut db = self.state.store.read().await?;
+        let _turn = self.context.followers.reading.lock().await;
+        let mut db = self.context.store.read().await?;
         if !self.caller.is_still_admitted(&mut db).await? {
             return Err(ApiError::Unauthenticated(
                 "the API key or session has ended",

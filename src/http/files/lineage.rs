@@ -131,13 +131,13 @@ fn fields(file: Option<FileSummary>) -> Fields {
     (status = 404, description = "There is no such file", body = ErrorBody)))]
 pub async fn lineage(
     request: HttpRequest,
-    state: web::Data<FileContext>,
+    context: web::Data<FileContext>,
     caller: Caller<Read>,
     id: web::Path<Uuid>,
 ) -> Result<HttpResponse, ApiError> {
     let limit = query_value(&request, "limit").map_or(Ok(PAGE), |text| row_count(&text))?;
     let offset = query_value(&request, "offset").map_or(Ok(0), |text| row_offset(&text))?;
-    let mut db = state.store.read().await?;
+    let mut db = context.store.read().await?;
     let file = files::get(&mut db, caller.account_id(), *id).await?;
     let sources = lineage::sources(&mut db, file.id, MAX_SOURCES).await?;
     let derived = lineage::products(&mut db, file.id, limit, offset).await?;

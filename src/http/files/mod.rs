@@ -70,12 +70,12 @@ pub struct FileForm {
 ), responses((status = 200, description = "Newest first", body = FileList)))]
 pub async fn list(
     request: HttpRequest,
-    state: web::Data<FileContext>,
+    context: web::Data<FileContext>,
     caller: Caller<Read>,
     reached: Reached,
 ) -> Result<HttpResponse, ApiError> {
     let query = request.query_string();
-    let listed = listed(&state, caller.account_id(), &reached, query).await?;
+    let listed = listed(&context, caller.account_id(), &reached, query).await?;
     Ok(HttpResponse::Ok().json(listed))
 }
 
@@ -92,7 +92,7 @@ pub async fn list(
 ), responses((status = 200, description = "Newest first, in pages as `/api/files`", body = FileList)))]
 pub async fn search(
     request: HttpRequest,
-    state: web::Data<FileContext>,
+    context: web::Data<FileContext>,
     caller: Caller<Read>,
     reached: Reached,
 ) -> Result<HttpResponse, ApiError> {
@@ -102,7 +102,7 @@ pub async fn search(
             "q is missing: give a part of the name to search for, as in ?q=holiday".to_owned(),
         ));
     }
-    let found = page_of(&state, caller.account_id(), &reached, query).await?;
+    let found = page_of(&context, caller.account_id(), &reached, query).await?;
     Ok(HttpResponse::Ok().json(found))
 }
 
@@ -120,39 +120,39 @@ pub async fn search(
         (status = 507, description = "The disk is full", body = crate::application::error::ErrorBody)))]
 pub async fn create(
     request: HttpRequest,
-    state: web::Data<FileContext>,
+    context: web::Data<FileContext>,
     caller: Caller<Write>,
     reached: Reached,
     payload: web::Payload,
 ) -> Result<HttpResponse, ApiError> {
-    let plan = caller.plan(&state);
+    let plan = caller.plan(&context);
     let storage_limit = plan.storage.as_u64();
     let account_id = caller.account_id();
     let stored = async {
-        refuse_in_advance(&request, &state, account_id, storage_limit).await?;
+        refuse_in_advance(&request, &context, account_id, storage_limit).await?;
         let (origin, folder_id) = match is_json(&request) {
             true => named_file(&request, payload).await?,
-            false => sent_file(&request, &state, payload).await?,
+            false => sent_file(&request, &context, payload).await?,
         };
         let part = match origin {
             Origin::Sent(part) => *part,
             Origin::Named(address) => {
-                fetch(&state, account_id, folder_id, address, storage_limit).await?
+                fetch(&context, account_id, folder_id, address, storage_limit).await?
             }
         };
-        store(&state, account_id, folder_id, part, plan).await
+        store(&context, account_id, folder_id, part, plan).await
     };
     let file = stored
         .await
-        .map_err(|error| error.offering(|| reached.upgrade_url(&state)))?;
-    let answer = answer(&state, &reached, file).await?;
+        .map_err(|error| error.offering(|| reached.upgrade_url(&context)))?;
+    let answer = answer(&context, &reached, file).await?;
     Ok(HttpResponse::Created().json(answer))
 }
 
 /// Spares the client the sending of what cannot be kept.
 async fn refuse_in_advance(
     request: &HttpRequest,
-    state: &FileContext,
+    context: &FileContext,
     account_id: Uuid,
     storage_limit: u64,
 ) -> Result<(), ApiError> {
@@ -161,22 +161,22 @@ async fn refuse_in_advance(
     let at_least = declared
         .unwrap_or_default()
         .saturating_sub(FORM_OVERHEAD_BYTES);
-    size_limit(state).check("the file", at_least)?;
-    let mut db = state.store.read().await?;
+    size_limit(context).check("the file", at_least)?;
+    let mut db = context.store.read().await?;
     Ok(storage::check(&mut db, account_id, at_least, storage_limit).await?)
 }
 
 /// Reads a form; the file or its address, and the folder.
 async fn sent_file(
     request: &HttpRequest,
-    state: &FileContext,
+    context: &FileContext,
     payload: web::Payload,
 ) -> Result<(Origin, Option<Uuid>), ApiError> {
     let limits = FormLimits {
         files: 1,
-        size: size_limit(state).into(),
+        size: size_limit(context).into(),
     };
-    let mut form = Form::read(request, payload.into_inner(), state, limits).await?;
+    let mut form = Form::read(request, payload.into_inner(), context, limits).await?;
     let folder_id = id_or_top("folderId", form.text("folderId").unwrap_or_default())?;
     let origin = Origin::only(form.take_files(), form.sources()?)?;
     Ok((origin, folder_id))
@@ -226,17 +226,17 @@ impl Origin {
         (status = 416, description = "No such range", body = crate::application::error::ErrorBody)))]
 pub async fn show(
     request: HttpRequest,
-    state: web::Data<FileContext>,
+    context: web::Data<FileContext>,
     caller: Caller<Read>,
     reached: Reached,
     id: web::Path<Uuid>,
 ) -> Result<HttpResponse, ApiError> {
-    let file = files::get(&mut state.store.read().await?, caller.account_id(), *id).await?;
+    let file = files::get(&mut context.store.read().await?, caller.account_id(), *id).await?;
     let mut response = if wants_json(&request) {
-        let answer = answer(&state, &reached, file).await?;
+        let answer = answer(&context, &reached, file).await?;
         HttpResponse::Ok().json(answer)
     } else {
-        bytes::respond(&request, &state, &StoredBytes::from(file), CACHE).await?
+        bytes::respond(&request, &context, &StoredBytes::from(file), CACHE).await?
     };
     let headers = response.headers_mut();
     headers.insert(header::VARY, HeaderValue::from_static("accept"));
@@ -259,7 +259,7 @@ fn wants_json(request: &HttpRequest) -> bool {
     params(("id" = Uuid, Path, description = "The file's id")),
     responses((status = 200, description = "The file as it is now", body = FileAnswer)))]
 pub async fn change(
-    state: web::Data<FileContext>,
+    context: web::Data<FileContext>,
     caller: Caller<Write>,
     reached: Reached,
     id: web::Path<Uuid>,
@@ -267,7 +267,7 @@ pub async fn change(
 ) -> Result<HttpResponse, ApiError> {
     let (account_id, id, patch) = (caller.account_id(), *id, request.checked()?);
     let is_refocused = patch.focal_point.is_some();
-    let changing = state.clone();
+    let changing = context.clone();
     let file = to_its_end(async move {
         let changed = changing.store.write(move |tx| {
             Box::pin(async move { files::patch(tx, account_id, id, patch, now_ms()).await })
@@ -279,7 +279,7 @@ pub async fn change(
         Ok(file)
     })
     .await?;
-    let answer = answer(&state, &reached, file).await?;
+    let answer = answer(&context, &reached, file).await?;
     Ok(HttpResponse::Ok().json(answer))
 }
 
@@ -289,17 +289,17 @@ pub async fn change(
 #[utoipa::path(delete, path = "/api/files/{id}", tag = "files", params(("id" = Uuid, Path, description = "The file's id")),
     responses((status = 200, description = "Deleted", body = Success)))]
 pub async fn delete(
-    state: web::Data<FileContext>,
+    context: web::Data<FileContext>,
     caller: Caller<Write>,
     id: web::Path<Uuid>,
 ) -> Result<HttpResponse, ApiError> {
     let (account_id, id) = (caller.account_id(), *id);
     to_its_end(async move {
-        let deleted = state
+        let deleted = context
             .store
             .write(move |tx| Box::pin(async move { files::delete(tx, account_id, id).await }));
         deleted.await?;
-        state.images.purge_file(id).await;
+        context.images.purge_file(id).await;
         Ok(())
     })
     .await?;

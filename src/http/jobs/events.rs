@@ -29,10 +29,10 @@ struct FollowedJob {
 impl Work for FollowedJob {
     type Context = JobContext;
 
-    async fn follow(state: &JobContext, account_id: Uuid, id: Uuid) -> Result<Self, ApiError> {
-        let job = jobs::get(&mut state.store.read().await?, account_id, id).await?;
+    async fn follow(context: &JobContext, account_id: Uuid, id: Uuid) -> Result<Self, ApiError> {
+        let job = jobs::get(&mut context.store.read().await?, account_id, id).await?;
         Ok(Self {
-            follower: state.conversions.follow(job.id)?,
+            follower: context.conversions.follow(job.id)?,
             id: job.id,
         })
     }
@@ -53,8 +53,8 @@ impl Work for FollowedJob {
         })
     }
 
-    async fn end(&self, state: &JobContext, reached: &Reached) -> Result<Value, ApiError> {
-        let job = jobs::by_id(&mut state.store.read().await?, self.id).await?;
-        Ok(json!(record_of(state, reached, &job).await?))
+    async fn end(&self, context: &JobContext, reached: &Reached) -> Result<Value, ApiError> {
+        let job = jobs::by_id(&mut context.store.read().await?, self.id).await?;
+        Ok(json!(record_of(context, reached, &job).await?))
     }
 }

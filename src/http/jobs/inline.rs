@@ -53,35 +53,35 @@ pub struct AllFailed {
 
 /// Waits for a job at most `convert.inline_wait`, and answers. The job continues whatever becomes of the request.
 pub(in crate::http) async fn answer(
-    state: &JobContext,
+    context: &JobContext,
     reached: &Reached,
     job: Job,
 ) -> Result<HttpResponse, ApiError> {
-    let deadline = Instant::now() + state.config.convert.inline_wait;
+    let deadline = Instant::now() + context.config.convert.inline_wait;
     let job = tokio::select! {
         // The job is committed whether the store can be read or not; a client that got an error would request it twice.
-        ended = state.conversions.wait(job.id, deadline) => ended.unwrap_or(job),
-        () = state.closing.cancelled() => job,
+        ended = context.conversions.wait(job.id, deadline) => ended.unwrap_or(job),
+        () = context.closing.cancelled() => job,
     };
     if !job.state.has_ended() {
         return Ok(HttpResponse::Accepted().json(Accepted::of(&job)));
     }
-    let items = jobs::items(&mut state.store.read().await?, job.id).await?;
+    let items = jobs::items(&mut context.store.read().await?, job.id).await?;
     match job.state {
         JobState::Cancelled => Err(ApiError::Conflict("the job was cancelled".to_owned())),
         JobState::Completed => {
-            let records = Records::new(state, reached).await?;
+            let records = Records::new(context, reached).await?;
             Ok(HttpResponse::Ok().json(ConversionAnswer {
                 job_id: job.id,
                 files: records.results(&job, &items),
                 errors: errors(&items),
-                storage: notice(state, &job, &items),
+                storage: notice(context, &job, &items),
             }))
         }
         _ => match &items[..] {
-            [only] => Err(failure_of(state, &job, only)
+            [only] => Err(failure_of(context, &job, only)
                 .await?
-                .offering(|| reached.upgrade_url(state))),
+                .offering(|| reached.upgrade_url(context))),
             _ => Ok(HttpResponse::UnprocessableEntity().json(AllFailed {
                 error: format!("none of the {} files could be done", items.len()),
                 code: "all_failed",
@@ -92,7 +92,7 @@ pub(in crate::http) async fn answer(
     }
 }
 
-fn notice(state: &JobContext, job: &Job, items: &[Item]) -> StorageNotice {
+fn notice(context: &JobContext, job: &Job, items: &[Item]) -> StorageNotice {
     let stored = items
         .iter()
         .flat_map(|item| [item.stored_file_id, item.attachment_file_id])
@@ -104,7 +104,7 @@ fn notice(state: &JobContext, job: &Job, items: &[Item]) -> StorageNotice {
         (true, _) => Some(format!("{stored} files were stored")),
         (false, _) => Some(format!(
             "the results can be downloaded for {} h; saveToStorage=true keeps them",
-            state.config.convert.keep_results.as_secs() / 3600
+            context.config.convert.keep_results.as_secs() / 3600
         )),
     };
     StorageNotice {
@@ -114,7 +114,7 @@ fn notice(state: &JobContext, job: &Job, items: &[Item]) -> StorageNotice {
 }
 
 /// The error that a file's failure would have been, had it been found out before the job was made.
-async fn failure_of(state: &JobContext, job: &Job, item: &Item) -> Result<ApiError, ApiError> {
+async fn failure_of(context: &JobContext, job: &Job, item: &Item) -> Result<ApiError, ApiError> {
     let code = item.error_code.clone().unwrap_or_default();
     let message = item.error.clone().unwrap_or_default();
     if let Ok(code) = serde_json::from_value::<FailureCode>(code.as_str().into()) {
@@ -122,7 +122,7 @@ async fn failure_of(state: &JobContext, job: &Job, item: &Item) -> Result<ApiErr
     }
     Ok(match code.as_str() {
         "storage_used_up" => {
-            let mut reader = state.store.read().await?;
+            let mut reader = context.store.read().await?;
             ApiError::StorageUsedUp {
                 used_bytes: storage::totals(&mut reader, job.account_id).await?.bytes,
                 limit_bytes: job.allowance.storage_bytes,

@@ -85,25 +85,25 @@ pub struct JobList {
         (status = 507, description = "The disk is full", body = crate::application::error::ErrorBody)))]
 pub async fn create(
     request: HttpRequest,
-    state: web::Data<JobContext>,
+    context: web::Data<JobContext>,
     caller: Caller<Write>,
     reached: Reached,
     payload: web::Payload,
 ) -> Result<HttpResponse, ApiError> {
-    let asking = Submitter::new(&state, &caller, &reached);
+    let asking = Submitter::new(&context, &caller, &reached);
     let idempotency_key = idempotency_key(&request)?;
     let mut payload = payload.into_inner();
     let sent = match is_json(&request) {
         true => {
             let Body(body) =
                 Body::<Map<String, Value>>::from_request(&request, &mut payload).await?;
-            let most = caller.plan(&state).files_per_batch as usize;
+            let most = caller.plan(&context).files_per_batch as usize;
             let named = body
                 .iter()
                 .map(|(name, value)| (name.as_str(), value.clone()));
             Sent {
                 params: Params::from_json(&body),
-                files: stored_files(&state, caller.account_id(), &body, most).await?,
+                files: stored_files(&context, caller.account_id(), &body, most).await?,
                 sources: source_url::named(named)?,
                 mark: None,
             }
@@ -145,18 +145,18 @@ pub async fn create(
 ), responses((status = 200, description = "Newest first, without results", body = JobList)))]
 pub async fn list(
     request: HttpRequest,
-    state: web::Data<JobContext>,
+    context: web::Data<JobContext>,
     caller: Caller<Read>,
     reached: Reached,
 ) -> Result<HttpResponse, ApiError> {
     let (page, status, offset) = list_query(request.query_string())?;
-    let mut db = state.store.read().await?;
+    let mut db = context.store.read().await?;
     let (account_id, reading) = (caller.account_id(), Pagination::reading(page));
     let mut rows = jobs::list(&mut db, account_id, status, reading, offset).await?;
     let total = jobs::count(&mut db, account_id, status).await?;
     drop(db);
     let (pagination, next_cursor) = Pagination::of(&mut rows, page, offset, total, Listed::cursor);
-    let records = Records::new(&state, &reached).await?;
+    let records = Records::new(&context, &reached).await?;
     Ok(HttpResponse::Ok().json(JobList {
         jobs: rows.iter().map(|job| records.job(job, None)).collect(),
         pagination,
@@ -193,12 +193,12 @@ fn list_query(query: &str) -> Result<(Page, Option<JobState>, u32), ApiError> {
 #[utoipa::path(get, path = "/api/jobs/{id}", tag = "jobs", params(("id" = Uuid, Path, description = "The job's id")),
     responses((status = 200, description = "The job and its results so far", body = JobRecord)))]
 pub async fn show(
-    state: web::Data<JobContext>,
+    context: web::Data<JobContext>,
     caller: Caller<Read>,
     reached: Reached,
     id: web::Path<Uuid>,
 ) -> Result<HttpResponse, ApiError> {
-    let found = find(&state, caller.account_id(), &reached, *id).await?;
+    let found = find(&context, caller.account_id(), &reached, *id).await?;
     Ok(HttpResponse::Ok().json(found))
 }
 
@@ -211,12 +211,12 @@ pub async fn show(
         (status = 200, description = "The cancelled job", body = JobRecord),
         (status = 409, description = "It has ended", body = crate::application::error::ErrorBody)))]
 pub async fn cancel(
-    state: web::Data<JobContext>,
+    context: web::Data<JobContext>,
     caller: Caller<Write>,
     reached: Reached,
     id: web::Path<Uuid>,
 ) -> Result<HttpResponse, ApiError> {
-    let job = state.conversions.cancel(caller.account_id(), *id).await?;
-    let cancelled = record_of(&state, &reached, &job).await?;
+    let job = context.conversions.cancel(caller.account_id(), *id).await?;
+    let cancelled = record_of(&context, &reached, &job).await?;
     Ok(HttpResponse::Ok().json(cancelled))
 }

@@ -36,7 +36,7 @@ const MARK: &str = "watermarkFile";
 
 /// The caller and its plan.
 pub(in crate::http) struct Submitter<'a> {
-    state: &'a JobContext,
+    context: &'a JobContext,
     reached: &'a Reached,
     account_id: Uuid,
     plan: Plan,
@@ -75,15 +75,15 @@ pub(in crate::http) struct Sent {
 
 impl<'a> Submitter<'a> {
     pub(in crate::http) fn new(
-        state: &'a JobContext,
+        context: &'a JobContext,
         caller: &Caller<Write>,
         reached: &'a Reached,
     ) -> Self {
         Self {
-            state,
+            context,
             reached,
             account_id: caller.account_id(),
-            plan: caller.plan(state),
+            plan: caller.plan(context),
             saves: caller.is_session(),
         }
     }
@@ -99,7 +99,7 @@ impl<'a> Submitter<'a> {
             files: self.plan.files_per_batch as usize + 1,
             size: SizeLimits::of(&self.plan),
         };
-        let mut form = Form::read(request, payload, &self.state.files, limits).await?;
+        let mut form = Form::read(request, payload, &self.context.files, limits).await?;
         let (files, sources) = (form.take_files(), form.sources()?);
         let mark = form
             .files
@@ -119,7 +119,7 @@ impl<'a> Submitter<'a> {
 
     /// Rejects a request that would wait for workers that do not run. A job waits for them as a row.
     fn check_workers(&self, wanted: &JobRequest) -> Result<(), ApiError> {
-        match self.state.conversions.refused() {
+        match self.context.conversions.refused() {
             Some(reason) if wanted.is_waited_for => {
                 tracing::warn!(reason, "a conversion is refused");
                 Err(ApiError::Unavailable {
@@ -167,7 +167,7 @@ impl<'a> Submitter<'a> {
             key,
             fingerprint: fingerprint(&new),
         });
-        match self.state.conversions.submit(new, uploads).await? {
+        match self.context.conversions.submit(new, uploads).await? {
             Submitted::New(job) => Ok((job, false)),
             Submitted::Known(job) => Ok((job, true)),
             Submitted::UsedUp { used } => Err(self.used_up(used)),
@@ -181,7 +181,7 @@ impl<'a> Submitter<'a> {
         if most == 0 || wanted.idempotency_key.is_some() {
             return Ok(());
         }
-        let mut db = self.state.store.read().await?;
+        let mut db = self.context.store.read().await?;
         let used = meter::used(&mut db, self.account_id, now_ms()).await?;
         match used.operations < most {
             true => Ok(()),
@@ -193,7 +193,7 @@ impl<'a> Submitter<'a> {
         ApiError::OperationsUsedUp {
             used,
             limit: self.plan.operations_per_month,
-            upgrade_url: Some(self.reached.upgrade_url(self.state)),
+            upgrade_url: Some(self.reached.upgrade_url(self.context)),
         }
     }
 
@@ -224,7 +224,7 @@ impl<'a> Submitter<'a> {
     async fn fetch(&self, wanted: &mut JobRequest) -> Result<(), ApiError> {
         let sources = std::mem::take(&mut wanted.sources);
         let fetched = source_url::fetch(
-            &self.state.files,
+            &self.context.files,
             source_url::ONE,
             &sources,
             SizeLimits::of(&self.plan),
@@ -257,7 +257,7 @@ impl<'a> Submitter<'a> {
         };
         if let Some(folder_id) = folder_id {
             folders::get(
-                &mut self.state.store.read().await?,
+                &mut self.context.store.read().await?,
                 self.account_id,
                 folder_id,
             )

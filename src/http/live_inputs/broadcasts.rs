@@ -60,14 +60,14 @@ pub struct BroadcastList {
 ), responses((status = 200, description = "Newest first", body = BroadcastList)))]
 pub async fn broadcasts(
     request: HttpRequest,
-    state: web::Data<LiveContext>,
+    context: web::Data<LiveContext>,
     caller: Caller<Read>,
     id: web::Path<Uuid>,
 ) -> Result<HttpResponse, ApiError> {
     let limit = query_value(&request, "limit").map_or(Ok(PAGE), |text| row_count(&text))?;
     let offset = query_value(&request, "offset").map_or(Ok(0), |text| row_offset(&text))?;
-    let input = find(&state, caller.account_id(), *id).await?;
-    let mut db = state.store.read().await?;
+    let input = find(&context, caller.account_id(), *id).await?;
+    let mut db = context.store.read().await?;
     let rows = broadcasts::list(&mut db, input.id, limit, offset).await?;
     let total = broadcasts::count(&mut db, input.id).await?;
     let now = now_ms();

@@ -74,24 +74,24 @@ pub struct LiveInputList {
     (status = 201, description = "The input and its stream key", body = LiveInputWithKey),
 ))]
 pub async fn create(
-    state: web::Data<LiveContext>,
+    context: web::Data<LiveContext>,
     caller: Caller<Write>,
     reached: Reached,
     Body(request): Body<NewLiveInputRequest>,
 ) -> Result<HttpResponse, ApiError> {
     let (account_id, new) = (caller.account_id(), request.checked()?);
-    request::refuse_unreachable(&state.outbound, new.pull_url.as_deref()).await?;
-    let (input, key) = state
+    request::refuse_unreachable(&context.outbound, new.pull_url.as_deref()).await?;
+    let (input, key) = context
         .store
         .write(move |tx| {
             Box::pin(async move { live_inputs::create(tx, account_id, new, now_ms()).await })
         })
         .await?;
-    tell::changed(&state, &input).await;
+    tell::changed(&context, &input).await;
     let shown = Shown::InPlain(key.expose());
     Ok(HttpResponse::Created().json(LiveInputWithKey {
         live_input: Record {
-            state: &state,
+            context: &context,
             reached: &reached,
         }
         .of(input, shown),
@@ -105,16 +105,16 @@ pub async fn create(
     ("cursor" = Option<String>, Query, description = "`nextCursor` of the page before"),
 ), responses((status = 200, description = "Newest first", body = LiveInputList)))]
 pub async fn list(
-    state: web::Data<LiveContext>,
+    context: web::Data<LiveContext>,
     caller: Caller<Read>,
     reached: Reached,
     PageQuery(page): PageQuery,
 ) -> Result<HttpResponse, ApiError> {
     let inputs =
-        live_inputs::list(&mut state.store.read().await?, caller.account_id(), page).await?;
+        live_inputs::list(&mut context.store.read().await?, caller.account_id(), page).await?;
     let next_cursor = next_cursor(&inputs, page, Listed::cursor);
     let record = Record {
-        state: &state,
+        context: &context,
         reached: &reached,
     };
     let live_inputs = inputs
@@ -131,13 +131,13 @@ pub async fn list(
 #[utoipa::path(get, path = "/api/live/inputs/{id}", tag = "live", params(("id" = Uuid, Path, description = "The input's id")),
     responses((status = 200, description = "The input, its secrets masked", body = LiveInputAnswer)))]
 pub async fn show(
-    state: web::Data<LiveContext>,
+    context: web::Data<LiveContext>,
     caller: Caller<Read>,
     reached: Reached,
     id: web::Path<Uuid>,
 ) -> Result<HttpResponse, ApiError> {
-    let input = find(&state, caller.account_id(), *id).await?;
-    Ok(masked(&state, &reached, input))
+    let input = find(&context, caller.account_id(), *id).await?;
+    Ok(masked(&context, &reached, input))
 }
 
 /// Change a live input
@@ -147,7 +147,7 @@ pub async fn show(
     params(("id" = Uuid, Path, description = "The input's id")),
     responses((status = 200, description = "The input as it is now", body = LiveInputAnswer)))]
 pub async fn change(
-    state: web::Data<LiveContext>,
+    context: web::Data<LiveContext>,
     caller: Caller<Write>,
     reached: Reached,
     id: web::Path<Uuid>,
@@ -155,16 +155,16 @@ pub async fn change(
 ) -> Result<HttpResponse, ApiError> {
     let (account_id, id, patch) = (caller.account_id(), *id, request.checked()?);
     let pull_url = patch.pull_url.as_ref().and_then(Option::as_deref);
-    request::refuse_unreachable(&state.outbound, pull_url).await?;
-    let _in_order = state.live_changes.lock().await;
-    let input = state
+    request::refuse_unreachable(&context.outbound, pull_url).await?;
+    let _in_order = context.live_changes.lock().await;
+    let input = context
         .store
         .write(move |tx| {
             Box::pin(async move { live_inputs::patch(tx, account_id, id, patch, now_ms()).await })
         })
         .await?;
-    tell::changed(&state, &input).await;
-    Ok(masked(&state, &reached, input))
+    tell::changed(&context, &input).await;
+    Ok(masked(&context, &reached, input))
 }
 
 /// Rotate the stream key
@@ -174,23 +174,23 @@ pub async fn change(
     params(("id" = Uuid, Path, description = "The input's id")),
     responses((status = 200, description = "The input and its new stream key", body = LiveInputWithKey)))]
 pub async fn rotate_key(
-    state: web::Data<LiveContext>,
+    context: web::Data<LiveContext>,
     caller: Caller<Write>,
     reached: Reached,
     id: web::Path<Uuid>,
 ) -> Result<HttpResponse, ApiError> {
     let (account_id, id) = (caller.account_id(), *id);
-    let _in_order = state.live_changes.lock().await;
-    let (input, key) = state
+    let _in_order = context.live_changes.lock().await;
+    let (input, key) = context
         .store
         .write(move |tx| {
             Box::pin(async move { live_inputs::rotate_key(tx, account_id, id, now_ms()).await })
         })
         .await?;
-    tell::changed(&state, &input).await;
+    tell::changed(&context, &input).await;
     Ok(HttpResponse::Ok().json(LiveInputWithKey {
         live_input: Record {
-            state: &state,
+            context: &context,
             reached: &reached,
         }
         .of(input, Shown::InPlain(key.expose())),
@@ -205,18 +205,18 @@ pub async fn rotate_key(
     params(("id" = Uuid, Path, description = "The input's id")),
     responses((status = 200, description = "Deleted", body = Success)))]
 pub async fn delete(
-    state: web::Data<LiveContext>,
+    context: web::Data<LiveContext>,
     caller: Caller<Write>,
     id: web::Path<Uuid>,
 ) -> Result<HttpResponse, ApiError> {
     let (account_id, id) = (caller.account_id(), *id);
-    let _in_order = state.live_changes.lock().await;
-    state
+    let _in_order = context.live_changes.lock().await;
+    context
         .store
         .write(move |tx| Box::pin(async move { live_inputs::delete(tx, account_id, id).await }))
         .await?;
-    tell::deleted(&state, id).await;
-    state.restreams.input_removed(id);
+    tell::deleted(&context, id).await;
+    context.restreams.input_removed(id);
     Ok(HttpResponse::Ok().json(Success::default()))
 }
 
@@ -227,15 +227,15 @@ pub async fn delete(
     params(("id" = Uuid, Path, description = "The input's id")),
     responses((status = 200, description = "Measurements and advice", body = LiveInputHealth)))]
 pub async fn health(
-    state: web::Data<LiveContext>,
+    context: web::Data<LiveContext>,
     caller: Caller<Read>,
     id: web::Path<Uuid>,
 ) -> Result<HttpResponse, ApiError> {
-    let input = find(&state, caller.account_id(), *id).await?;
-    Ok(HttpResponse::Ok().json(health_of(&state, input.id)?))
+    let input = find(&context, caller.account_id(), *id).await?;
+    Ok(HttpResponse::Ok().json(health_of(&context, input.id)?))
 }
 
-fn masked(state: &LiveContext, reached: &Reached, input: LiveInput) -> HttpResponse {
-    let live_input = Record { state, reached }.of(input, Shown::Masked);
+fn masked(context: &LiveContext, reached: &Reached, input: LiveInput) -> HttpResponse {
+    let live_input = Record { context, reached }.of(input, Shown::Masked);
     HttpResponse::Ok().json(LiveInputAnswer { live_input })
 }

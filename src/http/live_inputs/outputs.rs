@@ -88,8 +88,8 @@ pub struct LiveOutputList {
     outputs: Vec<LiveOutputRecord>,
 }
 
-fn record(state: &LiveContext, row: Output, url: String) -> LiveOutputRecord {
-    let report = state.restreams.report(row.id);
+fn record(context: &LiveContext, row: Output, url: String) -> LiveOutputRecord {
+    let report = context.restreams.report(row.id);
     LiveOutputRecord {
         id: row.id,
         live_input_id: row.input_id,
@@ -107,14 +107,14 @@ fn record(state: &LiveContext, row: Output, url: String) -> LiveOutputRecord {
     }
 }
 
-fn masked_record(state: &LiveContext, row: Output) -> LiveOutputRecord {
+fn masked_record(context: &LiveContext, row: Output) -> LiveOutputRecord {
     let url = masked(&row.url);
-    record(state, row, url)
+    record(context, row, url)
 }
 
-fn answer(state: &LiveContext, row: Output) -> HttpResponse {
+fn answer(context: &LiveContext, row: Output) -> HttpResponse {
     HttpResponse::Ok().json(LiveOutputAnswer {
-        output: masked_record(state, row),
+        output: masked_record(context, row),
     })
 }
 
@@ -123,15 +123,15 @@ fn answer(state: &LiveContext, row: Output) -> HttpResponse {
     params(("id" = Uuid, Path, description = "The input's id")),
     responses((status = 200, description = "All of them, newest first, their secrets masked", body = LiveOutputList)))]
 pub async fn outputs(
-    state: web::Data<LiveContext>,
+    context: web::Data<LiveContext>,
     caller: Caller<Read>,
     id: web::Path<Uuid>,
 ) -> Result<HttpResponse, ApiError> {
-    let input = find(&state, caller.account_id(), *id).await?;
-    let rows = outputs::list(&mut state.store.read().await?, input.id).await?;
+    let input = find(&context, caller.account_id(), *id).await?;
+    let rows = outputs::list(&mut context.store.read().await?, input.id).await?;
     let outputs = rows
         .into_iter()
-        .map(|row| masked_record(&state, row))
+        .map(|row| masked_record(&context, row))
         .collect();
     Ok(HttpResponse::Ok().json(LiveOutputList { outputs }))
 }
@@ -146,14 +146,14 @@ pub async fn outputs(
         (status = 201, description = "The output, its address in plain for the only time", body = LiveOutputAnswer),
         (status = 409, description = "The input, or the service, has as many as it may", body = crate::application::error::ErrorBody)))]
 pub async fn add_output(
-    state: web::Data<LiveContext>,
+    context: web::Data<LiveContext>,
     caller: Caller<Write>,
     id: web::Path<Uuid>,
     Body(request): Body<NewLiveOutputRequest>,
 ) -> Result<HttpResponse, ApiError> {
     let (account_id, input_id) = (caller.account_id(), *id);
-    let url = checked(&state.outbound, request.url).await?;
-    let settings = &state.config.restream;
+    let url = checked(&context.outbound, request.url).await?;
+    let settings = &context.config.restream;
     let limits = OutputLimits {
         of_input: settings.max_outputs_per_input,
         in_all: settings.max_outputs,
@@ -163,8 +163,8 @@ pub async fn add_output(
         url,
         enabled: request.enabled.unwrap_or(true),
     };
-    let _in_order = state.live_changes.lock().await;
-    let row = state
+    let _in_order = context.live_changes.lock().await;
+    let row = context
         .store
         .write(move |tx| {
             Box::pin(async move {
@@ -173,10 +173,10 @@ pub async fn add_output(
             })
         })
         .await?;
-    state.restreams.changed(row.clone());
+    context.restreams.changed(row.clone());
     let url = row.url.clone();
     Ok(HttpResponse::Created().json(LiveOutputAnswer {
-        output: record(&state, row, url),
+        output: record(&context, row, url),
     }))
 }
 
@@ -185,14 +185,14 @@ pub async fn add_output(
     params(("id" = Uuid, Path, description = "The input's id"), ("outputId" = Uuid, Path, description = "The output's id")),
     responses((status = 200, description = "The output, its secrets masked", body = LiveOutputAnswer)))]
 pub async fn output(
-    state: web::Data<LiveContext>,
+    context: web::Data<LiveContext>,
     caller: Caller<Read>,
     path: web::Path<(Uuid, Uuid)>,
 ) -> Result<HttpResponse, ApiError> {
     let (input_id, id) = path.into_inner();
-    let input = find(&state, caller.account_id(), input_id).await?;
-    let row = outputs::get(&mut state.store.read().await?, input.id, id).await?;
-    Ok(answer(&state, row))
+    let input = find(&context, caller.account_id(), input_id).await?;
+    let row = outputs::get(&mut context.store.read().await?, input.id, id).await?;
+    Ok(answer(&context, row))
 }
 
 /// Change an output
@@ -202,31 +202,31 @@ pub async fn output(
     params(("id" = Uuid, Path, description = "The input's id"), ("outputId" = Uuid, Path, description = "The output's id")),
     responses((status = 200, description = "The output as it is now", body = LiveOutputAnswer)))]
 pub async fn change_output(
-    state: web::Data<LiveContext>,
+    context: web::Data<LiveContext>,
     caller: Caller<Write>,
     path: web::Path<(Uuid, Uuid)>,
     Body(request): Body<ChangeLiveOutput>,
 ) -> Result<HttpResponse, ApiError> {
     let (account_id, (input_id, id)) = (caller.account_id(), path.into_inner());
-    find(&state, account_id, input_id).await?;
-    let row = outputs::get(&mut state.store.read().await?, input_id, id).await?;
+    find(&context, account_id, input_id).await?;
+    let row = outputs::get(&mut context.store.read().await?, input_id, id).await?;
     let url = match request.url.filter(|url| *url != masked(&row.url)) {
-        Some(url) => Some(checked(&state.outbound, url).await?),
+        Some(url) => Some(checked(&context.outbound, url).await?),
         None => None,
     };
     let patch = OutputPatch {
         url,
         enabled: request.enabled,
     };
-    let _in_order = state.live_changes.lock().await;
-    let row = state
+    let _in_order = context.live_changes.lock().await;
+    let row = context
         .store
         .write(move |tx| {
             Box::pin(async move { outputs::patch(tx, input_id, id, patch, now_ms()).await })
         })
         .await?;
-    state.restreams.changed(row.clone());
-    Ok(answer(&state, row))
+    context.restreams.changed(row.clone());
+    Ok(answer(&context, row))
 }
 
 /// Remove an output
@@ -236,18 +236,18 @@ pub async fn change_output(
     params(("id" = Uuid, Path, description = "The input's id"), ("outputId" = Uuid, Path, description = "The output's id")),
     responses((status = 200, description = "Removed", body = Success)))]
 pub async fn remove_output(
-    state: web::Data<LiveContext>,
+    context: web::Data<LiveContext>,
     caller: Caller<Write>,
     path: web::Path<(Uuid, Uuid)>,
 ) -> Result<HttpResponse, ApiError> {
     let (account_id, (input_id, id)) = (caller.account_id(), path.into_inner());
-    find(&state, account_id, input_id).await?;
-    let _in_order = state.live_changes.lock().await;
-    state
+    find(&context, account_id, input_id).await?;
+    let _in_order = context.live_changes.lock().await;
+    context
         .store
         .write(move |tx| Box::pin(async move { outputs::delete(tx, input_id, id).await }))
         .await?;
-    state.restreams.removed(id);
+    context.restreams.removed(id);
     Ok(HttpResponse::Ok().json(Success::default()))
 }
 

@@ -141,13 +141,13 @@ fn moment_or_none<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<M
     ("cursor" = Option<String>, Query, description = "`nextCursor` of the page before"),
 ), responses((status = 200, description = "Newest first", body = RecordingList)))]
 pub async fn recordings(
-    state: web::Data<LiveContext>,
+    context: web::Data<LiveContext>,
     caller: Caller<Read>,
     id: web::Path<Uuid>,
     PageQuery(page): PageQuery,
 ) -> Result<HttpResponse, ApiError> {
-    let input = find(&state, caller.account_id(), *id).await?;
-    let mut db = state.store.read().await?;
+    let input = find(&context, caller.account_id(), *id).await?;
+    let mut db = context.store.read().await?;
     let rows = recordings::list(&mut db, caller.account_id(), input.id, page).await?;
     let next_cursor = next_cursor(&rows, page, Listed::cursor);
     let mut recordings = Vec::with_capacity(rows.len());
@@ -200,25 +200,25 @@ fn file_record(file: RecordingFile) -> RecordingFileRecord {
         (status = 409, description = "Nothing is on air, or the codecs changed in between", body = crate::application::error::ErrorBody),
         (status = 507, description = "The disk is full", body = crate::application::error::ErrorBody)))]
 pub async fn clip(
-    state: web::Data<LiveContext>,
+    context: web::Data<LiveContext>,
     caller: Caller<Write>,
     reached: Reached,
     id: web::Path<Uuid>,
     Body(request): Body<NewClipRequest>,
 ) -> Result<HttpResponse, ApiError> {
-    let input = find(&state, caller.account_id(), *id).await?;
+    let input = find(&context, caller.account_id(), *id).await?;
     let new = NewClip {
         start: request.start,
         end: request.end,
         filename: named(request.filename)?,
     };
-    let playback = state
+    let playback = context
         .live
         .playback(&input.playback_id)
         .ok_or(ApiError::NotFound("live input"))?;
-    let clip = state.recordings.clip(&input, &playback, new).await;
+    let clip = context.recordings.clip(&input, &playback, new).await;
     let clip = clip.map_err(rejection)?;
-    let file = record_of(&state, &reached, clip.file).await?;
+    let file = record_of(&context, &reached, clip.file).await?;
     Ok(HttpResponse::Created().json(ClipAnswer {
         file,
         start: clip.start_s,

@@ -41,16 +41,16 @@ pub struct LivePlaybackToken {
     params(("id" = Uuid, Path, description = "The input's id")),
     responses((status = 200, description = "The token, and addresses with it", body = LivePlaybackToken)))]
 pub async fn playback_token(
-    state: web::Data<PlaybackTokens>,
+    tokens: web::Data<PlaybackTokens>,
     caller: Caller<Write>,
     reached: Reached,
     id: web::Path<Uuid>,
     Body(request): Body<PlaybackTokenRequest>,
 ) -> Result<HttpResponse, ApiError> {
     let wanted = request.checked()?;
-    let input = find(&state, caller.account_id(), *id).await?;
+    let input = find(&tokens, caller.account_id(), *id).await?;
     let lifetime_s = wanted.expires_in.unwrap_or(USUAL_TTL_S);
-    let issued = issue(&state, input.playback_id, lifetime_s, wanted.domains).await?;
+    let issued = issue(&tokens, input.playback_id, lifetime_s, wanted.domains).await?;
     Ok(HttpResponse::Ok().json(LivePlaybackToken {
         expires_at: issued.expires_at,
         hls_url: playback_url(&reached, &issued.token, "index.m3u8"),

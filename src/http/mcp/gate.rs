@@ -54,34 +54,34 @@ pub async fn gate(
 /// The origin of a page elsewhere that `mcp.allowed_origins` lists.
 fn page_that_may(request: &ServiceRequest) -> Option<HeaderValue> {
     let origin = request.headers().get(header::ORIGIN)?;
-    let state = context::of::<AgentContext>(request.request());
+    let agents = context::of::<AgentContext>(request.request());
     let is_listed = origin
         .to_str()
-        .is_ok_and(|origin| names(state).lists(origin));
-    (state.config.mcp.enabled && is_listed).then(|| origin.clone())
+        .is_ok_and(|origin| names(agents).lists(origin));
+    (agents.config.mcp.enabled && is_listed).then(|| origin.clone())
 }
 
-fn names(state: &AgentContext) -> Names<'_> {
+fn names(context: &AgentContext) -> Names<'_> {
     Names {
-        base_url: &state.config.http.base_url,
-        allowed_hosts: &state.config.mcp.allowed_hosts,
-        allowed_origins: &state.config.mcp.allowed_origins,
+        base_url: &context.config.http.base_url,
+        allowed_hosts: &context.config.mcp.allowed_hosts,
+        allowed_origins: &context.config.mcp.allowed_origins,
     }
 }
 
 /// Checks a request; `None`: it is for the transport, and its body is read.
 async fn check(request: &mut ServiceRequest) -> Result<Option<HttpResponse>, ApiError> {
-    let state = context::of::<AgentContext>(request.request()).clone();
-    if !state.config.mcp.enabled {
+    let agents = context::of::<AgentContext>(request.request()).clone();
+    if !agents.config.mcp.enabled {
         return Err(ApiError::NotFound("path"));
     }
     // A browser sends the preflight without the credential.
     if request.method() == Method::OPTIONS && request.headers().contains_key(header::ORIGIN) {
-        check_place(request, &state)?;
+        check_place(request, &agents)?;
         return Ok(Some(preflight()));
     }
     let agent = super::agent_of(request.request())?;
-    check_place(request, &state)?;
+    check_place(request, &agents)?;
     if request.method() != Method::POST {
         return Err(ApiError::MethodNotAllowed {
             method: request.method().to_string(),
@@ -96,7 +96,7 @@ async fn check(request: &mut ServiceRequest) -> Result<Option<HttpResponse>, Api
         Err(rejection) => return Ok(Some(HttpResponse::BadRequest().json(rejection))),
     };
     match message {
-        Message::Cancelled(id) => state.calls.give_up(agent.client(), &id),
+        Message::Cancelled(id) => agents.calls.give_up(agent.client(), &id),
         Message::Versioned => {}
         Message::Other => check_version(request.headers())?,
     }
@@ -106,8 +106,8 @@ async fn check(request: &mut ServiceRequest) -> Result<Option<HttpResponse>, Api
 }
 
 /// Checks every host name of the request, and the page that sent it.
-fn check_place(request: &ServiceRequest, state: &AgentContext) -> Result<(), ApiError> {
-    let names = names(state);
+fn check_place(request: &ServiceRequest, context: &AgentContext) -> Result<(), ApiError> {
+    let names = names(context);
     let headers = request.headers();
     let host = match headers.get(header::HOST) {
         Some(host) => Some(text(host, "Host")?),

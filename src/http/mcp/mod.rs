@@ -57,8 +57,8 @@ pub fn configure(app: &mut web::ServiceConfig) {
 /// The program behind a request; 401 unless it showed an API key.
 fn agent_of(request: &HttpRequest) -> Result<Agent, ApiError> {
     let identity = extract::identity(request)?;
-    let state = context::of::<AgentContext>(request).clone().into_inner();
-    Agent::new(state, Reached::of(request), identity)
+    let agents = context::of::<AgentContext>(request).clone().into_inner();
+    Agent::new(agents, Reached::of(request), identity)
 }
 
 /// Send a message to the tools for agents

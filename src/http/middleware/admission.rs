@@ -26,8 +26,7 @@ use crate::{
         rate_limit::RateLimitState,
         reached::Reached,
     },
-    http::context,
-    http::session::cookie_name,
+    http::{context, session::cookie_name},
 };
 
 const LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
@@ -45,16 +44,16 @@ pub async fn admit(
     if !is_counted && request.path() != "/metrics" {
         return Ok(next.call(request).await?.map_into_boxed_body());
     }
-    let state = context::of::<AccountContext>(request.request()).clone();
-    let authentication = match authenticate(&state, &request, !is_mcp).await {
+    let accounts = context::of::<AccountContext>(request.request()).clone();
+    let authentication = match authenticate(&accounts, &request, !is_mcp).await {
         Ok(authentication) => authentication,
         Err(error) => return Ok(request.into_response(error.error_response())),
     };
     let standing = match &authentication {
         Authentication::Known(caller) if is_counted => {
-            let limit = state.config.plan(&caller.plan).requests_per_minute;
+            let limit = accounts.config.plan(&caller.plan).requests_per_minute;
             Some(
-                state
+                accounts
                     .rate_limit
                     .count(caller.account_id, limit, Instant::now()),
             )
@@ -92,13 +91,13 @@ fn is_share(path: &str) -> bool {
 /// Authenticates by the first credential present: Bearer, then `x-api-key`, then the session cookie where one is
 /// accepted.
 async fn authenticate(
-    state: &web::Data<AccountContext>,
+    context: &web::Data<AccountContext>,
     request: &ServiceRequest,
     takes_cookie: bool,
 ) -> Result<Authentication, ApiError> {
     if let Some(key) = api_key(request.headers()) {
         return match key {
-            Some(key) => by_api_key(state, key).await,
+            Some(key) => by_api_key(context, key).await,
             None => Ok(Authentication::Wrong),
         };
     }
@@ -106,7 +105,7 @@ async fn authenticate(
         return Ok(Authentication::Missing);
     }
     match request.cookie(cookie_name(&Reached::of(request.request()))) {
-        Some(cookie) => by_session(state, Secret::new(cookie.value())).await,
+        Some(cookie) => by_session(context, Secret::new(cookie.value())).await,
         None => Ok(Authentication::Missing),
     }
 }
@@ -123,25 +122,25 @@ fn api_key(headers: &HeaderMap) -> Option<Option<&str>> {
 }
 
 async fn by_api_key(
-    state: &web::Data<AccountContext>,
+    context: &web::Data<AccountContext>,
     token: &str,
 ) -> Result<Authentication, ApiError> {
-    let mut db = state.store.read().await?;
+    let mut db = context.store.read().await?;
     let Some(key) = api_keys::authenticate(&mut db, token).await? else {
         return Ok(Authentication::Wrong);
     };
     if key.is_due_to_touch(now_ms()) {
-        note_use(state.clone(), &key);
+        note_use(context.clone(), &key);
     }
     identity(&mut db, key.account_id, key.scope, Credential::Key(key.id)).await
 }
 
 /// Authenticates by session; every session may do everything in its own account.
 async fn by_session(
-    state: &web::Data<AccountContext>,
+    context: &web::Data<AccountContext>,
     token: Secret,
 ) -> Result<Authentication, ApiError> {
-    let mut db = state.store.read().await?;
+    let mut db = context.store.read().await?;
     match sessions::authenticate(&mut db, token.expose(), now_ms()).await? {
         Some((session, user)) => {
             let account_id = user.account_id;
@@ -174,10 +173,10 @@ async fn identity(
 }
 
 /// Records the use of a key in a task of its own: the answer does not wait for it, and losing one record does no harm.
-fn note_use(state: web::Data<AccountContext>, key: &ApiKey) {
+fn note_use(context: web::Data<AccountContext>, key: &ApiKey) {
     let id = key.id;
     actix_web::rt::spawn(async move {
-        let noted = state
+        let noted = context
             .store
             .write(move |tx| Box::pin(async move { api_keys::touch(tx, id, now_ms()).await }))
             .await;

@@ -26,8 +26,7 @@ use crate::{
         error::ApiError,
         reached::Reached,
     },
-    http::context,
-    http::error::body_for,
+    http::{context, error::body_for},
 };
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -55,7 +54,7 @@ pub async fn observe(
 ) -> Result<ServiceResponse<BoxBody>, Error> {
     let began = Instant::now();
     let method = request.method().clone();
-    let state = context::of::<ServiceContext>(request.request()).clone();
+    let service = context::of::<ServiceContext>(request.request()).clone();
     let is_quiet = is_quiet(request.path());
     let is_logged = !is_quiet || tracing::enabled!(tracing::Level::DEBUG);
     let client = is_logged
@@ -90,7 +89,7 @@ pub async fn observe(
         Err(response) => response.head_mut(),
     };
     decorate(head, id.clone());
-    if state.stage() == Stage::Draining {
+    if service.stage() == Stage::Draining {
         // Players send their next request at once; on a keep-alive connection they would delay the shutdown.
         head.set_connection_type(ConnectionType::Close);
     }
@@ -99,7 +98,7 @@ pub async fn observe(
     if is_logged || status >= 500 {
         log(&method, &route, status, seconds, client, &id);
     }
-    state
+    service
         .metrics
         .answered(route, method_label(&method), status, seconds);
     result.map_err(|response| InternalError::from_response("request failed", response).into())

@@ -17,14 +17,14 @@ use crate::{
 /// Viewer that may watch this playback.
 pub(super) struct Access {
     viewer: Viewer<LiveStream>,
-    state: web::Data<LiveContext>,
+    context: web::Data<LiveContext>,
 }
 
 impl Access {
     pub fn new(viewer: Viewer<LiveStream>, request: &HttpRequest) -> Self {
         Self {
             viewer,
-            state: context::of::<LiveContext>(request).clone(),
+            context: context::of::<LiveContext>(request).clone(),
         }
     }
 
@@ -38,11 +38,11 @@ impl Access {
 
     /// Returns a permit to wait; `None` when `live.max_waiting_viewers` wait already.
     pub fn permit(&self) -> Option<SemaphorePermit<'_>> {
-        self.state.waiting_viewers.try_acquire().ok()
+        self.context.waiting_viewers.try_acquire().ok()
     }
 
     /// Resolves when the service closes: no one waits any longer.
     pub async fn closing(&self) {
-        self.state.closing.cancelled().await;
+        self.context.closing.cancelled().await;
     }
 }

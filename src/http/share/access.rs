@@ -70,19 +70,19 @@ pub(in crate::http) enum Entered {
 
 /// Looks up the request's token. [`ApiError::ShareUnavailable`] for every token that is not valid.
 pub(in crate::http) async fn enter(request: &HttpRequest) -> Result<Entered, ApiError> {
-    let state = context::of::<ShareContext>(request);
+    let share_context = context::of::<ShareContext>(request);
     let token = request.match_info().get(TOKEN).unwrap_or_default();
     let token_hash = credentials::hash(token);
     // Entered before the look-up: a revocation that commits in between finds the request here.
-    let guard = state.shares.open_requests.enter(&token_hash);
-    let mut db = state.store.read().await?;
+    let guard = share_context.shares.open_requests.enter(&token_hash);
+    let mut db = share_context.store.read().await?;
     let found = shares::by_token_hash(&mut db, &token_hash).await?;
     let found = found.filter(|share| !share.has_expired(now_ms()));
     let reached = Reached::of(request);
     let missed = found.is_none().then_some(token_hash.as_str());
-    let failed_tokens = &state.shares.failed_tokens;
+    let failed_tokens = &share_context.shares.failed_tokens;
     let is_over = failed_tokens.is_over(reached.client, missed, Instant::now());
-    let is_suspended = |share: &Share| state.suspensions.contains(share.account_id);
+    let is_suspended = |share: &Share| share_context.suspensions.contains(share.account_id);
     let share = found.filter(|share| !is_over && !is_suspended(share));
     let access = ShareAccess {
         share: share.ok_or(ApiError::ShareUnavailable)?,
@@ -168,9 +168,12 @@ impl ShareAccess {
     }
 
     /// Counts a view of the whole folder.
-    pub(super) fn note_view(&self, state: &web::Data<ShareContext>) {
+    pub(super) fn note_view(&self, context: &web::Data<ShareContext>) {
         if !self.is_head {
-            state.shares.counts.note_view(&state.store, self.share.id);
+            context
+                .shares
+                .counts
+                .note_view(&context.store, self.share.id);
         }
     }
 }

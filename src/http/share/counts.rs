@@ -17,7 +17,7 @@ impl ShareAccess {
     /// bound, only a client that has begun may continue: anything else counts as a beginning.
     pub(in crate::http) async fn admit_download(
         &self,
-        state: &ShareContext,
+        context: &ShareContext,
         what: Uuid,
         start: Option<u64>,
     ) -> Result<(), ApiError> {
@@ -27,10 +27,10 @@ impl ShareAccess {
                 message: "this link is for looking only: ask its owner for one that allows downloads",
             });
         }
-        let (id, counts) = (self.share.id, &state.shares.counts);
+        let (id, counts) = (self.share.id, &context.shares.counts);
         if self.share.download_limit.is_none() {
             if start == Some(0) && !self.is_head {
-                counts.note_download(&state.store, id);
+                counts.note_download(&context.store, id);
             }
             return Ok(());
         }
@@ -47,7 +47,7 @@ impl ShareAccess {
         }
         // Counted in the database before the bytes go out: neither concurrent requests nor a crash may exceed the
         // limit.
-        let taken = state
+        let taken = context
             .store
             .write(move |tx| Box::pin(async move { shares::take_download(tx, id).await }));
         if !taken.await? {

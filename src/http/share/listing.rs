@@ -141,14 +141,14 @@ impl Position {
 ///
 /// 404 for any other folder, 400 for a malformed cursor.
 pub(in crate::http) async fn listing(
-    state: &web::Data<ShareContext>,
+    context: &web::Data<ShareContext>,
     access: &ShareAccess,
     folder: Option<Uuid>,
     cursor: Option<&str>,
 ) -> Result<Listing, ApiError> {
     let position = Position::read(cursor.unwrap_or_default())?;
     let folder_id = folder.unwrap_or(access.folder_id());
-    let mut db = state.store.read().await?;
+    let mut db = context.store.read().await?;
     let path = shares::path(&mut db, access.share(), folder_id).await?;
     let path = path.ok_or(ApiError::NotFound("folder"))?;
     let page = read_page(&mut db, access.account_id(), folder_id, position).await?;
@@ -156,15 +156,15 @@ pub(in crate::http) async fn listing(
     // A wait for another request's totals must not hold a read connection.
     drop(db);
     let sum = async || {
-        let max_counted = state.config.shares.max_counted;
-        shares::totals(&mut state.store.read().await?, folder_id, max_counted).await
+        let max_counted = context.config.shares.max_counted;
+        shares::totals(&mut context.store.read().await?, folder_id, max_counted).await
     };
-    let totals = state.shares.totals.of(folder_id, sum).await?;
+    let totals = context.shares.totals.of(folder_id, sum).await?;
     if folder_id == access.folder_id() && position == Position::Folders(None) {
-        access.note_view(state);
+        access.note_view(context);
     }
     let record = Record {
-        state,
+        context,
         access,
         streams,
     };
@@ -259,7 +259,7 @@ async fn streams_of(db: &mut Reader, files: &[File]) -> Result<HashMap<Uuid, Sho
 
 /// Everything that a file's record needs besides its row.
 struct Record<'a> {
-    state: &'a ShareContext,
+    context: &'a ShareContext,
     access: &'a ShareAccess,
     streams: HashMap<Uuid, Showing>,
 }
@@ -301,7 +301,7 @@ impl Record<'_> {
                 });
                 let id = stream.playback_id.clone();
                 let lifetime_s = usual_s.min(left_s);
-                playback_token::issue(&self.state.playback_tokens, id, lifetime_s, Vec::new())
+                playback_token::issue(&self.context.playback_tokens, id, lifetime_s, Vec::new())
                     .await?
                     .token
             }

@@ -92,13 +92,13 @@ fn token(signer: &Signer, share_id: Uuid) -> String {
     params(("id" = Uuid, Path, description = "The folder's id")),
     responses((status = 200, description = "The link, or null", body = ShareOrNone)))]
 pub async fn show(
-    state: web::Data<ShareContext>,
+    context: web::Data<ShareContext>,
     caller: Caller<Read>,
     reached: Reached,
     id: web::Path<Uuid>,
 ) -> Result<HttpResponse, ApiError> {
-    state.shares.flush(&state.store).await;
-    let mut db = state.store.read().await?;
+    context.shares.flush(&context.store).await;
+    let mut db = context.store.read().await?;
     let share = shares::of_folder(&mut db, caller.account_id(), *id, now_ms()).await?;
     let signer = Signer::of(&mut db).await?;
     let share = share.map(|share| ShareRecord::of(share, &signer, &reached));
@@ -113,19 +113,19 @@ pub async fn show(
     params(("id" = Uuid, Path, description = "The folder's id")),
     responses((status = 201, description = "The link", body = ShareAnswer)))]
 pub async fn create(
-    state: web::Data<ShareContext>,
+    context: web::Data<ShareContext>,
     caller: Caller<Write>,
     reached: Reached,
     id: web::Path<Uuid>,
     Body(request): Body<NewShareRequest>,
 ) -> Result<HttpResponse, ApiError> {
     let terms = request.checked(now_ms())?;
-    let mut db = state.store.read().await?;
+    let mut db = context.store.read().await?;
     folders::get(&mut db, caller.account_id(), *id).await?;
     let signer = Signer::of(&mut db).await?;
     drop(db);
     let password_hash = match terms.password {
-        Some(password) => Some(hashed(&state, &reached, password).await?),
+        Some(password) => Some(hashed(&context, &reached, password).await?),
         None => None,
     };
     let share_id = Uuid::now_v7();
@@ -140,12 +140,12 @@ pub async fn create(
         expires_at: terms.expires_at,
     };
     let made = to_its_end(async move {
-        let made = state
+        let made = context
             .store
             .write(move |tx| Box::pin(async move { shares::create(tx, new, now_ms()).await }))
             .await?;
         if let Some(replaced) = &made.replaced {
-            state.shares.open_requests.withdraw(&replaced.token_hash);
+            context.shares.open_requests.withdraw(&replaced.token_hash);
         }
         Ok(made)
     })
@@ -156,11 +156,11 @@ pub async fn create(
 }
 
 async fn hashed(
-    state: &ShareContext,
+    context: &ShareContext,
     reached: &Reached,
     password: Secret,
 ) -> Result<credentials::PasswordHash, ApiError> {
-    let checks = &state.password_checks;
+    let checks = &context.password_checks;
     let turn = checks.turn(PasswordUse::Account, reached.client).await?;
     let hashed = turn.run(move || credentials::hash_password(&password));
     Ok(hashed.await??)
@@ -173,18 +173,18 @@ async fn hashed(
     params(("id" = Uuid, Path, description = "The folder's id")),
     responses((status = 200, description = "There is no link any more", body = Success)))]
 pub async fn revoke(
-    state: web::Data<ShareContext>,
+    context: web::Data<ShareContext>,
     caller: Caller<Write>,
     id: web::Path<Uuid>,
 ) -> Result<HttpResponse, ApiError> {
     let (account_id, id) = (caller.account_id(), *id);
     to_its_end(async move {
-        let revoked = state
+        let revoked = context
             .store
             .write(move |tx| Box::pin(async move { shares::delete(tx, account_id, id).await }))
             .await?;
         if let Some(share) = revoked {
-            state.shares.open_requests.withdraw(&share.token_hash);
+            context.shares.open_requests.withdraw(&share.token_hash);
         }
         Ok(())
     })

@@ -48,9 +48,9 @@ const MAX_FORM_BYTES: usize = 8 * 1024;
 ), responses(
     (status = 200, description = "The folder, or a form for the link's password", body = String, content_type = "text/html"),
     (status = 404, description = "The link is not available, or the folder is not in it", body = String, content_type = "text/html")))]
-pub async fn open_page(request: HttpRequest, state: web::Data<ShareContext>) -> HttpResponse {
+pub async fn open_page(request: HttpRequest, context: web::Data<ShareContext>) -> HttpResponse {
     let page = match enter(&request).await {
-        Ok(Entered::Open(access)) => folder_page(&request, &state, &access).await,
+        Ok(Entered::Open(access)) => folder_page(&request, &context, &access).await,
         Ok(Entered::Locked(_)) => password_page(StatusCode::OK, None),
         Err(error) => Err(error),
     };
@@ -70,17 +70,17 @@ pub async fn open_page(request: HttpRequest, state: web::Data<ShareContext>) -> 
         (status = 429, description = "Too many wrong passwords", body = String, content_type = "text/html")))]
 pub async fn enter_password(
     request: HttpRequest,
-    state: web::Data<ShareContext>,
+    context: web::Data<ShareContext>,
     body: web::Payload,
 ) -> HttpResponse {
-    take_password(&request, &state, body)
+    take_password(&request, &context, body)
         .await
         .unwrap_or_else(sorry)
 }
 
 async fn take_password(
     request: &HttpRequest,
-    state: &ShareContext,
+    context: &ShareContext,
     body: web::Payload,
 ) -> Result<HttpResponse, ApiError> {
     let entered = enter(request).await?;
@@ -89,8 +89,8 @@ async fn take_password(
         .insert_header((header::LOCATION, own_address(request)))
         .insert_header((header::CACHE_CONTROL, "no-store"));
     if let Entered::Locked(locked) = entered {
-        let given = read_password(state, body).await?;
-        match password::unlock(state, &locked, given).await {
+        let given = read_password(context, body).await?;
+        match password::unlock(context, &locked, given).await {
             Ok(cookies) => {
                 for cookie in cookies {
                     response.cookie(cookie);
@@ -105,10 +105,10 @@ async fn take_password(
     Ok(response.finish())
 }
 
-async fn read_password(state: &ShareContext, body: web::Payload) -> Result<Secret, ApiError> {
+async fn read_password(context: &ShareContext, body: web::Payload) -> Result<Secret, ApiError> {
     let rejection = || ApiError::Invalid("the form must hold a password".to_owned());
     let reading = body.to_bytes_limited(MAX_FORM_BYTES);
-    let body = tokio::time::timeout(state.config.http.body_timeout, reading).await;
+    let body = tokio::time::timeout(context.config.http.body_timeout, reading).await;
     let body = body
         .map_err(|_| {
             ApiError::Timeout("the password did not arrive in time; send the form again".to_owned())
@@ -136,7 +136,7 @@ fn token_of(request: &HttpRequest) -> &str {
 
 async fn folder_page(
     request: &HttpRequest,
-    state: &web::Data<ShareContext>,
+    context: &web::Data<ShareContext>,
     access: &ShareAccess,
 ) -> Result<HttpResponse, ApiError> {
     let (mut folder, mut cursor, mut view) = (None, None, View::default());
@@ -150,7 +150,7 @@ async fn folder_page(
             _ => {}
         }
     }
-    let listing = listing(state, access, folder, cursor.as_deref()).await?;
+    let listing = listing(context, access, folder, cursor.as_deref()).await?;
     let asked = PageRequest {
         token: token_of(request),
         goes_on: cursor.is_some(),

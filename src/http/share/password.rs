@@ -70,13 +70,13 @@ fn message(share_id: Uuid, expires_at: i64) -> [u8; 24] {
 ///
 /// 403 `wrong_password`; 429 after too many wrong ones from this network, for this link or for all.
 pub(in crate::http) async fn unlock(
-    state: &ShareContext,
+    context: &ShareContext,
     locked: &LockedShare,
     password: Secret,
 ) -> Result<[Cookie<'static>; 2], ApiError> {
     let access = &locked.0;
     let (share, client) = (&access.share, access.client());
-    let attempts = &state.shares.attempts;
+    let attempts = &context.shares.attempts;
     let link = share.id.to_string();
     let too_many = |retry_after_s| ApiError::TooMany {
         message: "too many wrong passwords: wait until Retry-After is over",
@@ -86,7 +86,7 @@ pub(in crate::http) async fn unlock(
         .check(&link, client, Instant::now())
         .map_err(too_many)?;
     // The turn comes before the count: a request without a turn has not tried a password.
-    let turn = state
+    let turn = context
         .password_checks
         .turn(PasswordUse::Link, client)
         .await?;
@@ -105,10 +105,10 @@ pub(in crate::http) async fn unlock(
     }
     attempts.succeeded(&link, client);
 
-    let lifetime_ms = duration_ms(state.config.shares.unlock_lifetime);
+    let lifetime_ms = duration_ms(context.config.shares.unlock_lifetime);
     let expires_at = now_ms().saturating_add(lifetime_ms);
     let expires_at = share.expires_at.map_or(expires_at, |at| at.min(expires_at));
-    let signer = Signer::of(&mut state.store.read().await?).await?;
+    let signer = Signer::of(&mut context.store.read().await?).await?;
     let value = value(&signer, share.id, expires_at);
     let is_https = access.reached.address.is_https();
     Ok([access.url(""), access.page_url()].map(|address| {

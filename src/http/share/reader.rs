@@ -53,7 +53,7 @@ pub struct SharePassword {
     (status = 404, description = "The link is not available, or the folder is not in it", body = crate::application::error::ErrorBody)))]
 pub async fn browse(
     request: HttpRequest,
-    state: web::Data<ShareContext>,
+    context: web::Data<ShareContext>,
     access: ShareAccess,
 ) -> Result<HttpResponse, ApiError> {
     let folder = query_value(&request, "folderId").filter(|id| !id.is_empty());
@@ -61,7 +61,7 @@ pub async fn browse(
         .map(|id| Uuid::try_parse(&id).map_err(|_| ApiError::NotFound("folder")))
         .transpose()?;
     let cursor = query_value(&request, "cursor");
-    let listing = listing(&state, &access, folder, cursor.as_deref()).await?;
+    let listing = listing(&context, &access, folder, cursor.as_deref()).await?;
     let mut response = HttpResponse::Ok();
     response.insert_header((header::CACHE_CONTROL, "no-store"));
     Ok(access.bound(response.json(listing)))
@@ -87,10 +87,10 @@ pub async fn browse(
     (status = 416, description = "No such range", body = crate::application::error::ErrorBody)))]
 pub async fn download(
     request: HttpRequest,
-    state: web::Data<ShareContext>,
+    context: web::Data<ShareContext>,
     access: ShareAccess,
 ) -> Result<HttpResponse, ApiError> {
-    let file = find(&request, &state, &access).await?;
+    let file = find(&request, &context, &access).await?;
     let file_id = file.id;
     let is_inline = flag(&request, "inline")? && access.shows(&file.mime_type);
     let shown_as = match is_inline {
@@ -98,10 +98,10 @@ pub async fn download(
         false => ShownAs::Attachment,
     };
     let stored = StoredBytes::from(file);
-    let response = bytes::respond_as(&request, &state, &stored, FILE_CACHE, shown_as).await?;
+    let response = bytes::respond_as(&request, &context, &stored, FILE_CACHE, shown_as).await?;
     if !is_inline {
         let start = starts_at(&response);
-        access.admit_download(&state, file_id, start).await?;
+        access.admit_download(&context, file_id, start).await?;
     }
     Ok(access.bound(response))
 }
@@ -126,22 +126,28 @@ pub async fn download(
     (status = 503, description = "Too many archives at a time", body = crate::application::error::ErrorBody)))]
 pub async fn zip(
     request: HttpRequest,
-    state: web::Data<ShareContext>,
+    context: web::Data<ShareContext>,
     access: ShareAccess,
 ) -> Result<HttpResponse, ApiError> {
     let (account_id, folder_id) = (access.account_id(), access.folder_id());
     // A link that allows no download lists no folder for one.
-    access.admit_download(&state, folder_id, None).await?;
-    let folder = folders::get(&mut state.store.read().await?, account_id, folder_id).await;
+    access.admit_download(&context, folder_id, None).await?;
+    let folder = folders::get(&mut context.store.read().await?, account_id, folder_id).await;
     let folder = folder.map_err(|error| match error {
         // Deleted after the link's look-up.
         sluice_store::Error::NotFound(_) => ApiError::ShareUnavailable,
         other => other.into(),
     })?;
-    let response =
-        archive::respond(&request, &state.files, account_id, folder_id, &folder.name).await?;
+    let response = archive::respond(
+        &request,
+        &context.files,
+        account_id,
+        folder_id,
+        &folder.name,
+    )
+    .await?;
     let start = starts_at(&response);
-    access.admit_download(&state, folder_id, start).await?;
+    access.admit_download(&context, folder_id, start).await?;
     Ok(access.bound(response))
 }
 
@@ -164,10 +170,10 @@ pub async fn zip(
     (status = 429, description = "The owner's deliveries of the month are used up", body = crate::application::error::ErrorBody)))]
 pub async fn preview(
     request: HttpRequest,
-    state: web::Data<ShareContext>,
+    context: web::Data<ShareContext>,
     access: ShareAccess,
 ) -> Result<HttpResponse, ApiError> {
-    let file = find(&request, &state, &access).await?;
+    let file = find(&request, &context, &access).await?;
     let width = match query_value(&request, "w") {
         Some(text) => width(&text)?,
         None => USUAL_WIDTH,
@@ -180,7 +186,7 @@ pub async fn preview(
     }
     let query = format!("w={width}&h={width}&fit=inside&t=0");
     let cache = HeaderValue::from_static(FILE_CACHE);
-    let response = cdn::preview(&state.delivery, &request, &file, &query, cache).await?;
+    let response = cdn::preview(&context.delivery, &request, &file, &query, cache).await?;
     Ok(access.bound(response))
 }
 
@@ -195,7 +201,7 @@ pub async fn preview(
         (status = 404, description = "The link is not available", body = crate::application::error::ErrorBody)))]
 pub async fn unlock(
     request: HttpRequest,
-    state: web::Data<ShareContext>,
+    context: web::Data<ShareContext>,
     payload: web::Payload,
 ) -> Result<HttpResponse, ApiError> {
     let entered = enter(&request).await?;
@@ -204,7 +210,7 @@ pub async fn unlock(
     let mut response = HttpResponse::Ok();
     response.insert_header((header::CACHE_CONTROL, "no-store"));
     if let Entered::Locked(locked) = entered {
-        for cookie in password::unlock(&state, &locked, shown).await? {
+        for cookie in password::unlock(&context, &locked, shown).await? {
             response.cookie(cookie);
         }
     }
@@ -214,13 +220,13 @@ pub async fn unlock(
 /// Finds the file of the path, if it is in the shared folder or below.
 async fn find(
     request: &HttpRequest,
-    state: &ShareContext,
+    context: &ShareContext,
     access: &ShareAccess,
 ) -> Result<File, ApiError> {
     let missing = || ApiError::NotFound("file");
     let id = request.match_info().get("fileId").unwrap_or_default();
     let id = Uuid::try_parse(id).map_err(|_| missing())?;
-    let file = shares::file(&mut state.store.read().await?, access.share(), id).await?;
+    let file = shares::file(&mut context.store.read().await?, access.share(), id).await?;
     file.ok_or_else(missing)
 }
 

@@ -19,20 +19,20 @@ pub(super) struct RejectedCall {
 
 /// Emits the event of a rejection, and returns the result.
 pub(super) async fn told<T>(
-    state: &JobContext,
+    context: &JobContext,
     account_id: Uuid,
     asked: RejectedCall,
     outcome: Result<T, ApiError>,
 ) -> Result<T, ApiError> {
     if let Err(rejection) = &outcome {
-        tell(state, account_id, asked, rejection).await;
+        tell(context, account_id, asked, rejection).await;
     }
     outcome
 }
 
 /// Tells it, unless the same request may succeed a moment later or names what is not there. The client's answer is the
 /// rejection, whatever becomes of this.
-async fn tell(state: &JobContext, account_id: Uuid, asked: RejectedCall, rejection: &ApiError) {
+async fn tell(context: &JobContext, account_id: Uuid, asked: RejectedCall, rejection: &ApiError) {
     if !is_told(rejection.status_code()) {
         return;
     }
@@ -45,7 +45,7 @@ async fn tell(state: &JobContext, account_id: Uuid, asked: RejectedCall, rejecti
         results: Results::default(),
         failures: Failures::default(),
     });
-    let told = state.store.write(move |tx| {
+    let told = context.store.write(move |tx| {
         Box::pin(async move { events::emit(tx, account_id, &event, now_ms()).await })
     });
     if let Err(error) = told.await {

@@ -106,8 +106,8 @@ impl From<TusUpload> for ResumableUpload {
 /// The version and the extensions of tus, and the browser's question before an upload from a page of `http.cors_origins`.
 #[utoipa::path(options, path = "/api/uploads/tus", tag = "tus", security(()),
     responses((status = 204, description = "`Tus-Version`, `Tus-Extension`, `Tus-Max-Size`, `Tus-Checksum-Algorithm`; `Access-Control-Allow-*`")))]
-pub async fn offer(request: HttpRequest, state: web::Data<FileContext>) -> HttpResponse {
-    offered(&request, &state, METHODS_OF_ALL)
+pub async fn offer(request: HttpRequest, context: web::Data<FileContext>) -> HttpResponse {
+    offered(&request, &context, METHODS_OF_ALL)
 }
 
 /// What is spoken here?
@@ -116,18 +116,18 @@ pub async fn offer(request: HttpRequest, state: web::Data<FileContext>) -> HttpR
 #[utoipa::path(options, path = "/api/uploads/tus/{id}", tag = "tus", security(()),
     params(("id" = Uuid, Path, description = "The upload's id")),
     responses((status = 204, description = "As for `/api/uploads/tus`")))]
-pub async fn offer_here(request: HttpRequest, state: web::Data<FileContext>) -> HttpResponse {
-    offered(&request, &state, METHODS_OF_ONE)
+pub async fn offer_here(request: HttpRequest, context: web::Data<FileContext>) -> HttpResponse {
+    offered(&request, &context, METHODS_OF_ONE)
 }
 
-fn offered(request: &HttpRequest, state: &FileContext, methods: &'static str) -> HttpResponse {
+fn offered(request: &HttpRequest, context: &FileContext, methods: &'static str) -> HttpResponse {
     let mut response = HttpResponse::NoContent()
         .insert_header(("tus-version", headers::VERSION))
         .insert_header(("tus-extension", EXTENSIONS))
         .insert_header(("tus-checksum-algorithm", checksum::ALGORITHMS))
-        .insert_header(("tus-max-size", state.config.uploads.max_file.as_u64()))
+        .insert_header(("tus-max-size", context.config.uploads.max_file.as_u64()))
         .finish();
-    if tell(request, state, &mut response) {
+    if tell(request, context, &mut response) {
         let headers = response.headers_mut();
         for (name, value) in [
             (header::ACCESS_CONTROL_ALLOW_METHODS, methods),
@@ -161,17 +161,17 @@ fn offered(request: &HttpRequest, state: &FileContext, methods: &'static str) ->
         (status = 507, description = "The disk is full", body = crate::application::error::ErrorBody)))]
 pub async fn create(
     request: HttpRequest,
-    state: web::Data<FileContext>,
+    context: web::Data<FileContext>,
     reached: Reached,
     payload: web::Payload,
 ) -> HttpResponse {
-    let made = make(&request, &state, &reached, payload.into_inner()).await;
-    answer(&request, &state, &reached, made)
+    let made = make(&request, &context, &reached, payload.into_inner()).await;
+    answer(&request, &context, &reached, made)
 }
 
 async fn make(
     request: &HttpRequest,
-    state: &web::Data<FileContext>,
+    context: &web::Data<FileContext>,
     reached: &Reached,
     payload: Payload,
 ) -> Result<HttpResponse, ApiError> {
@@ -182,29 +182,29 @@ async fn make(
     }
     let creation = Creation::parse(request.headers())?;
     let length = creation.length;
-    let max_file = state.config.uploads.max_file.as_u64();
+    let max_file = context.config.uploads.max_file.as_u64();
     if length.is_some_and(|length| length > max_file) {
         return Err(too_large(max_file));
     }
     let account_id = caller.account_id();
     let bounds = Bounds {
-        unfinished: state.config.uploads.max_unfinished,
-        storage_bytes: caller.plan(state).storage.as_u64(),
+        unfinished: context.config.uploads.max_unfinished,
+        storage_bytes: caller.plan(context).storage.as_u64(),
     };
     let new = NewTusUpload {
         folder_id: creation.folder_id,
         filename: creation.filename,
         metadata: creation.metadata,
         length_bytes: length,
-        expires_at: expires_at(state),
+        expires_at: expires_at(context),
     };
-    let made = state.store.write(move |tx| {
+    let made = context.store.write(move |tx| {
         Box::pin(async move { tus::create(tx, account_id, new, bounds, now_ms()).await })
     });
     let upload = made.await?;
     let empty = || (length == Some(0)).then(Chunk::empty);
     let standing = match creation.chunk.or_else(empty) {
-        Some(chunk) => first_bytes(state, caller, upload.id, chunk, payload).await?,
+        Some(chunk) => first_bytes(context, caller, upload.id, chunk, payload).await?,
         None => UploadState::of(&upload),
     };
     let location = format!("{}/api/uploads/tus/{}", reached.address.base, upload.id);
@@ -215,17 +215,17 @@ async fn make(
 
 /// Deletes an upload whose creation was rejected: its address was never answered.
 async fn first_bytes(
-    state: &web::Data<FileContext>,
+    context: &web::Data<FileContext>,
     caller: Caller<Write>,
     id: Uuid,
     chunk: Chunk,
     payload: Payload,
 ) -> Result<UploadState, ApiError> {
-    let (state, account_id) = (state.clone(), caller.account_id());
+    let (context, account_id) = (context.clone(), caller.account_id());
     to_its_end(async move {
-        let received = receive(state.clone(), caller, id, chunk, payload).await;
+        let received = receive(context.clone(), caller, id, chunk, payload).await;
         if received.is_err() {
-            forget(&state, account_id, id).await?;
+            forget(&context, account_id, id).await?;
         }
         received
     })
@@ -254,34 +254,34 @@ async fn to_its_end<T: 'static>(
         (status = 423, description = "HEAD: an earlier request does not end", body = crate::application::error::ErrorBody)))]
 pub async fn show(
     request: HttpRequest,
-    state: web::Data<FileContext>,
+    context: web::Data<FileContext>,
     reached: Reached,
     id: web::Path<String>,
     payload: web::Payload,
 ) -> HttpResponse {
-    done(&request, &state, &reached, &id, payload).await
+    done(&request, &context, &reached, &id, payload).await
 }
 
 /// Handles the request by its effective method.
 async fn done(
     request: &HttpRequest,
-    state: &web::Data<FileContext>,
+    context: &web::Data<FileContext>,
     reached: &Reached,
     id: &str,
     payload: web::Payload,
 ) -> HttpResponse {
     let done = match meant(request) {
-        Ok("GET") => described(request, state, id).await,
-        Ok("HEAD") => measured(request, state, id).await,
-        Ok("PATCH") => appended(request, state, id, payload.into_inner()).await,
-        Ok("DELETE") => ended(request, state, id).await,
+        Ok("GET") => described(request, context, id).await,
+        Ok("HEAD") => measured(request, context, id).await,
+        Ok("PATCH") => appended(request, context, id, payload.into_inner()).await,
+        Ok("DELETE") => ended(request, context, id).await,
         // The credential is checked first, as in every handler.
         Ok(other) => admitted(request)
             .await
             .and(Err(not_allowed(other, METHODS_OF_ONE))),
         Err(error) => Err(error),
     };
-    answer(request, state, reached, done)
+    answer(request, context, reached, done)
 }
 
 /// Returns the effective method: `X-HTTP-Method-Override` before the request's own.
@@ -304,12 +304,12 @@ fn id_of(given: &str) -> Result<Uuid, ApiError> {
 
 async fn described(
     request: &HttpRequest,
-    state: &FileContext,
+    context: &FileContext,
     id: &str,
 ) -> Result<HttpResponse, ApiError> {
     let caller = Caller::<Read>::extract(request).await?;
     let id = id_of(id)?;
-    let upload = find(state, caller.account_id(), id).await?;
+    let upload = find(context, caller.account_id(), id).await?;
     Ok(HttpResponse::Ok().json(ResumableUploadAnswer {
         upload: upload.into(),
     }))
@@ -317,19 +317,23 @@ async fn described(
 
 async fn measured(
     request: &HttpRequest,
-    state: &FileContext,
+    context: &FileContext,
     id: &str,
 ) -> Result<HttpResponse, ApiError> {
     let caller = admitted(request).await?;
     let id = id_of(id)?;
     // Only the owner may end a request; the row has its received bytes after its end.
-    find(state, caller.account_id(), id).await?;
-    let _turn = state.turns.take(id).await?;
-    let upload = find(state, caller.account_id(), id).await?;
-    let is_there =
-        upload.is_completed() || state.store.blobs().has_partial(id, upload.offset()).await?;
+    find(context, caller.account_id(), id).await?;
+    let _turn = context.turns.take(id).await?;
+    let upload = find(context, caller.account_id(), id).await?;
+    let is_there = upload.is_completed()
+        || context
+            .store
+            .blobs()
+            .has_partial(id, upload.offset())
+            .await?;
     if !is_there {
-        return Err(lost(state, caller.account_id(), id).await);
+        return Err(lost(context, caller.account_id(), id).await);
     }
     let mut response = standing_in(HttpResponse::Ok(), &UploadState::of(&upload));
     match upload.length() {
@@ -342,8 +346,8 @@ async fn measured(
     Ok(response.finish())
 }
 
-async fn find(state: &FileContext, account_id: Uuid, id: Uuid) -> Result<TusUpload, ApiError> {
-    let mut db = state.store.read().await?;
+async fn find(context: &FileContext, account_id: Uuid, id: Uuid) -> Result<TusUpload, ApiError> {
+    let mut db = context.store.read().await?;
     Ok(tus::get(&mut db, account_id, id, now_ms()).await?)
 }
 
@@ -371,24 +375,24 @@ async fn find(state: &FileContext, account_id: Uuid, id: Uuid) -> Result<TusUplo
         (status = 507, description = "The disk is full", body = crate::application::error::ErrorBody)))]
 pub async fn append(
     request: HttpRequest,
-    state: web::Data<FileContext>,
+    context: web::Data<FileContext>,
     reached: Reached,
     id: web::Path<String>,
     payload: web::Payload,
 ) -> HttpResponse {
-    done(&request, &state, &reached, &id, payload).await
+    done(&request, &context, &reached, &id, payload).await
 }
 
 async fn appended(
     request: &HttpRequest,
-    state: &web::Data<FileContext>,
+    context: &web::Data<FileContext>,
     id: &str,
     payload: Payload,
 ) -> Result<HttpResponse, ApiError> {
     let caller = admitted(request).await?;
     let id = id_of(id)?;
     let chunk = Chunk::parse(request.headers())?;
-    let standing = to_its_end(receive(state.clone(), caller, id, chunk, payload)).await?;
+    let standing = to_its_end(receive(context.clone(), caller, id, chunk, payload)).await?;
     Ok(standing_in(HttpResponse::NoContent(), &standing).finish())
 }
 
@@ -403,24 +407,24 @@ async fn appended(
         (status = 423, description = "An earlier request does not end", body = crate::application::error::ErrorBody)))]
 pub async fn end(
     request: HttpRequest,
-    state: web::Data<FileContext>,
+    context: web::Data<FileContext>,
     reached: Reached,
     id: web::Path<String>,
     payload: web::Payload,
 ) -> HttpResponse {
-    done(&request, &state, &reached, &id, payload).await
+    done(&request, &context, &reached, &id, payload).await
 }
 
 async fn ended(
     request: &HttpRequest,
-    state: &FileContext,
+    context: &FileContext,
     id: &str,
 ) -> Result<HttpResponse, ApiError> {
     let caller = admitted(request).await?;
     let id = id_of(id)?;
-    find(state, caller.account_id(), id).await?;
-    let _turn = state.turns.take(id).await?;
-    forget(state, caller.account_id(), id).await?;
+    find(context, caller.account_id(), id).await?;
+    let _turn = context.turns.take(id).await?;
+    forget(context, caller.account_id(), id).await?;
     Ok(HttpResponse::NoContent().finish())
 }
 
@@ -435,12 +439,12 @@ async fn ended(
         (status = 405, description = "Another method, or none", body = crate::application::error::ErrorBody)))]
 pub async fn overridden(
     request: HttpRequest,
-    state: web::Data<FileContext>,
+    context: web::Data<FileContext>,
     reached: Reached,
     id: web::Path<String>,
     payload: web::Payload,
 ) -> HttpResponse {
-    done(&request, &state, &reached, &id, payload).await
+    done(&request, &context, &reached, &id, payload).await
 }
 
 /// Admits a tus client with scope write.
@@ -470,21 +474,21 @@ fn standing_in(mut response: HttpResponseBuilder, standing: &UploadState) -> Htt
 /// Gives rejections the same headers as other answers: a page must be able to read them.
 fn answer(
     request: &HttpRequest,
-    state: &FileContext,
+    context: &FileContext,
     reached: &Reached,
     done: Result<HttpResponse, ApiError>,
 ) -> HttpResponse {
     let mut response = done.unwrap_or_else(|error| {
-        let error = error.offering(|| reached.upgrade_url(state));
+        let error = error.offering(|| reached.upgrade_url(context));
         error.error_response()
     });
-    tell(request, state, &mut response);
+    tell(request, context, &mut response);
     response
 }
 
 /// Sets the headers of every answer, and whether a page of another origin may read it.
-fn tell(request: &HttpRequest, state: &FileContext, response: &mut HttpResponse) -> bool {
-    let may_read = allow_origin(request, state, response);
+fn tell(request: &HttpRequest, context: &FileContext, response: &mut HttpResponse) -> bool {
+    let may_read = allow_origin(request, context, response);
     let headers = response.headers_mut();
     headers.insert(
         HeaderName::from_static(headers::RESUMABLE),

@@ -64,13 +64,13 @@ impl UploadState {
 }
 
 /// Returns when an upload expires whose bytes come now.
-pub(super) fn expires_at(state: &FileContext) -> i64 {
-    now_ms().saturating_add(duration_ms(state.config.uploads.keep_unfinished))
+pub(super) fn expires_at(context: &FileContext) -> i64 {
+    now_ms().saturating_add(duration_ms(context.config.uploads.keep_unfinished))
 }
 
 /// Receives the bytes of one request, in place of an earlier one that is still running.
 pub(super) async fn receive(
-    state: web::Data<FileContext>,
+    context: web::Data<FileContext>,
     caller: Caller<Write>,
     id: Uuid,
     chunk: Chunk,
@@ -78,46 +78,54 @@ pub(super) async fn receive(
 ) -> Result<UploadState, ApiError> {
     let account_id = caller.account_id();
     // Checked before another request's turn is ended: the upload must be the caller's.
-    tus::get(&mut state.store.read().await?, account_id, id, now_ms()).await?;
+    tus::get(&mut context.store.read().await?, account_id, id, now_ms()).await?;
     // The turn comes before the permit: the earlier request must end, and return its permit, before this one needs one.
-    let turn = state.turns.take(id).await?;
-    let _permit = upload_permit(&state)?;
-    let upload = claim(&state, &caller, id, &chunk).await?;
+    let turn = context.turns.take(id).await?;
+    let _permit = upload_permit(&context)?;
+    let upload = claim(&context, &caller, id, &chunk).await?;
     if upload.is_completed() {
-        return room(&state, &upload, &chunk).map(|_| UploadState::of(&upload));
+        return room(&context, &upload, &chunk).map(|_| UploadState::of(&upload));
     }
-    let received = take_bytes(&state, caller.plan(&state), &turn, &upload, chunk, payload).await;
+    let received = take_bytes(
+        &context,
+        caller.plan(&context),
+        &turn,
+        &upload,
+        chunk,
+        payload,
+    )
+    .await;
     let is_a_file = matches!(&received, Ok(standing) if standing.file_id.is_some());
-    if !is_a_file && let Err(error) = settle(&state, &upload).await {
+    if !is_a_file && let Err(error) = settle(&context, &upload).await {
         tracing::warn!(%error, upload = %id, "what an upload may not keep is cut off by its next request");
     }
     received
 }
 
 async fn take_bytes(
-    state: &FileContext,
+    context: &FileContext,
     plan: Plan,
     turn: &Turn,
     upload: &TusUpload,
     chunk: Chunk,
     payload: Payload,
 ) -> Result<UploadState, ApiError> {
-    let room = room(state, upload, &chunk)?;
+    let room = room(context, upload, &chunk)?;
     // Hashing a long file again takes long, and would restart if it were cancelled: only the end of the service stops
     // it.
     let opened = tokio::select! {
         biased;
-        () = state.closing.cancelled() => return Err(stopping()),
-        opened = state.store.blobs().partial(upload.id, upload.progress()) => opened,
+        () = context.closing.cancelled() => return Err(stopping()),
+        opened = context.store.blobs().partial(upload.id, upload.progress()) => opened,
     };
     let partial = match opened {
         Err(StoreError::NotFound(_)) => {
-            return Err(lost(state, upload.account_id, upload.id).await);
+            return Err(lost(context, upload.account_id, upload.id).await);
         }
         opened => opened?,
     };
     let reception = Reception {
-        state,
+        context,
         turn,
         partial,
         saved_at: Instant::now(),
@@ -136,9 +144,9 @@ async fn take_bytes(
 
 /// Truncates the bytes that a request left beyond the offset, and returns the room that it held. Its turn is not over
 /// yet: no other request works on the upload.
-async fn settle(state: &FileContext, upload: &TusUpload) -> Result<(), StoreError> {
+async fn settle(context: &FileContext, upload: &TusUpload) -> Result<(), StoreError> {
     let (account_id, id) = (upload.account_id, upload.id);
-    let mut db = state.store.read().await?;
+    let mut db = context.store.read().await?;
     let now = match tus::get(&mut db, account_id, id, now_ms()).await {
         // Another's business by now, or the sweep's.
         Err(StoreError::NotFound(_) | StoreError::Gone(_)) => return Ok(()),
@@ -148,23 +156,23 @@ async fn settle(state: &FileContext, upload: &TusUpload) -> Result<(), StoreErro
     if now.attempt != upload.attempt || now.is_completed() {
         return Ok(());
     }
-    state.store.blobs().cut_partial(id, now.offset()).await?;
+    context.store.blobs().cut_partial(id, now.offset()).await?;
     if now.held() == now.offset() {
         return Ok(());
     }
-    let released = state
+    let released = context
         .store
         .write(move |tx| Box::pin(async move { tus::release(tx, &now).await }));
     released.await
 }
 
 async fn claim(
-    state: &FileContext,
+    context: &FileContext,
     caller: &Caller<Write>,
     id: Uuid,
     chunk: &Chunk,
 ) -> Result<TusUpload, ApiError> {
-    let max_file = state.config.uploads.max_file.as_u64();
+    let max_file = context.config.uploads.max_file.as_u64();
     if chunk.length.is_some_and(|length| length > max_file) {
         return Err(too_large(max_file));
     }
@@ -174,20 +182,20 @@ async fn claim(
         brings_bytes: chunk.content_length,
         length_bytes: chunk.length,
         most_bytes: max_file,
-        expires_at: expires_at(state),
-        storage_bytes: caller.plan(state).storage.as_u64(),
+        expires_at: expires_at(context),
+        storage_bytes: caller.plan(context).storage.as_u64(),
     };
-    let claimed = state.store.write(move |tx| {
+    let claimed = context.store.write(move |tx| {
         Box::pin(async move { tus::claim(tx, account_id, id, wanted, now_ms()).await })
     });
     Ok(claimed.await?)
 }
 
 /// Returns the length that the upload may have; 413 when the request declares more.
-fn room(state: &FileContext, upload: &TusUpload, chunk: &Chunk) -> Result<u64, ApiError> {
+fn room(context: &FileContext, upload: &TusUpload, chunk: &Chunk) -> Result<u64, ApiError> {
     let room = match upload.length().or(chunk.length) {
         Some(length) => length,
-        None => state.config.uploads.max_file.as_u64(),
+        None => context.config.uploads.max_file.as_u64(),
     };
     let brings = chunk.content_length.unwrap_or_default();
     match upload.offset().saturating_add(brings) > room {
@@ -197,8 +205,8 @@ fn room(state: &FileContext, upload: &TusUpload, chunk: &Chunk) -> Result<u64, A
 }
 
 /// Removes an upload whose row exists and whose bytes do not, as after a restore.
-pub(super) async fn lost(state: &FileContext, account_id: Uuid, id: Uuid) -> ApiError {
-    match forget(state, account_id, id).await {
+pub(super) async fn lost(context: &FileContext, account_id: Uuid, id: Uuid) -> ApiError {
+    match forget(context, account_id, id).await {
         Ok(()) => ApiError::Gone("the bytes of this upload are lost: make a new one"),
         Err(error) => error,
     }
@@ -206,20 +214,20 @@ pub(super) async fn lost(state: &FileContext, account_id: Uuid, id: Uuid) -> Api
 
 /// Removes an upload with its bytes; a file that it has become stays.
 pub(super) async fn forget(
-    state: &FileContext,
+    context: &FileContext,
     account_id: Uuid,
     id: Uuid,
 ) -> Result<(), ApiError> {
-    let deleted = state
+    let deleted = context
         .store
         .write(move |tx| Box::pin(async move { tus::delete(tx, account_id, id).await }));
     deleted.await?;
-    Ok(state.store.blobs().remove_partial(id).await?)
+    Ok(context.store.blobs().remove_partial(id).await?)
 }
 
 /// A request that receives bytes.
 struct Reception<'a> {
-    state: &'a FileContext,
+    context: &'a FileContext,
     plan: Plan,
     turn: &'a Turn,
     upload: &'a TusUpload,
@@ -274,7 +282,7 @@ impl Reception<'_> {
 
     /// Appends the body. On an error the bytes received since the last save are dropped.
     async fn fill(&mut self, mut payload: Payload, saves: bool) -> Result<ReceptionEnd, ApiError> {
-        let most_unsaved = self.state.config.uploads.checkpoint.as_u64();
+        let most_unsaved = self.context.config.uploads.checkpoint.as_u64();
         loop {
             let bytes = match self.next(&mut payload).await {
                 Ok(Some(bytes)) => bytes,
@@ -304,10 +312,10 @@ impl Reception<'_> {
 
     /// Reserves storage for a body of undeclared length, some more than needed.
     async fn hold(&mut self, needed: u64) -> Result<(), ApiError> {
-        let more = self.state.config.uploads.checkpoint.as_u64();
+        let more = self.context.config.uploads.checkpoint.as_u64();
         let wanted = needed.saturating_add(more).min(self.room);
         let (upload, limit) = (self.upload.clone(), self.plan.storage.as_u64());
-        let held = self.state.store.write(move |tx| {
+        let held = self.context.store.write(move |tx| {
             Box::pin(async move { tus::hold(tx, &upload, needed, wanted, limit, now_ms()).await })
         });
         self.held = held.await?;
@@ -316,12 +324,12 @@ impl Reception<'_> {
 
     /// Returns the next bytes. Once the request is cancelled, only bytes that have already arrived, up to `leftover`.
     async fn next(&mut self, payload: &mut Payload) -> Result<Option<Bytes>, ApiError> {
-        let patience = self.state.config.uploads.idle_timeout;
+        let patience = self.context.config.uploads.idle_timeout;
         let mut body = payload.by_ref();
         let waited = tokio::select! {
             biased;
             () = self.turn.ended() => Err(taken_over()),
-            () = self.state.closing.cancelled() => Err(stopping()),
+            () = self.context.closing.cancelled() => Err(stopping()),
             piece = next_piece(&mut body, patience) => Ok(piece),
         };
         let called_off = match waited {
@@ -350,10 +358,10 @@ impl Reception<'_> {
         let (offset, upload) = (progress.length, self.upload.clone());
         let step = Step {
             is_last,
-            expires_at: expires_at(self.state),
+            expires_at: expires_at(self.context),
             storage_bytes: self.plan.storage.as_u64(),
         };
-        let advanced = self.state.store.write(move |tx| {
+        let advanced = self.context.store.write(move |tx| {
             Box::pin(async move { tus::advance(tx, &upload, &progress, step, now_ms()).await })
         });
         advanced.await?;
@@ -365,7 +373,7 @@ impl Reception<'_> {
     /// Makes the file, as other uploads do.
     async fn complete(self) -> Result<UploadState, ApiError> {
         let Self {
-            state,
+            context,
             plan,
             upload,
             mut partial,
@@ -375,7 +383,7 @@ impl Reception<'_> {
         let upload = upload.clone();
         let (id, offset) = (upload.id, partial.len());
         // Checked before the work for a file that cannot be stored.
-        let mut db = state.store.read().await?;
+        let mut db = context.store.read().await?;
         storage::check(&mut db, upload.account_id, offset, plan.storage.as_u64()).await?;
         drop(db);
         let reader = partial.reader().await?;
@@ -385,10 +393,10 @@ impl Reception<'_> {
             blob: sealed.blob().hash,
             size_bytes: sealed.blob().size,
             mime_type: mime_type.to_owned(),
-            facts: facts::find(state, upload.account_id, mime_type, reader).await,
+            facts: facts::find(context, upload.account_id, mime_type, reader).await,
         };
-        let engine = state.workflows.clone();
-        let completed = state.store.write(move |tx| {
+        let engine = context.workflows.clone();
+        let completed = context.store.write(move |tx| {
             Box::pin(async move {
                 let (now, limit) = (now_ms(), plan.storage.as_u64());
                 blobs::record(tx, &sealed, now).await?;
@@ -399,10 +407,10 @@ impl Reception<'_> {
         });
         let (file, begins_runs): (files::File, bool) = completed.await?;
         if begins_runs {
-            state.workflows.announce();
+            context.workflows.announce();
         }
         // The file is stored even if removing the partial's name fails; a sweep removes that, too.
-        if let Err(error) = state.store.blobs().remove_partial(id).await {
+        if let Err(error) = context.store.blobs().remove_partial(id).await {
             tracing::warn!(%error, upload = %id, "the bytes of a finished upload are removed by the next sweep");
         }
         Ok(UploadState {

@@ -63,22 +63,22 @@ pub struct CaptionForm {
         (status = 507, description = "The disk is full", body = crate::application::error::ErrorBody)))]
 pub async fn add_captions(
     request: HttpRequest,
-    state: web::Data<VideoContext>,
+    context: web::Data<VideoContext>,
     caller: Caller<Write>,
     reached: Reached,
     id: web::Path<Uuid>,
     payload: web::Payload,
 ) -> Result<HttpResponse, ApiError> {
-    let (account_id, plan) = (caller.account_id(), caller.plan(&state));
+    let (account_id, plan) = (caller.account_id(), caller.plan(&context));
     // Before a body is read for it.
-    let stream = video::get(&mut state.store.read().await?, account_id, *id).await?;
+    let stream = video::get(&mut context.store.read().await?, account_id, *id).await?;
     let payload = payload.into_inner();
     let made = match is_json(&request) {
-        true => named(&request, &state, account_id, payload).await?,
-        false => sent(&request, &state, payload).await?,
+        true => named(&request, &context, account_id, payload).await?,
+        false => sent(&request, &context, payload).await?,
     };
-    let (new, content) = made.into_new(&state, &plan);
-    let added = state
+    let (new, content) = made.into_new(&context, &plan);
+    let added = context
         .streams
         .add_caption(account_id, stream.id, new, content)
         .await?;
@@ -91,13 +91,13 @@ pub async fn add_captions(
     params(("id" = Uuid, Path, description = "The stream's id"), ("language" = String, Path, description = "BCP 47")),
     responses((status = 200, description = "Removed", body = Success)))]
 pub async fn remove_captions(
-    state: web::Data<VideoContext>,
+    context: web::Data<VideoContext>,
     caller: Caller<Write>,
     path: web::Path<(Uuid, String)>,
 ) -> Result<HttpResponse, ApiError> {
     let (stream_id, language) = path.into_inner();
     let account_id = caller.account_id();
-    let mut db = state.store.read().await?;
+    let mut db = context.store.read().await?;
     video::get(&mut db, account_id, stream_id).await?;
     let captions = video::captions(&mut db, stream_id).await?;
     drop(db);
@@ -107,7 +107,7 @@ pub async fn remove_captions(
         .find(|caption| Some(&caption.language) == language.as_ref())
         .ok_or(ApiError::NotFound("captions in this language"))?
         .id;
-    state
+    context
         .streams
         .remove_caption(account_id, stream_id, id)
         .await?;
@@ -122,7 +122,7 @@ pub(super) struct Made {
 
 impl Made {
     /// Converts into the store's type.
-    pub(super) fn into_new(self, state: &VideoContext, plan: &Plan) -> (NewCaption, Sealed) {
+    pub(super) fn into_new(self, context: &VideoContext, plan: &Plan) -> (NewCaption, Sealed) {
         let CaptionFacts {
             language,
             label,
@@ -132,7 +132,7 @@ impl Made {
             language,
             label,
             is_default,
-            most: state.config.vod.max_captions,
+            most: context.config.vod.max_captions,
             storage_bytes: plan.storage.as_u64(),
         };
         (new, self.content)
@@ -141,50 +141,50 @@ impl Made {
 
 /// Reads and checks what a request names. `field` as in [`CaptionRequest::checked`].
 pub(super) async fn make(
-    state: &VideoContext,
+    context: &VideoContext,
     account_id: Uuid,
     wanted: CaptionSpec,
     field: &str,
 ) -> Result<Made, ApiError> {
     let text = match wanted.origin {
-        CaptionOrigin::Stored(id) => stored(state, account_id, id)
+        CaptionOrigin::Stored(id) => stored(context, account_id, id)
             .await
             .map_err(|error| error.of_file_in(format!("{field}fileId")))?,
         CaptionOrigin::Named(address) => {
             let url = format!("{field}url");
             let fetched =
-                source_url::fetch(&state.files, &url, &[address], size_limit(state)).await?;
+                source_url::fetch(&context.files, &url, &[address], size_limit(context)).await?;
             let part = fetched.into_iter().next();
             read(part.expect("an address gives a file or an error").spool).await?
         }
         CaptionOrigin::Sent(text) => {
-            size_limit(state).check(&format!("{field}content"), text.len() as u64)?;
+            size_limit(context).check(&format!("{field}content"), text.len() as u64)?;
             text.into_bytes()
         }
     };
-    seal(state, wanted.said, text, field).await
+    seal(context, wanted.said, text, field).await
 }
 
 async fn named(
     request: &HttpRequest,
-    state: &VideoContext,
+    context: &VideoContext,
     account_id: Uuid,
     mut payload: Payload,
 ) -> Result<Made, ApiError> {
     let Body(asked) = Body::<CaptionRequest>::from_request(request, &mut payload).await?;
-    make(state, account_id, asked.checked("")?, "").await
+    make(context, account_id, asked.checked("")?, "").await
 }
 
 async fn sent(
     request: &HttpRequest,
-    state: &VideoContext,
+    context: &VideoContext,
     payload: Payload,
 ) -> Result<Made, ApiError> {
     let limits = FormLimits {
         files: 1,
-        size: size_limit(state).into(),
+        size: size_limit(context).into(),
     };
-    let mut form = Form::read(request, payload, &state.files, limits).await?;
+    let mut form = Form::read(request, payload, &context.files, limits).await?;
     let part = form.take_files().pop().ok_or_else(|| {
         ApiError::Invalid(
             "file is missing: send WebVTT or SubRip as the form's field `file`".to_owned(),
@@ -201,13 +201,13 @@ async fn sent(
     };
     let label = form.text("label").map(str::to_owned);
     let said = CaptionFacts::checked("", form.text("language"), label, is_default)?;
-    seal(state, said, read(part.spool).await?, "").await
+    seal(context, said, read(part.spool).await?, "").await
 }
 
-async fn stored(state: &VideoContext, account_id: Uuid, id: Uuid) -> Result<Vec<u8>, ApiError> {
-    let file = files::get(&mut state.store.read().await?, account_id, id).await?;
-    size_limit(state).check(&file.filename, file.size_bytes.unsigned_abs())?;
-    all_of(state.store.blobs().open(&file.blob).await?).await
+async fn stored(context: &VideoContext, account_id: Uuid, id: Uuid) -> Result<Vec<u8>, ApiError> {
+    let file = files::get(&mut context.store.read().await?, account_id, id).await?;
+    size_limit(context).check(&file.filename, file.size_bytes.unsigned_abs())?;
+    all_of(context.store.blobs().open(&file.blob).await?).await
 }
 
 /// Reads a spool that is within the limit.
@@ -225,7 +225,7 @@ async fn all_of(mut file: std::fs::File) -> Result<Vec<u8>, ApiError> {
 }
 
 async fn seal(
-    state: &VideoContext,
+    context: &VideoContext,
     said: CaptionFacts,
     bytes: Vec<u8>,
     field: &str,
@@ -238,7 +238,7 @@ async fn seal(
         };
         ApiError::Invalid(format!("{which}, {problem}"))
     })?;
-    let mut spool = state.store.blobs().spool().await?;
+    let mut spool = context.store.blobs().spool().await?;
     spool.write(text.into()).await?;
     Ok(Made {
         said,
@@ -246,9 +246,9 @@ async fn seal(
     })
 }
 
-fn size_limit(state: &VideoContext) -> SizeLimit {
+fn size_limit(context: &VideoContext) -> SizeLimit {
     SizeLimit {
-        bytes: state.config.vod.max_caption.as_u64(),
+        bytes: context.config.vod.max_caption.as_u64(),
         named: "vod.max_caption",
     }
 }

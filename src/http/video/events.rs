@@ -30,10 +30,10 @@ struct FollowedStream {
 impl Work for FollowedStream {
     type Context = VideoContext;
 
-    async fn follow(state: &VideoContext, account_id: Uuid, id: Uuid) -> Result<Self, ApiError> {
-        let stream = video::get(&mut state.store.read().await?, account_id, id).await?;
+    async fn follow(context: &VideoContext, account_id: Uuid, id: Uuid) -> Result<Self, ApiError> {
+        let stream = video::get(&mut context.store.read().await?, account_id, id).await?;
         Ok(Self {
-            follower: state.streams.follow(stream.id)?,
+            follower: context.streams.follow(stream.id)?,
             id: stream.id,
         })
     }
@@ -52,8 +52,8 @@ impl Work for FollowedStream {
         })
     }
 
-    async fn end(&self, state: &VideoContext, reached: &Reached) -> Result<Value, ApiError> {
-        let stream = video::by_id(&mut state.store.read().await?, self.id).await?;
-        Ok(json!(record::answer(state, reached, stream).await?))
+    async fn end(&self, context: &VideoContext, reached: &Reached) -> Result<Value, ApiError> {
+        let stream = video::by_id(&mut context.store.read().await?, self.id).await?;
+        Ok(json!(record::answer(context, reached, stream).await?))
     }
 }

@@ -76,48 +76,48 @@ pub struct StreamList {
     (status = 422, description = "Captions cannot be fetched (`source_failed`)", body = crate::application::error::ErrorBody),
     (status = 507, description = "The disk is full", body = crate::application::error::ErrorBody)))]
 pub async fn create(
-    state: web::Data<VideoContext>,
+    context: web::Data<VideoContext>,
     caller: Caller<Write>,
     reached: Reached,
     request: HttpRequest,
     Body(asked): Body<NewStreamRequest>,
 ) -> Result<HttpResponse, ApiError> {
     let key = idempotency_key(&request)?;
-    let wanted = asked.checked(&state.config.vod)?;
-    let (account_id, plan) = (caller.account_id(), caller.plan(&state));
-    let file = source(&state, account_id, wanted.source_file_id).await?;
+    let wanted = asked.checked(&context.config.vod)?;
+    let (account_id, plan) = (caller.account_id(), caller.plan(&context));
+    let file = source(&context, account_id, wanted.source_file_id).await?;
     SizeLimit::of_videos(&plan).check(&file.filename, file.size_bytes.unsigned_abs())?;
-    if state.store.disk_space()?.is_low() {
+    if context.store.disk_space()?.is_low() {
         return Err(ApiError::NoSpace);
     }
     let mut made = Vec::with_capacity(wanted.captions.len());
     let (captions, wanted) = wanted.without_captions();
     for (index, caption) in captions.into_iter().enumerate() {
         let field = format!("captions[{index}].");
-        let caption = captions::make(&state, account_id, caption, &field).await?;
-        made.push(caption.into_new(&state, &plan));
+        let caption = captions::make(&context, account_id, caption, &field).await?;
+        made.push(caption.into_new(&context, &plan));
     }
     let mut new = new_stream(account_id, wanted, file, plan.allowance());
     new.idempotency = key.map(|key| Idempotency {
         key,
         fingerprint: fingerprint(&new, &made),
     });
-    match state.streams.create(new, made).await? {
+    match context.streams.create(new, made).await? {
         Submitted::New(stream) | Submitted::Known(stream) => {
-            let accepted = record::answer(&state, &reached, *stream).await?;
+            let accepted = record::answer(&context, &reached, *stream).await?;
             Ok(HttpResponse::Accepted().json(accepted))
         }
         Submitted::UsedUp { used } => Err(ApiError::OperationsUsedUp {
             used,
             limit: plan.operations_per_month,
-            upgrade_url: Some(reached.upgrade_url(&state)),
+            upgrade_url: Some(reached.upgrade_url(&context)),
         }),
     }
 }
 
 /// A stored file of the account that begins as audio or video does.
-async fn source(state: &VideoContext, account_id: Uuid, id: Uuid) -> Result<File, ApiError> {
-    let found = Material::stored(state, account_id, id).await;
+async fn source(context: &VideoContext, account_id: Uuid, id: Uuid) -> Result<File, ApiError> {
+    let found = Material::stored(context, account_id, id).await;
     let found = found.map_err(|error| error.of_file_in("sourceFileId"))?;
     let Material::Stored { file, head } = found else {
         return Err(ApiError::NotFound("file"));
@@ -196,17 +196,17 @@ fn fingerprint(new: &NewStream, captions: &[(NewCaption, Sealed)]) -> [u8; 32] {
 ), responses((status = 200, description = "Newest first", body = StreamList)))]
 pub async fn list(
     request: HttpRequest,
-    state: web::Data<VideoContext>,
+    context: web::Data<VideoContext>,
     caller: Caller<Read>,
     reached: Reached,
     PageQuery(page): PageQuery<PAGE>,
 ) -> Result<HttpResponse, ApiError> {
     let filter = filter(request.query_string())?;
-    let mut db = state.store.read().await?;
+    let mut db = context.store.read().await?;
     let rows = video::list(&mut db, caller.account_id(), filter, page).await?;
     drop(db);
     let next_cursor = next_cursor(&rows, page, Listed::cursor);
-    let streams = record::records(&state, &reached, rows).await?;
+    let streams = record::records(&context, &reached, rows).await?;
     Ok(HttpResponse::Ok().json(StreamList {
         streams,
         next_cursor,
@@ -238,13 +238,13 @@ fn filter(query: &str) -> Result<StreamFilter, ApiError> {
 #[utoipa::path(get, path = "/api/video/streams/{id}", tag = "video", params(("id" = Uuid, Path, description = "The stream's id")),
     responses((status = 200, description = "The stream as it is now", body = StreamAnswer)))]
 pub async fn show(
-    state: web::Data<VideoContext>,
+    context: web::Data<VideoContext>,
     caller: Caller<Read>,
     reached: Reached,
     id: web::Path<Uuid>,
 ) -> Result<HttpResponse, ApiError> {
-    let stream = video::get(&mut state.store.read().await?, caller.account_id(), *id).await?;
-    let shown = record::answer(&state, &reached, stream).await?;
+    let stream = video::get(&mut context.store.read().await?, caller.account_id(), *id).await?;
+    let shown = record::answer(&context, &reached, stream).await?;
     Ok(HttpResponse::Ok().json(shown))
 }
 
@@ -255,7 +255,7 @@ pub async fn show(
     params(("id" = Uuid, Path, description = "The stream's id")),
     responses((status = 200, description = "The stream as it is now", body = StreamAnswer)))]
 pub async fn change(
-    state: web::Data<VideoContext>,
+    context: web::Data<VideoContext>,
     caller: Caller<Write>,
     reached: Reached,
     id: web::Path<Uuid>,
@@ -263,8 +263,8 @@ pub async fn change(
 ) -> Result<HttpResponse, ApiError> {
     let patch = request.checked()?;
     let account_id = caller.account_id();
-    let stream = state.streams.update(account_id, *id, patch).await?;
-    let changed = record::answer(&state, &reached, stream).await?;
+    let stream = context.streams.update(account_id, *id, patch).await?;
+    let changed = record::answer(&context, &reached, stream).await?;
     Ok(HttpResponse::Ok().json(changed))
 }
 
@@ -275,13 +275,13 @@ pub async fn change(
 #[utoipa::path(delete, path = "/api/video/streams/{id}", tag = "video", params(("id" = Uuid, Path, description = "The stream's id")),
     responses((status = 200, description = "Deleted", body = Success)))]
 pub async fn delete(
-    state: web::Data<VideoContext>,
+    context: web::Data<VideoContext>,
     caller: Caller<Write>,
     id: web::Path<Uuid>,
 ) -> Result<HttpResponse, ApiError> {
     let (account_id, id) = (caller.account_id(), *id);
     crate::application::files::to_its_end(async move {
-        state.streams.delete(account_id, id).await?;
+        context.streams.delete(account_id, id).await?;
         Ok(())
     })
     .await?;

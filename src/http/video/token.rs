@@ -41,19 +41,19 @@ pub struct PlaybackToken {
     params(("id" = Uuid, Path, description = "The stream's id")),
     responses((status = 200, description = "The token, and addresses with it", body = PlaybackToken)))]
 pub async fn playback_token(
-    state: web::Data<PlaybackTokens>,
+    tokens: web::Data<PlaybackTokens>,
     caller: Caller<Write>,
     reached: Reached,
     id: web::Path<Uuid>,
     Body(request): Body<PlaybackTokenRequest>,
 ) -> Result<HttpResponse, ApiError> {
     let wanted = request.checked()?;
-    let stream = video::get(&mut state.store.read().await?, caller.account_id(), *id).await?;
+    let stream = video::get(&mut tokens.store.read().await?, caller.account_id(), *id).await?;
     let lifetime_s = wanted
         .expires_in
         .or(stream.token_ttl_s)
         .unwrap_or(USUAL_TTL_S);
-    let issued = issue(&state, stream.playback_id, lifetime_s, wanted.domains).await?;
+    let issued = issue(&tokens, stream.playback_id, lifetime_s, wanted.domains).await?;
     Ok(HttpResponse::Ok().json(PlaybackToken {
         expires_at: issued.expires_at,
         manifest_url: playback_url(&reached, &issued.token, "master.m3u8"),

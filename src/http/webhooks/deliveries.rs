@@ -66,11 +66,11 @@ pub struct Recovered {
 ), responses((status = 200, description = "Newest first", body = DeliveryList)))]
 pub async fn deliveries(
     request: HttpRequest,
-    state: web::Data<EventContext>,
+    context: web::Data<EventContext>,
     caller: Caller<Read>,
 ) -> Result<HttpResponse, ApiError> {
     let (page, filter) = list_query(request.query_string())?;
-    let mut db = state.store.read().await?;
+    let mut db = context.store.read().await?;
     let rows = webhooks::deliveries(&mut db, caller.account_id(), &filter, page).await?;
     drop(db);
     let next_cursor = next_cursor(&rows, page, Listed::cursor);
@@ -117,11 +117,11 @@ fn endpoint_id(text: &str) -> Result<Uuid, ApiError> {
     params(("id" = Uuid, Path, description = "The delivery's id")),
     responses((status = 200, description = "The delivery and its attempts", body = DeliveryWithAttempts)))]
 pub async fn delivery(
-    state: web::Data<EventContext>,
+    context: web::Data<EventContext>,
     caller: Caller<Read>,
     id: web::Path<Uuid>,
 ) -> Result<HttpResponse, ApiError> {
-    let mut db = state.store.read().await?;
+    let mut db = context.store.read().await?;
     let delivery = webhooks::delivery(&mut db, caller.account_id(), *id).await?;
     let attempts = webhooks::attempts(&mut db, delivery.id).await?;
     Ok(HttpResponse::Ok().json(DeliveryWithAttempts {
@@ -140,18 +140,18 @@ pub async fn delivery(
         (status = 202, description = "It will be sent", body = DeliveryAnswer),
         (status = 409, description = "It is being sent, or its webhook is deleted", body = ErrorBody)))]
 pub async fn retry(
-    state: web::Data<EventContext>,
+    context: web::Data<EventContext>,
     caller: Caller<Write>,
     delivery_id: web::Path<Uuid>,
 ) -> Result<HttpResponse, ApiError> {
     let (account_id, id) = (caller.account_id(), *delivery_id);
-    let delivery = state
+    let delivery = context
         .store
         .write(move |tx| {
             Box::pin(async move { webhooks::replay(tx, account_id, id, now_ms()).await })
         })
         .await?;
-    Ok(sending(&state, delivery))
+    Ok(sending(&context, delivery))
 }
 
 /// Send a test event
@@ -161,18 +161,18 @@ pub async fn retry(
     params(("id" = Uuid, Path, description = "The webhook's id")),
     responses((status = 202, description = "It will be sent", body = DeliveryAnswer)))]
 pub async fn test(
-    state: web::Data<EventContext>,
+    context: web::Data<EventContext>,
     caller: Caller<Write>,
     id: web::Path<Uuid>,
 ) -> Result<HttpResponse, ApiError> {
     let (account_id, id) = (caller.account_id(), *id);
-    let delivery = state
+    let delivery = context
         .store
         .write(move |tx| {
             Box::pin(async move { webhooks::test(tx, account_id, id, now_ms()).await })
         })
         .await?;
-    Ok(sending(&state, delivery))
+    Ok(sending(&context, delivery))
 }
 
 /// Send failed deliveries again
@@ -182,7 +182,7 @@ pub async fn test(
     params(("id" = Uuid, Path, description = "The webhook's id")),
     responses((status = 202, description = "How many will be sent", body = Recovered)))]
 pub async fn recover(
-    state: web::Data<EventContext>,
+    context: web::Data<EventContext>,
     caller: Caller<Write>,
     id: web::Path<Uuid>,
     Body(request): Body<RecoverRequest>,
@@ -190,17 +190,17 @@ pub async fn recover(
     let (account_id, id) = (caller.account_id(), *id);
     // Includes deliveries that have failed by now, not those that fail again meanwhile: the ends of attempts are
     // recorded by this clock.
-    let asked_at = state.webhooks.now_ms();
+    let asked_at = context.webhooks.now_ms();
     let since_ms = request.since_ms(asked_at)?;
     let mut recovered = 0;
     loop {
-        let turn = state.store.write(move |tx| {
+        let turn = context.store.write(move |tx| {
             Box::pin(async move {
                 webhooks::recover(tx, account_id, id, since_ms, RECOVERED_PER_TURN, asked_at).await
             })
         });
         let rows = turn.await?;
-        state.webhooks.nudge();
+        context.webhooks.nudge();
         recovered += rows;
         if rows < u64::from(RECOVERED_PER_TURN) {
             return Ok(HttpResponse::Accepted().json(Recovered { recovered }));
@@ -208,8 +208,8 @@ pub async fn recover(
     }
 }
 
-fn sending(state: &EventContext, delivery: Delivery) -> HttpResponse {
-    state.webhooks.nudge();
+fn sending(context: &EventContext, delivery: Delivery) -> HttpResponse {
+    context.webhooks.nudge();
     HttpResponse::Accepted().json(DeliveryAnswer {
         delivery: delivery.into(),
     })

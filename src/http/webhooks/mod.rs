@@ -58,12 +58,12 @@ pub struct WebhookList {
     ("cursor" = Option<String>, Query, description = "`nextCursor` of the page before"),
 ), responses((status = 200, description = "Newest first", body = WebhookList)))]
 pub async fn list(
-    state: web::Data<EventContext>,
+    context: web::Data<EventContext>,
     caller: Caller<Read>,
     PageQuery(page): PageQuery,
 ) -> Result<HttpResponse, ApiError> {
     let endpoints =
-        webhooks::list(&mut state.store.read().await?, caller.account_id(), page).await?;
+        webhooks::list(&mut context.store.read().await?, caller.account_id(), page).await?;
     let next_cursor = next_cursor(&endpoints, page, Listed::cursor);
     let webhooks = endpoints.into_iter().map(WebhookRecord::from).collect();
     Ok(HttpResponse::Ok().json(WebhookList {
@@ -82,14 +82,14 @@ pub async fn list(
     (status = 409, description = "The account has as many as it may have (`webhooks.max_endpoints`)", body = crate::application::error::ErrorBody),
 ))]
 pub async fn create(
-    state: web::Data<EventContext>,
+    context: web::Data<EventContext>,
     caller: Caller<Write>,
     Body(request): Body<NewWebhookRequest>,
 ) -> Result<HttpResponse, ApiError> {
     let (account_id, new) = (caller.account_id(), request.checked()?);
-    refuse_unreachable(&state, &new.url).await?;
-    let most = state.config.webhooks.max_endpoints;
-    let (endpoint, secret) = state
+    refuse_unreachable(&context, &new.url).await?;
+    let most = context.config.webhooks.max_endpoints;
+    let (endpoint, secret) = context
         .store
         .write(move |tx| Box::pin(webhooks::create(tx, account_id, new, most, now_ms())))
         .await?;
@@ -103,11 +103,12 @@ pub async fn create(
 #[utoipa::path(get, path = "/api/webhooks/{id}", tag = "webhooks", params(("id" = Uuid, Path, description = "The webhook's id")),
     responses((status = 200, description = "The webhook and how it does", body = WebhookAnswer)))]
 pub async fn show(
-    state: web::Data<EventContext>,
+    context: web::Data<EventContext>,
     caller: Caller<Read>,
     id: web::Path<Uuid>,
 ) -> Result<HttpResponse, ApiError> {
-    let endpoint = webhooks::get(&mut state.store.read().await?, caller.account_id(), *id).await?;
+    let endpoint =
+        webhooks::get(&mut context.store.read().await?, caller.account_id(), *id).await?;
     Ok(shown(endpoint))
 }
 
@@ -119,23 +120,23 @@ pub async fn show(
     params(("id" = Uuid, Path, description = "The webhook's id")),
     responses((status = 200, description = "The webhook as it is now", body = WebhookAnswer)))]
 pub async fn change(
-    state: web::Data<EventContext>,
+    context: web::Data<EventContext>,
     caller: Caller<Write>,
     id: web::Path<Uuid>,
     Body(request): Body<ChangeWebhook>,
 ) -> Result<HttpResponse, ApiError> {
     let (account_id, id, patch) = (caller.account_id(), *id, request.checked()?);
-    let present = webhooks::get(&mut state.store.read().await?, account_id, id).await?;
+    let present = webhooks::get(&mut context.store.read().await?, account_id, id).await?;
     if let Some(url) = patch.url.as_ref().filter(|url| **url != present.url) {
-        refuse_unreachable(&state, url).await?;
+        refuse_unreachable(&context, url).await?;
     }
-    let endpoint = state
+    let endpoint = context
         .store
         .write(move |tx| {
             Box::pin(async move { webhooks::patch(tx, account_id, id, patch, now_ms()).await })
         })
         .await?;
-    state.webhooks.nudge();
+    context.webhooks.nudge();
     Ok(shown(endpoint))
 }
 
@@ -146,18 +147,18 @@ pub async fn change(
     params(("id" = Uuid, Path, description = "The webhook's id")),
     responses((status = 200, description = "Deleted", body = Success)))]
 pub async fn delete(
-    state: web::Data<EventContext>,
+    context: web::Data<EventContext>,
     caller: Caller<Write>,
     id: web::Path<Uuid>,
 ) -> Result<HttpResponse, ApiError> {
     let (account_id, id) = (caller.account_id(), *id);
-    state
+    context
         .store
         .write(move |tx| {
             Box::pin(async move { webhooks::delete(tx, account_id, id, now_ms()).await })
         })
         .await?;
-    state.webhooks.nudge();
+    context.webhooks.nudge();
     Ok(HttpResponse::Ok().json(Success::default()))
 }
 
@@ -169,13 +170,13 @@ pub async fn delete(
     params(("id" = Uuid, Path, description = "The webhook's id")),
     responses((status = 200, description = "The webhook and its new secret, shown once", body = WebhookWithSecret)))]
 pub async fn rotate_secret(
-    state: web::Data<EventContext>,
+    context: web::Data<EventContext>,
     caller: Caller<Write>,
     id: web::Path<Uuid>,
 ) -> Result<HttpResponse, ApiError> {
     let (account_id, id) = (caller.account_id(), *id);
-    let overlap_ms = duration_ms(state.config.webhooks.secret_overlap);
-    let (endpoint, secret) = state
+    let overlap_ms = duration_ms(context.config.webhooks.secret_overlap);
+    let (endpoint, secret) = context
         .store
         .write(move |tx| {
             Box::pin(async move {
@@ -190,8 +191,8 @@ pub async fn rotate_secret(
 }
 
 /// 400 for a URL that is none, or whose host is or now resolves to a refused address.
-async fn refuse_unreachable(state: &EventContext, url: &str) -> Result<(), ApiError> {
-    state
+async fn refuse_unreachable(context: &EventContext, url: &str) -> Result<(), ApiError> {
+    context
         .outbound
         .probe_url(url)
         .await

@@ -35,10 +35,14 @@ struct FollowedRun {
 impl Work for FollowedRun {
     type Context = WorkflowContext;
 
-    async fn follow(state: &WorkflowContext, account_id: Uuid, id: Uuid) -> Result<Self, ApiError> {
-        let run = workflows::get_run(&mut state.store.read().await?, account_id, id).await?;
+    async fn follow(
+        context: &WorkflowContext,
+        account_id: Uuid,
+        id: Uuid,
+    ) -> Result<Self, ApiError> {
+        let run = workflows::get_run(&mut context.store.read().await?, account_id, id).await?;
         Ok(Self {
-            follower: state.workflows.follow(run.id)?,
+            follower: context.workflows.follow(run.id)?,
             id: run.id,
         })
     }
@@ -59,8 +63,8 @@ impl Work for FollowedRun {
         })
     }
 
-    async fn end(&self, state: &WorkflowContext, reached: &Reached) -> Result<Value, ApiError> {
-        let run = workflows::by_id(&mut state.store.read().await?, self.id).await?;
-        Ok(json!(run_record::answer(state, reached, run).await?))
+    async fn end(&self, context: &WorkflowContext, reached: &Reached) -> Result<Value, ApiError> {
+        let run = workflows::by_id(&mut context.store.read().await?, self.id).await?;
+        Ok(json!(run_record::answer(context, reached, run).await?))
     }
 }

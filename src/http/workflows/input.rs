@@ -29,14 +29,14 @@ impl RunForm {
     pub(super) async fn read(
         request: &HttpRequest,
         payload: Payload,
-        state: &WorkflowContext,
+        context: &WorkflowContext,
         plan: &Plan,
     ) -> Result<Self, ApiError> {
         let limits = FormLimits {
             files: 1,
             size: SizeLimits::of(plan),
         };
-        let mut form = Form::read(request, payload, &state.files, limits).await?;
+        let mut form = Form::read(request, payload, &context.files, limits).await?;
         let part = form.files.pop().ok_or_else(|| {
             ApiError::Invalid(
                 "a file is missing: send exactly one as the form's field `file`".to_owned(),

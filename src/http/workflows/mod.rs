@@ -67,12 +67,12 @@ pub struct VersionAnswer {
     ("cursor" = Option<String>, Query, description = "`nextCursor` of the page before"),
 ), responses((status = 200, description = "Newest first", body = WorkflowList)))]
 pub async fn list(
-    state: web::Data<WorkflowContext>,
+    handles: web::Data<WorkflowContext>,
     caller: Caller<Read>,
     reached: Reached,
     PageQuery(page): PageQuery<PAGE>,
 ) -> Result<HttpResponse, ApiError> {
-    let rows = operations::list(&RequestContext::of(&state, &caller, &reached), page).await?;
+    let rows = operations::list(&RequestContext::of(&handles, &caller, &reached), page).await?;
     let next_cursor = next_cursor(&rows, page, Listed::cursor);
     let workflows = rows.into_iter().map(WorkflowRecord::of);
     Ok(HttpResponse::Ok().json(WorkflowList {
@@ -94,12 +94,12 @@ pub async fn list(
     (status = 409, description = "Another save came first (`version` is the present one), or the account has as many workflows as it may have (`workflows.max_workflows`)", body = crate::application::error::ErrorBody),
     (status = 413, description = "The definition is larger than `workflows.max_definition`", body = crate::application::error::ErrorBody)))]
 pub async fn save(
-    state: web::Data<WorkflowContext>,
+    handles: web::Data<WorkflowContext>,
     caller: Caller<Write>,
     reached: Reached,
     Body(request): Body<SaveWorkflow>,
 ) -> Result<HttpResponse, ApiError> {
-    let context = RequestContext::of(&state, &caller, &reached);
+    let context = RequestContext::of(&handles, &caller, &reached);
     let saved = operations::create_or_replace(&context, request).await?;
     let mut response = match saved.is_new {
         true => HttpResponse::Created(),
@@ -117,12 +117,12 @@ pub async fn save(
 #[utoipa::path(post, path = "/api/workflows/lint", tag = "workflows", request_body = SaveWorkflow,
     responses((status = 200, description = "What was found, also when it is nothing", body = LintAnswer)))]
 pub async fn lint(
-    state: web::Data<WorkflowContext>,
+    handles: web::Data<WorkflowContext>,
     caller: Caller<Read>,
     reached: Reached,
     Body(request): Body<LintWorkflow>,
 ) -> Result<HttpResponse, ApiError> {
-    let found = operations::lint(&RequestContext::of(&state, &caller, &reached), request).await?;
+    let found = operations::lint(&RequestContext::of(&handles, &caller, &reached), request).await?;
     Ok(HttpResponse::Ok().json(found))
 }
 
@@ -130,12 +130,12 @@ pub async fn lint(
 #[utoipa::path(get, path = "/api/workflows/{id}", tag = "workflows", params(("id" = Uuid, Path, description = "The workflow's id")),
     responses((status = 200, description = "The workflow", body = WorkflowAnswer)))]
 pub async fn show(
-    state: web::Data<WorkflowContext>,
+    handles: web::Data<WorkflowContext>,
     caller: Caller<Read>,
     reached: Reached,
     id: web::Path<Uuid>,
 ) -> Result<HttpResponse, ApiError> {
-    let workflow = operations::show(&RequestContext::of(&state, &caller, &reached), *id).await?;
+    let workflow = operations::show(&RequestContext::of(&handles, &caller, &reached), *id).await?;
     Ok(HttpResponse::Ok().json(WorkflowAnswer { workflow }))
 }
 
@@ -146,14 +146,14 @@ pub async fn show(
     params(("id" = Uuid, Path, description = "The workflow's id")),
     responses((status = 200, description = "The workflow as it is now", body = WorkflowAnswer)))]
 pub async fn change(
-    state: web::Data<WorkflowContext>,
+    handles: web::Data<WorkflowContext>,
     caller: Caller<Write>,
     reached: Reached,
     id: web::Path<Uuid>,
     Body(request): Body<ChangeWorkflow>,
 ) -> Result<HttpResponse, ApiError> {
     let (context, is_active) = (
-        RequestContext::of(&state, &caller, &reached),
+        RequestContext::of(&handles, &caller, &reached),
         request.checked()?,
     );
     let workflow = operations::set_active(&context, *id, is_active).await?;
@@ -167,12 +167,12 @@ pub async fn change(
     params(("id" = Uuid, Path, description = "The workflow's id")),
     responses((status = 200, description = "Deleted", body = Success)))]
 pub async fn delete(
-    state: web::Data<WorkflowContext>,
+    handles: web::Data<WorkflowContext>,
     caller: Caller<Write>,
     reached: Reached,
     id: web::Path<Uuid>,
 ) -> Result<HttpResponse, ApiError> {
-    operations::delete(&RequestContext::of(&state, &caller, &reached), *id).await?;
+    operations::delete(&RequestContext::of(&handles, &caller, &reached), *id).await?;
     Ok(HttpResponse::Ok().json(Success::default()))
 }
 
@@ -184,13 +184,13 @@ pub async fn delete(
     params(("id" = Uuid, Path, description = "The workflow's id")),
     responses((status = 200, description = "The workflow with its new secret, shown once", body = WorkflowAnswer)))]
 pub async fn rotate_secret(
-    state: web::Data<WorkflowContext>,
+    handles: web::Data<WorkflowContext>,
     caller: Caller<Write>,
     reached: Reached,
     id: web::Path<Uuid>,
 ) -> Result<HttpResponse, ApiError> {
     let workflow =
-        operations::rotate_secret(&RequestContext::of(&state, &caller, &reached), *id).await?;
+        operations::rotate_secret(&RequestContext::of(&handles, &caller, &reached), *id).await?;
     Ok(HttpResponse::Ok().json(WorkflowAnswer { workflow }))
 }
 
@@ -201,13 +201,13 @@ pub async fn rotate_secret(
     params(("id" = Uuid, Path, description = "The workflow's id")),
     responses((status = 200, description = "Newest first", body = VersionList)))]
 pub async fn versions(
-    state: web::Data<WorkflowContext>,
+    handles: web::Data<WorkflowContext>,
     caller: Caller<Read>,
     reached: Reached,
     id: web::Path<Uuid>,
 ) -> Result<HttpResponse, ApiError> {
     let versions =
-        operations::versions(&RequestContext::of(&state, &caller, &reached), *id).await?;
+        operations::versions(&RequestContext::of(&handles, &caller, &reached), *id).await?;
     Ok(HttpResponse::Ok().json(VersionList { versions }))
 }
 
@@ -216,13 +216,13 @@ pub async fn versions(
     params(("id" = Uuid, Path, description = "The workflow's id"), ("version" = i64, Path, description = "1 for the first save")),
     responses((status = 200, description = "The version with its definition", body = VersionAnswer)))]
 pub async fn version(
-    state: web::Data<WorkflowContext>,
+    handles: web::Data<WorkflowContext>,
     caller: Caller<Read>,
     reached: Reached,
     path: web::Path<(Uuid, i64)>,
 ) -> Result<HttpResponse, ApiError> {
     let (id, version) = path.into_inner();
-    let context = RequestContext::of(&state, &caller, &reached);
+    let context = RequestContext::of(&handles, &caller, &reached);
     let version = operations::version(&context, id, version).await?;
     Ok(HttpResponse::Ok().json(VersionAnswer { version }))
 }

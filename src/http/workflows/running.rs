@@ -60,16 +60,16 @@ pub struct RunList {
         (status = 507, description = "The disk is full", body = ErrorBody)))]
 pub async fn run(
     request: HttpRequest,
-    state: web::Data<WorkflowContext>,
+    handles: web::Data<WorkflowContext>,
     caller: Caller<Write>,
     reached: Reached,
     id: web::Path<Uuid>,
     payload: web::Payload,
 ) -> Result<HttpResponse, ApiError> {
-    let context = RequestContext::of(&state, &caller, &reached);
+    let context = RequestContext::of(&handles, &caller, &reached);
     // Spares the client the sending of what no one would run.
     operations::refuse_paused(&context, *id).await?;
-    let form = RunForm::read(&request, payload.into_inner(), &state, &context.plan).await?;
+    let form = RunForm::read(&request, payload.into_inner(), &handles, &context.plan).await?;
     let run = operations::run_upload(&context, *id, form.part, form.source).await?;
     inline(&context, run).await
 }
@@ -87,13 +87,13 @@ pub async fn run(
         (status = 409, description = "The workflow is paused", body = ErrorBody),
         (status = 503, description = "`workflows.max_queued` runs of the account wait", body = ErrorBody)))]
 pub async fn run_file(
-    state: web::Data<WorkflowContext>,
+    handles: web::Data<WorkflowContext>,
     caller: Caller<Write>,
     reached: Reached,
     id: web::Path<Uuid>,
     Body(request): Body<RunFile>,
 ) -> Result<HttpResponse, ApiError> {
-    let context = RequestContext::of(&state, &caller, &reached);
+    let context = RequestContext::of(&handles, &caller, &reached);
     let file_id = request.file_id()?;
     let run = operations::run_file(&context, *id, file_id, request.upload_source).await?;
     inline(&context, run).await
@@ -101,7 +101,7 @@ pub async fn run_file(
 
 /// 200 when the run ends in time, else 202.
 async fn inline(context: &RequestContext<'_>, run: Run) -> Result<HttpResponse, ApiError> {
-    let patience = context.state.config.workflows.inline_wait;
+    let patience = context.handles.config.workflows.inline_wait;
     let answer = operations::awaited(context, run, patience).await?;
     let mut response = match answer.has_ended() {
         true => HttpResponse::Ok(),
@@ -119,12 +119,12 @@ async fn inline(context: &RequestContext<'_>, run: Run) -> Result<HttpResponse, 
 ), responses((status = 200, description = "Newest first", body = RunList)))]
 pub async fn runs(
     request: HttpRequest,
-    state: web::Data<WorkflowContext>,
+    handles: web::Data<WorkflowContext>,
     caller: Caller<Read>,
     reached: Reached,
     id: web::Path<Uuid>,
 ) -> Result<HttpResponse, ApiError> {
-    let context = RequestContext::of(&state, &caller, &reached);
+    let context = RequestContext::of(&handles, &caller, &reached);
     let limit = asked_limit(request.query_string())?;
     let runs = operations::runs(&context, *id, limit).await?;
     Ok(HttpResponse::Ok().json(RunList { runs }))
@@ -144,12 +144,13 @@ fn asked_limit(query: &str) -> Result<Option<u32>, ApiError> {
     params(("runId" = Uuid, Path, description = "The run's id")),
     responses((status = 200, description = "The run", body = RunAnswer)))]
 pub async fn show_run(
-    state: web::Data<WorkflowContext>,
+    handles: web::Data<WorkflowContext>,
     caller: Caller<Read>,
     reached: Reached,
     id: web::Path<Uuid>,
 ) -> Result<HttpResponse, ApiError> {
-    let answer = operations::show_run(&RequestContext::of(&state, &caller, &reached), *id).await?;
+    let answer =
+        operations::show_run(&RequestContext::of(&handles, &caller, &reached), *id).await?;
     Ok(HttpResponse::Ok().json(answer))
 }
 
@@ -166,13 +167,13 @@ pub async fn show_run(
         (status = 409, description = "It has not failed, its input is gone (`workflows.keep_results`), or the workflow is paused", body = ErrorBody),
         (status = 503, description = "`workflows.max_queued` runs of the account wait", body = ErrorBody)))]
 pub async fn retry(
-    state: web::Data<WorkflowContext>,
+    handles: web::Data<WorkflowContext>,
     caller: Caller<Write>,
     reached: Reached,
     id: web::Path<Uuid>,
     Body(request): Body<RetryRun>,
 ) -> Result<HttpResponse, ApiError> {
-    let context = RequestContext::of(&state, &caller, &reached);
+    let context = RequestContext::of(&handles, &caller, &reached);
     let answer = operations::retry(&context, *id, request.checked()?).await?;
     Ok(HttpResponse::Accepted().json(answer))
 }
@@ -186,11 +187,11 @@ pub async fn retry(
         (status = 200, description = "The cancelled run", body = RunAnswer),
         (status = 409, description = "It has ended", body = ErrorBody)))]
 pub async fn cancel(
-    state: web::Data<WorkflowContext>,
+    handles: web::Data<WorkflowContext>,
     caller: Caller<Write>,
     reached: Reached,
     id: web::Path<Uuid>,
 ) -> Result<HttpResponse, ApiError> {
-    let answer = operations::cancel(&RequestContext::of(&state, &caller, &reached), *id).await?;
+    let answer = operations::cancel(&RequestContext::of(&handles, &caller, &reached), *id).await?;
     Ok(HttpResponse::Ok().json(answer))
 }

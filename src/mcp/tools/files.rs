@@ -39,7 +39,7 @@ pub const CREATE_UPLOAD_URL: Tool = Tool {
 async fn create_upload_url(call: &Call, arguments: Arguments) -> Outcome {
     let agent = &call.agent;
     let request = arguments.read()?;
-    let made = uploads::make(&agent.state, &agent.writer()?, &agent.reached, request).await?;
+    let made = uploads::make(&agent.context, &agent.writer()?, &agent.reached, request).await?;
     Ok(json!({
         "uploadUrl": made.upload.signed_url,
         "method": "PUT",
@@ -117,5 +117,5 @@ async fn list_files(call: &Call, arguments: Arguments) -> Outcome {
     let agent = &call.agent;
     let asked: ListFiles = arguments.read()?;
     let account_id = agent.reader()?.account_id();
-    shown(files::listed(&agent.state, account_id, &agent.reached, &asked.query()).await?)
+    shown(files::listed(&agent.context, account_id, &agent.reached, &asked.query()).await?)
 }

@@ -28,5 +28,5 @@ async fn get_job(call: &Call, arguments: Arguments) -> Outcome {
     let agent = &call.agent;
     let GetJob { job_id } = arguments.read()?;
     let account_id = agent.reader()?.account_id();
-    shown(jobs::find(&agent.state.jobs, account_id, &agent.reached, job_id).await?)
+    shown(jobs::find(&agent.context.jobs, account_id, &agent.reached, job_id).await?)
 }

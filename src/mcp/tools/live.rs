@@ -48,26 +48,26 @@ struct LiveInputHealth {
 }
 
 async fn live_input_health(call: &Call, arguments: Arguments) -> Outcome {
-    let state = &call.agent.state.live;
+    let live = &call.agent.context.live;
     let account_id = call.agent.reader()?.account_id();
     let LiveInputHealth { live_input_id } = arguments.read()?;
     let inputs = match live_input_id {
-        Some(id) => vec![operations::find(state, account_id, id).await?],
+        Some(id) => vec![operations::find(live, account_id, id).await?],
         None => {
-            let mut db = state.store.read().await?;
+            let mut db = live.store.read().await?;
             live_inputs::list(&mut db, account_id, Page::first(MOST_INPUTS)).await?
         }
     };
     let inputs: Result<Vec<Value>, ApiError> =
-        inputs.iter().map(|input| health(state, input)).collect();
+        inputs.iter().map(|input| health(live, input)).collect();
     Ok(json!({ "liveInputs": inputs? }))
 }
 
-fn health(state: &LiveContext, input: &LiveInput) -> Result<Value, ApiError> {
+fn health(context: &LiveContext, input: &LiveInput) -> Result<Value, ApiError> {
     Ok(json!({
         "id": input.id,
         "name": input.name,
         "enabled": input.enabled,
-        "health": operations::health_of(state, input.id)?,
+        "health": operations::health_of(context, input.id)?,
     }))
 }

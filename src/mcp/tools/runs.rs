@@ -156,7 +156,7 @@ fn inline(workflow: serde_json::Map<String, Value>) -> Result<SaveWorkflow, Call
 async fn run(call: &Call, arguments: Arguments) -> Outcome {
     let agent = &call.agent;
     let caller = agent.writer()?;
-    let context = RequestContext::agent(&agent.state.workflows, &caller, &agent.reached);
+    let context = RequestContext::agent(&agent.context.workflows, &caller, &agent.reached);
     let mut asked: RunWorkflow = arguments.read()?;
     let (input, source) = (asked.input()?, asked.upload_source.take());
     let run = match asked.wanted()? {
@@ -193,7 +193,7 @@ async fn awaited(
     context: &RequestContext<'_>,
     run: Run,
 ) -> Result<RunAnswer, ApiError> {
-    let (id, patience) = (run.id, context.state.config.mcp.wait);
+    let (id, patience) = (run.id, context.handles.config.mcp.wait);
     tokio::select! {
         answer = operations::awaited(context, run, patience) => answer,
         () = call.abandoned() => operations::show_run(context, id).await,
@@ -219,7 +219,7 @@ async fn tell_steps(call: &Call, token: ProgressToken, run_id: Uuid) -> Option<(
     let first = ProgressNotificationParam::new(token.clone(), 0.0);
     let first = first.with_message(format!("run {run_id}"));
     peer.notify_progress(first).await.ok()?;
-    let mut follower = call.agent.state.workflows.workflows.follow(run_id).ok()?;
+    let mut follower = call.agent.context.workflows.workflows.follow(run_id).ok()?;
     let mut told = 0;
     loop {
         let progress = follower.next().await.ok()?;
@@ -277,7 +277,7 @@ struct Show {
 async fn show(call: &Call, arguments: Arguments) -> Outcome {
     let agent = &call.agent;
     let caller = agent.reader()?;
-    let context = RequestContext::agent(&agent.state.workflows, &caller, &agent.reached);
+    let context = RequestContext::agent(&agent.context.workflows, &caller, &agent.reached);
     let Show { run_id } = arguments.read()?;
     answer(operations::show_run(&context, run_id).await?)
 }
@@ -325,7 +325,7 @@ struct List {
 async fn list(call: &Call, arguments: Arguments) -> Outcome {
     let agent = &call.agent;
     let caller = agent.reader()?;
-    let context = RequestContext::agent(&agent.state.workflows, &caller, &agent.reached);
+    let context = RequestContext::agent(&agent.context.workflows, &caller, &agent.reached);
     let List { workflow_id, limit } = arguments.read()?;
     let limit = limit.unwrap_or(LISTED);
     if !(1..=MOST_LISTED).contains(&limit) {

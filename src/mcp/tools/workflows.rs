@@ -62,7 +62,7 @@ struct List {
 async fn list(call: &Call, arguments: Arguments) -> Outcome {
     let agent = &call.agent;
     let caller = agent.reader()?;
-    let context = RequestContext::agent(&agent.state.workflows, &caller, &agent.reached);
+    let context = RequestContext::agent(&agent.context.workflows, &caller, &agent.reached);
     let asked: List = arguments.read()?;
     if let Some(id) = asked.id {
         let workflow = operations::show(&context, id).await?;
@@ -181,7 +181,7 @@ async fn update(call: &Call, arguments: Arguments) -> Outcome {
 async fn save(call: &Call, request: SaveWorkflow) -> Outcome {
     let agent = &call.agent;
     let caller = agent.writer()?;
-    let context = RequestContext::agent(&agent.state.workflows, &caller, &agent.reached);
+    let context = RequestContext::agent(&agent.context.workflows, &caller, &agent.reached);
     let saved = operations::create_or_replace(&context, request).await?;
     Ok(json!({ "workflow": saved.workflow }))
 }
@@ -216,7 +216,7 @@ struct SetActive {
 async fn set_active(call: &Call, arguments: Arguments) -> Outcome {
     let agent = &call.agent;
     let caller = agent.writer()?;
-    let context = RequestContext::agent(&agent.state.workflows, &caller, &agent.reached);
+    let context = RequestContext::agent(&agent.context.workflows, &caller, &agent.reached);
     let SetActive { id, is_active } = arguments.read()?;
     let workflow = operations::set_active(&context, id, is_active).await?;
     Ok(json!({ "workflow": workflow }))
@@ -271,7 +271,7 @@ struct Delete {
 async fn delete(call: &Call, arguments: Arguments) -> Outcome {
     let agent = &call.agent;
     let caller = agent.writer()?;
-    let context = RequestContext::agent(&agent.state.workflows, &caller, &agent.reached);
+    let context = RequestContext::agent(&agent.context.workflows, &caller, &agent.reached);
     let Delete { id, confirm } = arguments.read()?;
     let workflow = operations::show(&context, id).await?;
     let versions = operations::versions(&context, id).await?.len();
@@ -325,6 +325,6 @@ pub const LINT_WORKFLOW: Tool = Tool {
 async fn lint(call: &Call, arguments: Arguments) -> Outcome {
     let agent = &call.agent;
     let caller = agent.reader()?;
-    let context = RequestContext::agent(&agent.state.workflows, &caller, &agent.reached);
+    let context = RequestContext::agent(&agent.context.workflows, &caller, &agent.reached);
     shown(operations::lint(&context, arguments.read()?).await?)
 }

@@ -42,7 +42,7 @@ pub(crate) enum Client {
 
 /// The caller, the plan, and the address with which answers begin.
 pub(crate) struct RequestContext<'a> {
-    pub state: &'a WorkflowContext,
+    pub handles: &'a WorkflowContext,
     pub reached: &'a Reached,
     pub account_id: Uuid,
     pub plan: Plan,
@@ -50,17 +50,17 @@ pub(crate) struct RequestContext<'a> {
 }
 
 impl<'a> RequestContext<'a> {
-    /// Account, plan and public address of a request.
+    /// Makes the context of a REST caller.
     pub(crate) fn of<S>(
-        state: &'a WorkflowContext,
+        handles: &'a WorkflowContext,
         caller: &Caller<S>,
         reached: &'a Reached,
     ) -> Self {
         Self {
-            state,
+            handles,
             reached,
             account_id: caller.account_id(),
-            plan: caller.plan(state),
+            plan: caller.plan(handles),
             client: match caller.is_session() {
                 true => Client::Dashboard,
                 false => Client::Api,
@@ -68,15 +68,15 @@ impl<'a> RequestContext<'a> {
         }
     }
 
-    /// Makes the context of a REST caller.
+    /// Makes the context of an agent.
     pub(crate) fn agent<S>(
-        state: &'a WorkflowContext,
+        handles: &'a WorkflowContext,
         caller: &Caller<S>,
         reached: &'a Reached,
     ) -> Self {
         Self {
             client: Client::Mcp,
-            ..Self::of(state, caller, reached)
+            ..Self::of(handles, caller, reached)
         }
     }
 }
@@ -86,7 +86,7 @@ pub(crate) async fn list(
     context: &RequestContext<'_>,
     page: Page,
 ) -> Result<Vec<Workflow>, ApiError> {
-    let mut db = context.state.store.read().await?;
+    let mut db = context.handles.store.read().await?;
     Ok(workflows::list(&mut db, context.account_id, page).await?)
 }
 
@@ -105,7 +105,7 @@ pub(crate) async fn set_active(
     is_active: bool,
 ) -> Result<WorkflowRecord, ApiError> {
     let account_id = context.account_id;
-    let changed = context.state.store.write(move |tx| {
+    let changed = context.handles.store.write(move |tx| {
         Box::pin(
             async move { workflows::set_active(tx, account_id, id, is_active, now_ms()).await },
         )
@@ -116,11 +116,11 @@ pub(crate) async fn set_active(
 /// Deletes a workflow with its versions and runs; unfinished ones are cancelled. What they stored stays.
 pub(crate) async fn delete(context: &RequestContext<'_>, id: Uuid) -> Result<(), ApiError> {
     context
-        .state
+        .handles
         .workflows
         .delete(context.account_id, id)
         .await?;
-    context.state.webhooks.nudge();
+    context.handles.webhooks.nudge();
     Ok(())
 }
 
@@ -130,8 +130,8 @@ pub(crate) async fn rotate_secret(
     id: Uuid,
 ) -> Result<WorkflowRecord, ApiError> {
     let account_id = context.account_id;
-    let overlap_ms = duration_ms(context.state.config.webhooks.secret_overlap);
-    let rotated = context.state.store.write(move |tx| {
+    let overlap_ms = duration_ms(context.handles.config.webhooks.secret_overlap);
+    let rotated = context.handles.store.write(move |tx| {
         Box::pin(
             async move { workflows::rotate_secret(tx, account_id, id, overlap_ms, now_ms()).await },
         )
@@ -144,7 +144,7 @@ pub(crate) async fn versions(
     context: &RequestContext<'_>,
     id: Uuid,
 ) -> Result<Vec<VersionRecord>, ApiError> {
-    let mut db = context.state.store.read().await?;
+    let mut db = context.handles.store.read().await?;
     let kept = workflows::versions(&mut db, context.account_id, id, MOST_VERSIONS).await?;
     Ok(kept.into_iter().map(VersionRecord::from).collect())
 }
@@ -156,7 +156,7 @@ pub(crate) async fn version(
     version: i64,
 ) -> Result<WholeVersion, ApiError> {
     let workflow = find(context, id).await?;
-    let mut db = context.state.store.read().await?;
+    let mut db = context.handles.store.read().await?;
     let definition = workflows::definition_of(&mut db, workflow.id, version).await?;
     Ok(WholeVersion {
         version,
@@ -165,6 +165,6 @@ pub(crate) async fn version(
 }
 
 async fn find(context: &RequestContext<'_>, id: Uuid) -> Result<Workflow, ApiError> {
-    let mut db = context.state.store.read().await?;
+    let mut db = context.handles.store.read().await?;
     Ok(workflows::get(&mut db, context.account_id, id).await?)
 }

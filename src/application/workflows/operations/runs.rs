@@ -70,7 +70,7 @@ pub(crate) async fn run_upload(
     };
     let request = context.run(workflow_id, input, source, context.client.source())?;
     let submitted = context
-        .state
+        .handles
         .workflows
         .submit(request, Some(upload))
         .await?;
@@ -84,7 +84,7 @@ pub(crate) async fn run_file(
     file_id: Uuid,
     source: Option<String>,
 ) -> Result<Run, ApiError> {
-    let mut db = context.state.store.read().await?;
+    let mut db = context.handles.store.read().await?;
     let file = files::get(&mut db, context.account_id, file_id).await?;
     drop(db);
     let input = RunInput {
@@ -103,7 +103,7 @@ pub(crate) async fn run_file(
         source_file_id: Some(file.id),
         ..context.run(workflow_id, input, source, "storage")?
     };
-    let submitted = context.state.workflows.submit(request, None).await?;
+    let submitted = context.handles.workflows.submit(request, None).await?;
     context.accepted(submitted)
 }
 
@@ -115,7 +115,7 @@ pub(crate) async fn run_taken_upload(
     upload_url: &str,
     source: Option<String>,
 ) -> Result<Run, ApiError> {
-    let upload = by_signed_url(context.state, context.account_id, upload_url).await?;
+    let upload = by_signed_url(context.handles, context.account_id, upload_url).await?;
     let (account_id, upload_id) = (context.account_id, upload.id);
     let request = context.run(
         workflow_id,
@@ -123,8 +123,8 @@ pub(crate) async fn run_taken_upload(
         source,
         context.client.source(),
     )?;
-    let engine = context.state.workflows.clone();
-    let submitted = context.state.store.write(move |tx| {
+    let engine = context.handles.workflows.clone();
+    let submitted = context.handles.store.write(move |tx| {
         Box::pin(async move {
             let blob = request.input.blob;
             let submitted = engine.submit_in(tx, request, None).await?;
@@ -136,7 +136,7 @@ pub(crate) async fn run_taken_upload(
         })
     });
     let submitted = submitted.await?;
-    context.state.workflows.announce();
+    context.handles.workflows.announce();
     context.accepted(submitted)
 }
 
@@ -156,11 +156,11 @@ pub(crate) async fn check_input(
 ) -> Result<(), ApiError> {
     match input {
         Input::File(id) => {
-            let mut db = context.state.store.read().await?;
+            let mut db = context.handles.store.read().await?;
             files::get(&mut db, context.account_id, *id).await?;
         }
         Input::Upload(url) => {
-            bytes_of(by_signed_url(context.state, context.account_id, url).await?)?;
+            bytes_of(by_signed_url(context.handles, context.account_id, url).await?)?;
         }
     }
     Ok(())
@@ -213,10 +213,10 @@ pub(crate) async fn awaited(
     let deadline = Instant::now() + patience;
     let run = tokio::select! {
         // The run is committed whether the store can be read or not; a client that got an error would request it twice.
-        ended = context.state.workflows.wait(run.id, deadline) => ended.unwrap_or(run),
-        () = context.state.closing.cancelled() => run,
+        ended = context.handles.workflows.wait(run.id, deadline) => ended.unwrap_or(run),
+        () = context.handles.closing.cancelled() => run,
     };
-    run_record::answer(context.state, context.reached, run).await
+    run_record::answer(context.handles, context.reached, run).await
 }
 
 /// Returns a run of the account, with its log and outputs.
@@ -224,10 +224,10 @@ pub(crate) async fn show_run(
     context: &RequestContext<'_>,
     run_id: Uuid,
 ) -> Result<RunAnswer, ApiError> {
-    let mut db = context.state.store.read().await?;
+    let mut db = context.handles.store.read().await?;
     let run = workflows::get_run(&mut db, context.account_id, run_id).await?;
     drop(db);
-    run_record::answer(context.state, context.reached, run).await
+    run_record::answer(context.handles, context.reached, run).await
 }
 
 /// Lists the newest runs of a workflow, 50 of them without a `limit`.
@@ -238,10 +238,10 @@ pub(crate) async fn runs(
 ) -> Result<Vec<RunRecord>, ApiError> {
     let workflow = find(context, workflow_id).await?;
     let limit = limit.unwrap_or(LISTED_RUNS);
-    let mut db = context.state.store.read().await?;
+    let mut db = context.handles.store.read().await?;
     let runs = workflows::list_runs(&mut db, context.account_id, workflow.id, limit).await?;
     drop(db);
-    run_record::records(context.state, context.reached, runs).await
+    run_record::records(context.handles, context.reached, runs).await
 }
 
 /// Queues a run again that failed or was cancelled; it is charged again, and steps that are done stay done. 409 for another
@@ -251,18 +251,18 @@ pub(crate) async fn retry(
     run_id: Uuid,
     version: RetryVersion,
 ) -> Result<RunAnswer, ApiError> {
-    let mut db = context.state.store.read().await?;
+    let mut db = context.handles.store.read().await?;
     let run = workflows::get_run(&mut db, context.account_id, run_id).await?;
     drop(db);
     let limit = input_limit(&context.plan, &run.input_mime);
     limit.check(&run.input_filename, run.input_size.unsigned_abs())?;
     let allowance = allowance(&context.plan, &run.input_mime);
-    let engine = &context.state.workflows;
+    let engine = &context.handles.workflows;
     let retried = engine
         .retry(context.account_id, run_id, version, Lane::Batch, allowance)
         .await?;
     match retried {
-        Retried::Queued(run) => run_record::answer(context.state, context.reached, *run).await,
+        Retried::Queued(run) => run_record::answer(context.handles, context.reached, *run).await,
         Retried::UsedUp { used } => Err(context.used_up(used)),
         Retried::Full => Err(full()),
     }
@@ -274,11 +274,11 @@ pub(crate) async fn cancel(
     run_id: Uuid,
 ) -> Result<RunAnswer, ApiError> {
     let cancelled = context
-        .state
+        .handles
         .workflows
         .cancel(context.account_id, run_id)
         .await?;
-    run_record::answer(context.state, context.reached, cancelled).await
+    run_record::answer(context.handles, context.reached, cancelled).await
 }
 
 impl Client {
@@ -335,7 +335,7 @@ impl RequestContext<'_> {
         ApiError::OperationsUsedUp {
             used,
             limit: self.plan.operations_per_month,
-            upgrade_url: Some(self.reached.upgrade_url(self.state)),
+            upgrade_url: Some(self.reached.upgrade_url(self.handles)),
         }
     }
 }

@@ -49,9 +49,9 @@ async fn create(context: &RequestContext<'_>, request: SaveWorkflow) -> Result<S
     let new = draft.reviewed(context, name, is_active).await?;
     let (account_id, most) = (
         context.account_id,
-        context.state.config.workflows.max_workflows,
+        context.handles.config.workflows.max_workflows,
     );
-    let made = context.state.store.write(move |tx| {
+    let made = context.handles.store.write(move |tx| {
         Box::pin(async move { stored::create(tx, account_id, new, most, now_ms()).await })
     });
     Ok(Saved {
@@ -82,8 +82,8 @@ async fn replace(
     };
     let new = draft.reviewed(context, name, is_active).await?;
     let account_id = context.account_id;
-    let keep = context.state.config.workflows.keep_versions;
-    let replaced = context.state.store.write(move |tx| {
+    let keep = context.handles.config.workflows.keep_versions;
+    let replaced = context.handles.store.write(move |tx| {
         Box::pin(
             async move { stored::replace(tx, account_id, id, new, known, keep, now_ms()).await },
         )
@@ -93,7 +93,7 @@ async fn replace(
         Replaced::Crossed { version } => return Err(ApiError::Crossed { version }),
     };
     // A save reactivates a receiver that was given up.
-    context.state.webhooks.nudge();
+    context.handles.webhooks.nudge();
     Ok(Saved {
         workflow: WorkflowRecord::of(*replaced)?,
         is_new: false,
@@ -234,7 +234,7 @@ fn nothing() -> Problem {
 }
 
 fn refuse_too_large(context: &RequestContext<'_>, definition: &str) -> Result<(), ApiError> {
-    let most = context.state.config.workflows.max_definition.as_u64();
+    let most = context.handles.config.workflows.max_definition.as_u64();
     let length = definition.len() as u64;
     match length <= most {
         true => Ok(()),

@@ -59,14 +59,14 @@ pub(super) fn text(
 /// 200, 206, 304 or 416 with the bytes.
 pub(super) async fn send(
     request: &HttpRequest,
-    state: &VideoContext,
+    context: &VideoContext,
     piece: Piece,
     cache: String,
 ) -> Result<HttpResponse, ApiError> {
     if is_known(request, &piece.tag) == Some(true) {
         return Ok(unchanged(piece.tag, cache));
     }
-    let file = open(state, piece.content).await?;
+    let file = open(context, piece.content).await?;
     let (offset, total) = match piece.range {
         Some(range) => range,
         None => (0, file.metadata().map_err(ApiError::of_disk)?.len()),
@@ -93,11 +93,11 @@ fn unchanged(tag: String, cache: String) -> HttpResponse {
 }
 
 /// Opens the content; 404 when it was deleted after the look-up.
-async fn open(state: &VideoContext, content: Content) -> Result<File, ApiError> {
+async fn open(context: &VideoContext, content: Content) -> Result<File, ApiError> {
     match content {
-        Content::Blob(blob) => Ok(state.store.blobs().open(&blob).await?),
+        Content::Blob(blob) => Ok(context.store.blobs().open(&blob).await?),
         Content::File(id, file) => {
-            let folder = Folder::of(&state.store, id);
+            let folder = Folder::of(&context.store, id);
             let opened = web::block(move || folder.read(&file)).await;
             Ok(opened.map_err(ApiError::internal)??)
         }

@@ -305,8 +305,8 @@ where
 }
 
 fn find(request: &HttpRequest) -> impl AsyncFnOnce(&str) -> Result<Arc<Playback>, ApiError> {
-    let state = context::of::<VideoContext>(request).clone();
-    async move |playback_id: &str| Ok(state.streams.playback(playback_id).await?)
+    let video = context::of::<VideoContext>(request).clone();
+    async move |playback_id: &str| Ok(video.streams.playback(playback_id).await?)
 }
 
 /// A preflight: it names the origins that the answer itself would name.
