@@ -1,7 +1,4 @@
 //! The file that every publisher sends: made once by ffmpeg, read once, kept ready for the wire.
-//!
-//! Tags are cut into RTMP chunks here, so that a publisher only writes a 12-byte header and copies a body: a hundred
-//! of them must leave the processor to the server they load.
 
 use std::{
     path::{Path, PathBuf},
@@ -9,123 +6,20 @@ use std::{
     sync::Arc,
 };
 
-use bytes::{BufMut, Bytes, BytesMut};
-
-use super::{Failure, rtmp::CHUNK_SIZE};
+use sluice_testkit::{Failure, flv::Clip};
 
 /// Length of the file; the publishers repeat it.
 const CLIP_SECONDS: u32 = 20;
 const FRAMES_PER_SECOND: u32 = 30;
 const AUDIO_BITRATE_BPS: u64 = 128_000;
 
-/// FLV tag types, which are RTMP's message types too.
-pub(crate) const AUDIO: u8 = 8;
-pub(crate) const VIDEO: u8 = 9;
-const SCRIPT: u8 = 18;
-
-/// A message of the publish.
-#[derive(Clone, Debug)]
-pub(crate) struct Tag {
-    pub(crate) kind: u8,
-    /// Decode time since the start of the clip.
-    pub(crate) time_ms: u32,
-    /// Length of the message without chunk headers.
-    pub(crate) length: usize,
-    /// The message with the headers of its second and later chunks already between its pieces.
-    pub(crate) chunked: Bytes,
-}
-
-/// A clip ready to be published again and again.
-#[derive(Clone, Debug)]
-pub(crate) struct Clip {
-    /// The metadata and codec configurations, sent once.
-    pub(crate) opening: Vec<Tag>,
-    /// Frames and audio frames in order, the first of them a key frame.
-    pub(crate) tags: Vec<Tag>,
-    pub(crate) duration_ms: u32,
-}
-
-impl Clip {
-    /// The clip of this total bitrate from `folder`, made there when it is missing.
-    pub(crate) fn obtain(folder: &Path, bitrate_bps: u64) -> Result<Arc<Self>, Failure> {
-        let path = flv(folder, bitrate_bps)?;
-        Ok(Arc::new(Self::read(
-            &std::fs::read(&path)?,
-            CLIP_SECONDS * 1000,
-        )?))
-    }
-
-    /// Reads the first `duration_ms` of FLV (Adobe Flash Video File Format 10.1, annex E).
-    pub(crate) fn read(flv: &[u8], duration_ms: u32) -> Result<Self, Failure> {
-        let mut clip = Self {
-            opening: Vec::new(),
-            tags: Vec::new(),
-            duration_ms,
-        };
-        let mut rest = flv
-            .strip_prefix(b"FLV\x01")
-            .and_then(|rest| rest.get(9..))
-            .ok_or("the clip is not FLV: delete it, then it is made again")?;
-        while let Some((head, after)) = rest.split_at_checked(11) {
-            let length = u32::from_be_bytes([0, head[1], head[2], head[3]]) as usize;
-            let time_ms = u32::from_be_bytes([head[7], head[4], head[5], head[6]]);
-            let Some(body) = after.get(..length) else {
-                break;
-            };
-            clip.take(head[0], time_ms, body);
-            rest = after.get(length + 4..).unwrap_or_default();
-        }
-        if clip.tags.is_empty() {
-            return Err("the clip holds no media: delete it, then it is made again".into());
-        }
-        Ok(clip)
-    }
-
-    fn take(&mut self, kind: u8, time_ms: u32, body: &[u8]) {
-        let configuration = matches!((kind, body), (AUDIO | VIDEO, [_, 0, ..]));
-        // The end-of-sequence tag that ffmpeg closes with would end the stream at each turn.
-        let end_of_sequence = matches!((kind, body), (VIDEO, [_, 2, ..]));
-        if kind == SCRIPT {
-            // AMF0 string "@setDataFrame": what makes a server keep the metadata (RTMP 1.0, NetStream send).
-            let message = [b"\x02\x00\x0d@setDataFrame".as_slice(), body].concat();
-            self.opening.push(Tag::new(kind, 0, &message));
-        } else if configuration {
-            self.opening.push(Tag::new(kind, 0, body));
-        } else if !end_of_sequence && time_ms < self.duration_ms {
-            self.tags.push(Tag::new(kind, time_ms, body));
-        }
-    }
-}
-
-impl Tag {
-    fn new(kind: u8, time_ms: u32, body: &[u8]) -> Self {
-        let mut chunked = BytesMut::with_capacity(body.len() + body.len() / CHUNK_SIZE + 1);
-        for (index, piece) in body.chunks(CHUNK_SIZE).enumerate() {
-            if index > 0 {
-                chunked.put_u8(0xC0 | chunk_stream(kind));
-            }
-            chunked.put_slice(piece);
-        }
-        Self {
-            kind,
-            time_ms,
-            length: body.len(),
-            chunked: chunked.freeze(),
-        }
-    }
-
-    pub(crate) fn chunk_stream(&self) -> u8 {
-        chunk_stream(self.kind)
-    }
-}
-
-/// The chunk stream a message type travels on.
-fn chunk_stream(kind: u8) -> u8 {
-    match kind {
-        VIDEO => 6,
-        AUDIO => 4,
-        _ => 5,
-    }
+/// The clip of this total bitrate from `folder`, made there when it is missing.
+pub(crate) fn obtain(folder: &Path, bitrate_bps: u64) -> Result<Arc<Clip>, Failure> {
+    let path = flv(folder, bitrate_bps)?;
+    Ok(Arc::new(Clip::read(
+        &std::fs::read(&path)?,
+        CLIP_SECONDS * 1000,
+    )?))
 }
 
 /// The clip as MPEG-TS, for programs that send files.

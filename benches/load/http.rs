@@ -2,13 +2,12 @@
 
 use std::time::Duration;
 
+use sluice_testkit::Failure;
 use tokio::{
     io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufStream},
     net::TcpStream,
     time::timeout,
 };
-
-use crate::Failure;
 
 /// A blocking reload answers within a few part targets, a large AVIF within seconds; nothing takes this long but a server
 /// that hangs.

@@ -11,6 +11,12 @@ use std::{
 };
 
 use clap::{Args, ValueEnum};
+use sluice_testkit::{
+    Failure,
+    flv::Clip,
+    process::{Figures, Server},
+    publisher::Target,
+};
 use tokio::{
     process::Command,
     runtime::{Builder, Runtime},
@@ -20,11 +26,8 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Failure,
-    clip::{self, Clip},
-    peer,
-    process::{Figures, Server},
-    publisher::{self, SendLog, Target},
+    clip, peer,
+    publisher::{self, SendLog},
     report::{self, Span},
     service::{Input, Service},
     viewer::{self, Timings, Traffic},
@@ -103,7 +106,7 @@ pub(crate) async fn run(options: &Options) -> Result<(), Failure> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let folder = root.join("target/load");
     std::fs::create_dir_all(&folder)?;
-    let clip = Clip::obtain(&folder, options.bitrate)?;
+    let clip = clip::obtain(&folder, options.bitrate)?;
     println!(
         "live: {} publishers ({:?}{}) of {:.1} Mbit/s, {} viewers, phases of {} s",
         options.publishers,

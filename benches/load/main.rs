@@ -10,11 +10,8 @@ mod http;
 mod image;
 mod live;
 mod peer;
-mod playlist;
-mod process;
 mod publisher;
 mod report;
-mod rtmp;
 mod service;
 mod upload;
 mod video;
@@ -24,9 +21,7 @@ mod workflows;
 mod zip;
 
 use clap::{Parser, Subcommand};
-
-/// Every failure ends the run, so a text is enough.
-pub(crate) type Failure = Box<dyn std::error::Error + Send + Sync>;
+use sluice_testkit::Failure;
 
 #[derive(Debug, Parser)]
 #[command(name = "load")]

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::{
+use sluice_testkit::{
     Failure,
     process::{Server, free_port},
     publisher::Target,

@@ -5,40 +5,22 @@
 use std::{collections::VecDeque, sync::Mutex, time::Duration};
 
 use bytes::BytesMut;
+use sluice_testkit::{
+    Failure,
+    flv::{Clip, VIDEO},
+    publisher::{Connection, Target, listen, put_goodbye, put_pong},
+    rtmp::put_tag,
+};
 use tokio::{
     io::AsyncWriteExt,
-    net::{
-        TcpStream,
-        tcp::{OwnedReadHalf, OwnedWriteHalf},
-    },
+    net::tcp::OwnedWriteHalf,
     sync::mpsc,
-    time::{Instant, sleep_until, timeout},
+    time::{Instant, sleep_until},
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::{
-    Failure,
-    clip::{Clip, VIDEO},
-    rtmp::{
-        Amf, Answers, CHUNK_SIZE, COMMAND, CONTROL_STREAM, SET_CHUNK_SIZE, USER_CONTROL,
-        created_stream, put_command, put_message, put_tag, shake_hands,
-    },
-};
-
-const ANSWER_DEADLINE: Duration = Duration::from_secs(10);
 /// Frames whose time of sending is remembered: longer than any part or segment takes to be listed.
 const REMEMBERED_FRAMES: usize = 1024;
-const PING_REQUEST: [u8; 2] = [0, 6];
-const PING_RESPONSE: [u8; 2] = [0, 7];
-
-/// Target of a publish: `rtmp://{address}/{app}` and the stream name.
-#[derive(Clone, Debug)]
-pub(crate) struct Target {
-    pub(crate) address: String,
-    pub(crate) app: String,
-    pub(crate) stream: String,
-}
-
 /// Send time of each frame, by its time in the broadcast.
 #[derive(Debug, Default)]
 pub(crate) struct SendLog {
@@ -83,15 +65,13 @@ pub(crate) async fn publish(
     log: &SendLog,
     stop: &CancellationToken,
 ) -> Result<(), Failure> {
-    let (answers, mut writer, stream_id) =
-        timeout(ANSWER_DEADLINE, open(target)).await.map_err(|_| {
-            format!(
-                "no answer from {} within {ANSWER_DEADLINE:?}",
-                target.address
-            )
-        })??;
+    let Connection {
+        answers,
+        mut writer,
+        stream_id,
+    } = Connection::open(target).await?;
     let (pings, mut asked) = mpsc::channel(4);
-    let mut listening = tokio::spawn(listen(answers, pings));
+    let mut listening = tokio::spawn(listen(answers, pings, drop));
     let mut publication = Publication {
         clip,
         log,
@@ -107,7 +87,10 @@ pub(crate) async fn publish(
         () = stop.cancelled() => {}
     }
     listening.abort();
-    goodbye(&mut writer, target, stream_id).await
+    let mut out = BytesMut::new();
+    put_goodbye(&mut out, &target.stream, stream_id);
+    writer.write_all_buf(&mut out).await?;
+    Ok(writer.shutdown().await?)
 }
 
 struct Publication<'a> {
@@ -135,13 +118,7 @@ impl Publication<'_> {
                 sleep_until(due).await;
                 put_tag(&mut self.buffer, tag, time_ms, self.stream_id);
                 if let Ok(time) = asked.try_recv() {
-                    put_message(
-                        &mut self.buffer,
-                        CONTROL_STREAM,
-                        USER_CONTROL,
-                        0,
-                        &[&PING_RESPONSE[..], &time].concat(),
-                    );
+                    put_pong(&mut self.buffer, time);
                 }
                 writer.write_all_buf(&mut self.buffer).await?;
                 if tag.kind == VIDEO {
@@ -151,114 +128,4 @@ impl Publication<'_> {
             turn_ms += self.clip.duration_ms;
         }
     }
-}
-
-/// Handshake and commands up to the server's permission to publish. Returns the message stream's id.
-async fn open(target: &Target) -> Result<(Answers<OwnedReadHalf>, OwnedWriteHalf, u32), Failure> {
-    let mut socket = TcpStream::connect(&target.address).await?;
-    socket.set_nodelay(true)?;
-    shake_hands(&mut socket).await?;
-    let (reader, mut writer) = socket.into_split();
-    let mut answers = Answers::new(reader);
-
-    let address = format!("rtmp://{}/{}", target.address, target.app);
-    let connect = [
-        ("app", target.app.as_str()),
-        ("type", "nonprivate"),
-        ("flashVer", "FMLE/3.0 (compatible; sluice load)"),
-        ("tcUrl", &address),
-    ];
-    let name = Amf::Text(&target.stream);
-    let mut out = BytesMut::new();
-    put_message(
-        &mut out,
-        CONTROL_STREAM,
-        SET_CHUNK_SIZE,
-        0,
-        &(CHUNK_SIZE as u32).to_be_bytes(),
-    );
-    put_command(&mut out, 0, "connect", 1.0, &[Amf::Object(&connect)]);
-    put_command(&mut out, 0, "releaseStream", 2.0, &[Amf::Null, name]);
-    put_command(&mut out, 0, "FCPublish", 3.0, &[Amf::Null, name]);
-    put_command(&mut out, 0, "createStream", 4.0, &[Amf::Null]);
-    writer.write_all_buf(&mut out).await?;
-
-    let stream_id = loop {
-        let message = answers.next().await?;
-        if message.kind == COMMAND
-            && let Some(id) = created_stream(&message.body)
-        {
-            break id;
-        }
-    };
-    put_command(
-        &mut out,
-        stream_id,
-        "publish",
-        5.0,
-        &[Amf::Null, name, Amf::Text("live")],
-    );
-    writer.write_all_buf(&mut out).await?;
-    loop {
-        let message = answers.next().await?;
-        let says = |text: &str| {
-            message
-                .body
-                .windows(text.len())
-                .any(|window| window == text.as_bytes())
-        };
-        if message.kind == COMMAND && says("NetStream.Publish.Start") {
-            return Ok((answers, writer, stream_id));
-        }
-        if message.kind == COMMAND && says("NetStream.Publish.") {
-            return Err(format!(
-                "the publish was refused: {}",
-                String::from_utf8_lossy(&message.body)
-            )
-            .into());
-        }
-    }
-}
-
-/// Hands over what pings ask; returns why the server stopped talking.
-async fn listen(mut answers: Answers<OwnedReadHalf>, pings: mpsc::Sender<[u8; 4]>) -> Failure {
-    loop {
-        match answers.next().await {
-            Ok(message) if message.kind == USER_CONTROL => {
-                let time = message
-                    .body
-                    .strip_prefix(&PING_REQUEST)
-                    .and_then(|time| time.first_chunk());
-                // A ping that finds the queue full is answered by the pong to an earlier one.
-                time.map(|time| pings.try_send(*time));
-            }
-            Ok(_) => {}
-            Err(failure) => return failure,
-        }
-    }
-}
-
-/// Ends the broadcast as an encoder does when its user presses stop.
-async fn goodbye(
-    writer: &mut OwnedWriteHalf,
-    target: &Target,
-    stream_id: u32,
-) -> Result<(), Failure> {
-    let mut out = BytesMut::new();
-    put_command(
-        &mut out,
-        0,
-        "FCUnpublish",
-        6.0,
-        &[Amf::Null, Amf::Text(&target.stream)],
-    );
-    put_command(
-        &mut out,
-        0,
-        "deleteStream",
-        7.0,
-        &[Amf::Null, Amf::Number(stream_id.into())],
-    );
-    writer.write_all_buf(&mut out).await?;
-    Ok(writer.shutdown().await?)
 }

@@ -2,9 +2,10 @@
 
 use std::{sync::atomic::Ordering, time::Duration};
 
+use sluice_testkit::process::Figures;
+
 use crate::{
     image::Measurement,
-    process::Figures,
     viewer::{Timings, Traffic},
 };
 

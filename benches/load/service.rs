@@ -7,14 +7,13 @@ use std::{
 };
 
 use serde_json::{Value, json};
-
-use crate::{
+use sluice_testkit::{
     Failure,
-    http::Client,
     process::{Server, free_port, free_udp_port},
     publisher::Target,
-    viewer::Playback,
 };
+
+use crate::{http::Client, viewer::Playback};
 
 /// First credentials of the child's empty database, good for nothing else.
 const API_KEY: &str = "svc_LoadHarnessLoadHarnessLoadHarnessLoadHarnes";

@@ -1,6 +1,8 @@
 //! Files as clients send them: `multipart/form-data`.
 
-use crate::{Failure, http::Client, service::with_key};
+use sluice_testkit::Failure;
+
+use crate::{http::Client, service::with_key};
 
 const BOUNDARY: &str = "----sluice-load-boundary";
 

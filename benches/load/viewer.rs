@@ -11,15 +11,14 @@ use std::{
     time::Duration,
 };
 
+use sluice_testkit::{
+    Failure,
+    playlist::{MediaPlaylist, Segment, ServerControl},
+};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
-use crate::{
-    Failure,
-    http::Client,
-    playlist::{Listed, Playlist},
-    publisher::SendLog,
-};
+use crate::{http::Client, publisher::SendLog};
 
 /// Between two tries while the stream is not on air yet.
 const NOT_YET: Duration = Duration::from_millis(50);
@@ -41,9 +40,13 @@ impl Playback {
         format!("{}media.m3u8", self.folder)
     }
 
-    fn reload(&self, list: &Playlist) -> String {
-        let skip = if list.can_skip { "&_HLS_skip=YES" } else { "" };
-        let (msn, part) = (list.next_msn, list.next_part);
+    fn reload(&self, list: &MediaPlaylist) -> String {
+        let can_skip = |control: &ServerControl| control.can_skip_until_s.is_some();
+        let skip = match list.control.as_ref().is_some_and(can_skip) {
+            true => "&_HLS_skip=YES",
+            false => "",
+        };
+        let (msn, part) = list.next();
         format!(
             "{}?_HLS_msn={msn}&_HLS_part={part}{skip}",
             self.media_playlist()
@@ -87,10 +90,10 @@ pub(crate) async fn watch(
     let mut client = Client::new(&playback.address);
     let mut clock = Clock::default();
     let mut list = first_playlist(&mut client, playback).await?;
-    if list.entries.first().is_some_and(|entry| entry.msn > 0) {
+    if list.media_sequence > 0 {
         return Err("the watcher came after the broadcast's first segment".into());
     }
-    clock.new_parts(&list.entries);
+    clock.new_parts(&list.segments);
     let part_target_s = list
         .part_target_s
         .ok_or("the playlist has no PART-TARGET")?;
@@ -104,8 +107,8 @@ pub(crate) async fn watch(
         if answer.status != 200 {
             return Err(format!("{path}: status {}", answer.status).into());
         }
-        list = Playlist::parse(&answer.text());
-        for (from_ms, to_ms) in clock.new_parts(&list.entries) {
+        list = MediaPlaylist::parse(&answer.text())?;
+        for (from_ms, to_ms) in clock.new_parts(&list.segments) {
             if let Some((first, last)) = log.between(from_ms, to_ms) {
                 timings.note(
                     seen.duration_since(first),
@@ -122,38 +125,36 @@ pub(crate) async fn watch(
 #[derive(Debug, Default)]
 struct Clock {
     msn: u64,
-    next_part: u32,
+    next_part: usize,
     segment_start_ms: f64,
     part_start_ms: f64,
 }
 
 impl Clock {
     /// Returns begin and end in the broadcast of the parts that were not listed before.
-    fn new_parts(&mut self, entries: &[Listed]) -> Vec<(u64, u64)> {
+    fn new_parts(&mut self, segments: &[Segment]) -> Vec<(u64, u64)> {
         let mut parts = Vec::new();
-        for entry in entries {
-            // No frame was sent for a gap.
-            let duration_ms = if entry.gap {
-                0.0
-            } else {
-                entry.duration_s * 1000.0
-            };
-            match entry.part {
-                Some(part) if (entry.msn, part) == (self.msn, self.next_part) => {
-                    let start_ms = self.part_start_ms;
-                    self.part_start_ms += duration_ms;
-                    self.next_part += 1;
-                    if !entry.gap {
-                        parts.push((frame_edge(start_ms), frame_edge(self.part_start_ms)));
-                    }
+        for segment in segments {
+            if segment.msn != self.msn {
+                continue;
+            }
+            for part in segment.parts.iter().skip(self.next_part) {
+                self.next_part += 1;
+                // No frame was sent for a gap.
+                if part.gap {
+                    continue;
                 }
-                None if entry.msn == self.msn => {
-                    self.msn += 1;
-                    self.next_part = 0;
-                    self.segment_start_ms += duration_ms;
-                    self.part_start_ms = self.segment_start_ms;
+                let start_ms = self.part_start_ms;
+                self.part_start_ms += part.duration_s * 1000.0;
+                parts.push((frame_edge(start_ms), frame_edge(self.part_start_ms)));
+            }
+            if let Some(whole) = &segment.whole {
+                self.msn += 1;
+                self.next_part = 0;
+                if !segment.gap {
+                    self.segment_start_ms += whole.duration_s * 1000.0;
                 }
-                _ => {}
+                self.part_start_ms = self.segment_start_ms;
             }
         }
         parts
@@ -205,10 +206,14 @@ async fn follow(
     parts: &tokio::sync::mpsc::Sender<String>,
 ) -> Result<(), Failure> {
     let mut list = first_playlist(client, playback).await?;
-    if let Some(init) = &list.init {
+    let init = list
+        .segments
+        .iter()
+        .find_map(|segment| segment.map.as_ref());
+    if let Some(init) = init {
         parts.send(format!("{}{init}", playback.folder)).await?;
     }
-    let mut next = (list.next_msn, list.next_part);
+    let mut next = list.next();
     while !list.ended {
         let path = playback.reload(&list);
         let answer = client.get(&path).await?;
@@ -216,15 +221,17 @@ async fn follow(
         if answer.status != 200 {
             return Err(format!("{path}: status {}", answer.status).into());
         }
-        list = Playlist::parse(&answer.text());
-        for entry in &list.entries {
-            if entry.part.is_some_and(|part| (entry.msn, part) >= next) {
-                parts
-                    .send(format!("{}{}", playback.folder, entry.uri))
-                    .await?;
+        list = MediaPlaylist::parse(&answer.text())?;
+        for segment in &list.segments {
+            for (index, part) in (0..).zip(&segment.parts) {
+                if (segment.msn, index) >= next {
+                    parts
+                        .send(format!("{}{}", playback.folder, part.uri))
+                        .await?;
+                }
             }
         }
-        next = (list.next_msn, list.next_part);
+        next = list.next();
     }
     Ok(())
 }
@@ -237,12 +244,15 @@ impl Traffic {
 }
 
 /// Waits until the stream is on air and its playlist has parts.
-async fn first_playlist(client: &mut Client, playback: &Playback) -> Result<Playlist, Failure> {
+async fn first_playlist(
+    client: &mut Client,
+    playback: &Playback,
+) -> Result<MediaPlaylist, Failure> {
     loop {
         let answer = client.get(&playback.media_playlist()).await?;
         if answer.status == 200 {
-            let list = Playlist::parse(&answer.text());
-            if !list.entries.is_empty() {
+            let list = MediaPlaylist::parse(&answer.text())?;
+            if !list.segments.is_empty() {
                 return Ok(list);
             }
         }

@@ -12,13 +12,12 @@ use std::{
 
 use clap::Args;
 use serde_json::Value;
+use sluice_testkit::{Failure, process::Figures};
 use tokio::task::{JoinHandle, JoinSet, spawn_blocking};
 
 use crate::{
-    Failure,
     http::Client,
     image::nginx,
-    process::Figures,
     report::share,
     service::{Service, with_key, workplace},
     upload::{form, form_headers},

@@ -8,13 +8,12 @@ use std::{
 };
 
 use super::crops::Crops;
-use crate::{
+use sluice_testkit::{
     Failure,
-    http::Client,
     process::{Server, free_port},
-    service::Service,
-    upload::upload,
 };
+
+use crate::{http::Client, service::Service, upload::upload};
 
 const START_DEADLINE: Duration = Duration::from_secs(20);
 

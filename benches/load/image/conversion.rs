@@ -9,6 +9,7 @@ use std::{
 
 use clap::Args;
 use serde_json::Value;
+use sluice_testkit::{Failure, process};
 use tokio::task::JoinSet;
 
 use super::{
@@ -19,9 +20,8 @@ use super::{
     saver, vipsthumbnail,
 };
 use crate::{
-    Failure,
     http::Client,
-    process, report,
+    report,
     service::workplace,
     upload::{form, form_headers},
 };

@@ -5,7 +5,7 @@ use std::{
     process::Command,
 };
 
-use crate::Failure;
+use sluice_testkit::Failure;
 
 const COUNT: usize = 100;
 const WIDTH: u32 = 2040;

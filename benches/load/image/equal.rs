@@ -3,6 +3,7 @@
 use std::{path::PathBuf, sync::Arc, time::Instant};
 
 use clap::Args;
+use sluice_testkit::{Failure, process};
 use tokio::{sync::Barrier, task::JoinSet};
 
 use super::{
@@ -12,7 +13,7 @@ use super::{
     measure::Measurement,
     workplace,
 };
-use crate::{Failure, http::Client, process, report};
+use crate::{http::Client, report};
 
 /// Metric of the variants that the service has rendered since its start.
 const RENDERED: &str = "sluice_cdn_variants{made=\"rendered\"} ";

@@ -9,9 +9,10 @@ use std::{
     time::{Duration, Instant},
 };
 
+use sluice_testkit::{Failure, process};
 use tokio::task::JoinSet;
 
-use crate::{Failure, http::Client, process};
+use crate::http::Client;
 
 /// Between two looks at the memory of a server's processes.
 const LOOK_EVERY: Duration = Duration::from_millis(250);

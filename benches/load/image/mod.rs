@@ -16,6 +16,7 @@ use std::{
 };
 
 use clap::{Args, ValueEnum};
+use sluice_testkit::{Failure, process};
 
 pub(crate) use self::{
     contestant::nginx,
@@ -28,7 +29,7 @@ use self::{
     contestant::{Contestant, Variant},
     measure::{Work, round},
 };
-use crate::{Failure, http::Client, process, report, service::workplace};
+use crate::{http::Client, report, service::workplace};
 
 const QUALITY: u8 = 80;
 /// libwebp's method, as the service sets it: where someone waits for a page, and where a file is kept.

@@ -6,7 +6,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use crate::Failure;
+use sluice_testkit::Failure;
 
 /// The clip in moviepy's source archive: 55 s, 1280×720, 24 frames a second, H.264 and MP3.
 const TRAILER: &str = "target/tools/film/trailer.mp4";

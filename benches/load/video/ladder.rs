@@ -11,10 +11,10 @@ use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use super::{Cost, ffmpeg, film, median, print, print_beside, used};
+use sluice_testkit::{Failure, process};
+
 use crate::{
-    Failure,
     http::Client,
-    process,
     service::{Service, with_key, workplace},
     upload::upload,
 };

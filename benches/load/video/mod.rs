@@ -14,9 +14,10 @@ use std::{
 };
 
 pub(crate) use ladder::{Options as LadderOptions, run as ladder};
+use sluice_testkit::{Failure, process};
 pub(crate) use transcode::{Options as TranscodeOptions, run as transcode};
 
-use crate::{Failure, process, service::Service};
+use crate::service::Service;
 
 /// Cost of a turn.
 #[derive(Clone, Copy, Debug, Default)]

@@ -11,8 +11,9 @@ use serde_json::Value;
 use tokio::time::sleep;
 
 use super::{Cost, ffmpeg, film, median, print, print_beside, used};
+use sluice_testkit::Failure;
+
 use crate::{
-    Failure,
     http::Client,
     service::{Service, with_key, workplace},
     upload::{form, form_headers, upload},

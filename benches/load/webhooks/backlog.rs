@@ -13,9 +13,9 @@ use super::{
     service,
     uploads::{Pace, upload_all},
 };
+use sluice_testkit::{Failure, process::Figures};
+
 use crate::{
-    Failure,
-    process::Figures,
     report::{self, Drain},
     service::Service,
 };

@@ -20,8 +20,9 @@ use self::{
     receivers::{Arrival, Receivers, Temper},
     uploads::{Acknowledged, Pace, upload_all},
 };
+use sluice_testkit::Failure;
+
 use crate::{
-    Failure,
     report::{self, Deliveries, Span},
     service::{Service, workplace},
 };

@@ -8,14 +8,13 @@ use std::{
     time::Instant,
 };
 
+use sluice_testkit::Failure;
 use tokio::{
     io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufStream},
     net::{TcpListener, TcpSocket, TcpStream},
     task::JoinSet,
 };
 use uuid::Uuid;
-
-use crate::Failure;
 
 const BACKLOG: u32 = 1024;
 const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";

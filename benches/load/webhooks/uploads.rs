@@ -9,10 +9,11 @@ use std::{
     time::{Duration, Instant},
 };
 
+use sluice_testkit::Failure;
 use tokio::{task::JoinSet, time::sleep_until};
 use uuid::Uuid;
 
-use crate::{Failure, http::Client, upload::upload};
+use crate::{http::Client, upload::upload};
 
 /// Connections that upload: enough to keep the rate while each waits for a commit.
 const CLIENTS: usize = 16;

@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use sluice_testkit::Failure;
+
 use crate::{
-    Failure,
     http::Client,
     image::Crops,
     upload::{form, form_headers},

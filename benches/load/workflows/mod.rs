@@ -18,10 +18,10 @@ use serde_json::{Value, json};
 use tokio::{task::JoinSet, time::sleep};
 
 use self::images::{Image, obtain};
+use sluice_testkit::{Failure, process::Figures};
+
 use crate::{
-    Failure,
     http::Client,
-    process::Figures,
     report::{self, Runs, Span},
     service::{Service, workplace},
     upload::{form, form_headers, upload},

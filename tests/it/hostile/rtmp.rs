@@ -3,6 +3,7 @@
 use std::{collections::BTreeSet, net::SocketAddr, time::Duration};
 
 use serde_json::json;
+use sluice_testkit::rtmp::shake_hands;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
@@ -16,7 +17,7 @@ use crate::support::{
     encoder::Publish,
     eventually,
     media::{Clip, Recipe, check_contiguous_to_a_cut},
-    publisher::{Pace, Publisher, Target, shake_hands},
+    publisher::{Pace, Publisher, Target},
     server::{Input, Server, Settings},
     viewer::Viewer,
 };

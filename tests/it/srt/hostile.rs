@@ -163,8 +163,5 @@ fn mutate(packet: &mut Vec<u8>, dice: &mut Dice) {
 }
 
 fn resident_kib(process: u32) -> Result<u64, Failure> {
-    let status = std::fs::read_to_string(format!("/proc/{process}/status"))?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    let number = line.and_then(|rest| rest.split_whitespace().next());
-    Ok(number.ok_or("no VmRSS")?.parse()?)
+    Ok(sluice_testkit::process::status_field(process, "VmRSS:").ok_or("no VmRSS")?)
 }

@@ -8,6 +8,8 @@ use tokio::{
     time::timeout,
 };
 
+pub use sluice_testkit::process::free_port;
+
 use super::Failure;
 
 /// Longer than the longest blocking reload (three target durations of at most 6 s).
@@ -28,12 +30,6 @@ pub fn client() -> reqwest::Client {
         .timeout(ANSWER_DEADLINE)
         .build()
         .expect("the client's settings are valid")
-}
-
-/// A loopback port that was free a moment ago.
-pub fn free_port() -> Result<u16, Failure> {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
-    Ok(listener.local_addr()?.port())
 }
 
 /// Sends a request byte by byte as given, which no client library would, and reads until the server closes. The request

@@ -28,33 +28,9 @@ pub mod shell;
 pub mod small_disk;
 pub mod viewer;
 
-use std::{io::Write, time::Duration};
+use std::io::Write;
 
-use tokio::time::{Instant, sleep};
-
-/// Every failure ends the scenario, so a text is enough.
-pub type Failure = Box<dyn std::error::Error + Send + Sync>;
-
-/// Between two looks at a condition that nothing announces.
-const LOOK_AGAIN: Duration = Duration::from_millis(20);
-
-/// Looks until `condition` gives a value; fails with `what` after `deadline`.
-pub async fn eventually<T>(
-    what: &str,
-    deadline: Duration,
-    mut condition: impl AsyncFnMut() -> Option<T>,
-) -> Result<T, Failure> {
-    let started = Instant::now();
-    loop {
-        if let Some(value) = condition().await {
-            return Ok(value);
-        }
-        if started.elapsed() > deadline {
-            return Err(format!("not within {deadline:?}: {what}").into());
-        }
-        sleep(LOOK_AGAIN).await;
-    }
-}
+pub use sluice_testkit::{Failure, eventually};
 
 /// Says on the terminal, past the test harness, that a scenario was left out on this machine.
 pub fn skip(scenario: &str, reason: &str) {

@@ -3,9 +3,7 @@
 //! It is a state machine without clock or network, and shares no code with the service. Rules of one text are in
 //! `rules.rs`, rules from one text to the next here.
 
-mod attributes;
 mod multivariant;
-mod playlist;
 mod rules;
 #[cfg(test)]
 mod tests;
@@ -15,10 +13,9 @@ use std::collections::BTreeMap;
 
 use tokio::time::Instant;
 
-pub use self::{
-    multivariant::{Multivariant, check_multivariant},
-    playlist::{MediaPlaylist, Part, Segment, ServerControl, Whole},
-};
+pub use sluice_testkit::playlist::{MediaPlaylist, Part, Segment, ServerControl, Whole};
+
+pub use self::multivariant::{Multivariant, check_multivariant};
 
 /// RFC 8216bis §6.2.1: without ENDLIST, what is left after a removal lasts three target durations.
 const KEPT_TARGETS: f64 = 3.0;

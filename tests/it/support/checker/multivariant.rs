@@ -1,6 +1,6 @@
 //! The multivariant playlist of a live input: one muxed rendition.
 
-use super::attributes::{Attributes, integer};
+use sluice_testkit::attributes::{Attributes, integer};
 
 /// Attributes of the rendition in the playlist.
 #[derive(Clone, Debug, Default, PartialEq)]

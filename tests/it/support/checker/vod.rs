@@ -1,7 +1,7 @@
 //! Playlists of assets, read strictly (RFC 8216): the multivariant playlist with its groups, and media playlists whose
 //! segments are all there from number 0 on.
 
-use super::attributes::{Attributes, decimal, integer};
+use sluice_testkit::attributes::{Attributes, decimal, integer};
 
 /// A multivariant playlist.
 #[derive(Clone, Debug, Default, PartialEq)]

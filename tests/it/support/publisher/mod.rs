@@ -3,38 +3,22 @@
 //! It knows which frames left whole: before a cut it waits until the peer's kernel has acknowledged every byte.
 //! Only H.264 clips; the time stamps of a session begin at 0, as encoders' do.
 
-mod answer;
-#[allow(
-    clippy::print_stdout,
-    reason = "shared with the load harness, which prints"
-)]
-#[path = "../../../../benches/load/clip.rs"]
-mod clip;
-#[path = "../../../../benches/load/rtmp.rs"]
-mod rtmp;
 mod wire;
 
 use std::time::Duration;
 
 use bytes::{Buf, BytesMut};
+pub use sluice_testkit::publisher::{PublishError, Status, Target};
+use sluice_testkit::{
+    Failure,
+    flv::{self, AUDIO, Tag, VIDEO},
+    publisher::put_goodbye,
+    rtmp::put_tag,
+};
 use tokio::time::{Instant, sleep_until};
 
-pub use self::answer::Status;
-pub(crate) use self::rtmp::shake_hands;
-use self::{
-    clip::{AUDIO, Tag, VIDEO},
-    rtmp::{Amf, put_command, put_tag},
-    wire::Wire,
-};
-use super::{Failure, media};
-
-/// Target of a publish: `rtmp://{address}/{app}` and the stream name.
-#[derive(Clone, Debug)]
-pub struct Target {
-    pub address: String,
-    pub app: String,
-    pub stream: String,
-}
+use self::wire::Wire;
+use super::media;
 
 /// Pace of the tags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,16 +27,6 @@ pub enum Pace {
     RealTime,
     /// As fast as the server reads.
     Unbounded,
-}
-
-/// Reason why nothing was published.
-#[derive(Debug, thiserror::Error)]
-pub enum PublishError {
-    /// The server said no, in the protocol's own way.
-    #[error("refused: {} ({})", .0.code, .0.description)]
-    Refused(Status),
-    #[error(transparent)]
-    Failed(#[from] Failure),
 }
 
 /// Tags that were sent whole in a session.
@@ -242,10 +216,7 @@ impl Publisher {
     /// Ends as an encoder does when its user presses stop.
     pub async fn end(mut self) -> Result<Sent, Failure> {
         let mut out = BytesMut::new();
-        let (name, stream_id) = (Amf::Text(&self.stream), self.wire.stream_id());
-        put_command(&mut out, 0, "FCUnpublish", 6.0, &[Amf::Null, name]);
-        let id = Amf::Number(stream_id.into());
-        put_command(&mut out, 0, "deleteStream", 7.0, &[Amf::Null, id]);
+        put_goodbye(&mut out, &self.stream, self.wire.stream_id());
         self.wire.write(&mut out).await?;
         self.wire.flush().await?;
         Ok(self.sent)
@@ -267,7 +238,7 @@ impl NumberedClip {
             return Err("the controlled publisher sends H.264 only".into());
         }
         let flv = std::fs::read(&clip.flv)?;
-        let read = clip::Clip::read(&flv, u32::MAX)?;
+        let read = flv::Clip::read(&flv, u32::MAX)?;
         let numbers = numbers(&read.tags, clip.first());
         Ok(Self {
             opening: read.opening,

@@ -14,6 +14,7 @@ use bytes::Bytes;
 use reqwest::StatusCode;
 use rustix::process::{Pid, Signal, kill_process};
 use serde::Deserialize;
+use sluice_testkit::process;
 use tempfile::TempDir;
 use tokio::{
     process::{Child, Command},
@@ -338,12 +339,7 @@ impl Server {
 
     fn status_field(&self, name: &str) -> Result<u64, Failure> {
         let id = self.process_id().ok_or("the service does not run")?;
-        let status = std::fs::read_to_string(format!("/proc/{id}/status"))?;
-        let line = status.lines().find_map(|line| line.strip_prefix(name));
-        let number = line.and_then(|rest| rest.split_whitespace().next());
-        Ok(number
-            .ok_or_else(|| format!("no {name} in {status}"))?
-            .parse()?)
+        Ok(process::status_field(id, name).ok_or_else(|| format!("no {name} of process {id}"))?)
     }
 
     /// Everything that the service logged, over all its starts.

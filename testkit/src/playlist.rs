@@ -1,6 +1,6 @@
 //! A media playlist as its text says it, tag by tag (RFC 8216bis §4). Unknown tags are errors: the service writes none.
 
-use super::attributes::{Attributes, decimal, integer};
+use crate::attributes::{Attributes, decimal, integer};
 
 /// Content of one text. In a delta update the skipped segments are missing, and a map that was named among them.
 #[derive(Clone, Debug, Default, PartialEq)]

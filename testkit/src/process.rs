@@ -1,4 +1,4 @@
-//! A server process that the harness starts, and its figures from /proc, alone or with all that it has started.
+//! Server processes, their figures from /proc, alone or with all that they have started, and free ports.
 
 use std::{
     net::{TcpListener, UdpSocket},
@@ -20,29 +20,25 @@ const OWN_TIME: [usize; 2] = [11, 12];
 const WAITED_FOR: [usize; 2] = [13, 14];
 const OWN_AND_WAITED_FOR: [usize; 4] = [11, 12, 13, 14];
 
-/// A child that ends with the harness.
+/// A child that ends when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Server {
-    pub(crate) name: &'static str,
+pub struct Server {
+    pub name: &'static str,
     child: Child,
 }
 
 /// Figures of /proc at a moment.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Figures {
-    pub(crate) cpu: Duration,
-    pub(crate) resident_kib: u64,
+pub struct Figures {
+    pub cpu: Duration,
+    pub resident_kib: u64,
     /// Shared pages divided among the processes that share them; 0 where the kernel does not report them.
-    pub(crate) proportional_kib: u64,
+    pub proportional_kib: u64,
 }
 
 impl Server {
     /// Starts the command with its output in `log`.
-    pub(crate) fn start(
-        name: &'static str,
-        command: &mut Command,
-        log: &Path,
-    ) -> Result<Self, Failure> {
+    pub fn start(name: &'static str, command: &mut Command, log: &Path) -> Result<Self, Failure> {
         let output = std::fs::File::create(log)?;
         let child = command
             .stdin(Stdio::null())
@@ -54,24 +50,24 @@ impl Server {
     }
 
     /// Processor time of all its threads since its start, and its memory now.
-    pub(crate) fn figures(&self) -> Result<Figures, Failure> {
+    pub fn figures(&self) -> Result<Figures, Failure> {
         let figures = figures_of(self.child.id(), &OWN_TIME);
         Ok(figures.ok_or_else(|| format!("{} has ended", self.name))?)
     }
 
     /// The same of this process and all that descend from it, those that it has already waited for included.
-    pub(crate) fn tree_figures(&self) -> Result<Figures, Failure> {
+    pub fn tree_figures(&self) -> Result<Figures, Failure> {
         self.figures()?;
         Ok(tree_figures(self.child.id()))
     }
 
-    pub(crate) fn process_id(&self) -> u32 {
+    pub fn process_id(&self) -> u32 {
         self.child.id()
     }
 }
 
 /// The sum over a process and its descendants.
-pub(crate) fn tree_figures(root: u32) -> Figures {
+pub fn tree_figures(root: u32) -> Figures {
     let mut sum = Figures::default();
     // A process that ended since the listing is skipped.
     let seen = family(root)
@@ -96,18 +92,28 @@ fn family(root: u32) -> Vec<u32> {
     members
 }
 
+/// A number of `/proc/{pid}/status`, such as that of `VmRSS:` in KiB; `None` when the process has ended.
+pub fn status_field(pid: u32, name: &str) -> Option<u64> {
+    number(
+        &std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?,
+        name,
+    )
+}
+
 /// `None` when the process has ended.
 fn figures_of(pid: u32, times: &[usize]) -> Option<Figures> {
     let read = |file: &str| std::fs::read_to_string(format!("/proc/{pid}/{file}")).ok();
     Some(Figures {
         cpu: cpu_time(&read("stat")?, times),
-        resident_kib: kib(&read("status")?, "VmRSS:"),
-        proportional_kib: read("smaps_rollup").map_or(0, |rollup| kib(&rollup, "Pss:")),
+        resident_kib: number(&read("status")?, "VmRSS:").unwrap_or(0),
+        proportional_kib: read("smaps_rollup")
+            .and_then(|rollup| number(&rollup, "Pss:"))
+            .unwrap_or(0),
     })
 }
 
-/// Returns the processor time of all children that the harness has waited for.
-pub(crate) fn cpu_of_ended_children() -> Duration {
+/// Returns the processor time of all children that this process has waited for.
+pub fn cpu_of_ended_children() -> Duration {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     cpu_time(&stat, &WAITED_FOR)
 }
@@ -159,24 +165,18 @@ impl Drop for Server {
     }
 }
 
-fn kib(text: &str, name: &str) -> u64 {
-    text.lines()
-        .find_map(|line| {
-            line.strip_prefix(name)?
-                .split_whitespace()
-                .next()?
-                .parse()
-                .ok()
-        })
-        .unwrap_or(0)
+/// The number in the line that begins with `name`.
+fn number(text: &str, name: &str) -> Option<u64> {
+    let rest = text.lines().find_map(|line| line.strip_prefix(name))?;
+    rest.split_whitespace().next()?.parse().ok()
 }
 
 /// A loopback port that was free a moment ago.
-pub(crate) fn free_port() -> Result<u16, Failure> {
+pub fn free_port() -> Result<u16, Failure> {
     Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
 }
 
 /// The same of UDP.
-pub(crate) fn free_udp_port() -> Result<u16, Failure> {
+pub fn free_udp_port() -> Result<u16, Failure> {
     Ok(UdpSocket::bind("127.0.0.1:0")?.local_addr()?.port())
 }

@@ -1,37 +1,35 @@
 //! The publisher's half of RTMP 1.0: the simple handshake, messages out, and as much of the answers as it needs.
-//!
-//! `tests/it/support/publisher` takes this file and `clip.rs` in by path.
 
 use std::collections::HashMap;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-use super::{Failure, clip::Tag};
+use crate::{Failure, flv::Tag};
 
 /// Chunk size of OBS.
-pub(crate) const CHUNK_SIZE: usize = 4096;
+pub const CHUNK_SIZE: usize = 4096;
 const HANDSHAKE_BYTES: usize = 1536;
 /// An answer is a few hundred bytes; more is a server that does not speak to us.
 const LONGEST_ANSWER_BYTES: usize = 64 * 1024;
 
-pub(crate) const SET_CHUNK_SIZE: u8 = 1;
-pub(crate) const USER_CONTROL: u8 = 4;
-pub(crate) const COMMAND: u8 = 20;
-/// Chunk streams: 2 is the protocol's own, 3 carries commands, media has one each (`clip::chunk_stream`).
-pub(crate) const CONTROL_STREAM: u8 = 2;
-pub(crate) const COMMAND_STREAM: u8 = 3;
+pub const SET_CHUNK_SIZE: u8 = 1;
+pub const USER_CONTROL: u8 = 4;
+pub const COMMAND: u8 = 20;
+/// Chunk streams: 2 is the protocol's own, 3 carries commands, media has one each (`flv::chunk_stream`).
+pub const CONTROL_STREAM: u8 = 2;
+pub const COMMAND_STREAM: u8 = 3;
 
 /// A message of the server.
 #[derive(Debug)]
-pub(crate) struct Message {
-    pub(crate) kind: u8,
-    pub(crate) body: Bytes,
+pub struct Message {
+    pub kind: u8,
+    pub body: Bytes,
 }
 
 /// AMF0 values that a publisher's commands are made of.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Amf<'a> {
+pub enum Amf<'a> {
     Number(f64),
     Text(&'a str),
     Null,
@@ -39,7 +37,7 @@ pub(crate) enum Amf<'a> {
 }
 
 /// The simple handshake (RTMP 1.0, section 5.2).
-pub(crate) async fn shake_hands(
+pub async fn shake_hands(
     socket: &mut (impl AsyncRead + AsyncWrite + Unpin),
 ) -> Result<(), Failure> {
     let mut hello = [0_u8; 1 + HANDSHAKE_BYTES];
@@ -52,20 +50,14 @@ pub(crate) async fn shake_hands(
 }
 
 /// Appends a short message as one chunk with a full header.
-pub(crate) fn put_message(
-    out: &mut BytesMut,
-    chunk_stream: u8,
-    kind: u8,
-    stream_id: u32,
-    body: &[u8],
-) {
+pub fn put_message(out: &mut BytesMut, chunk_stream: u8, kind: u8, stream_id: u32, body: &[u8]) {
     debug_assert!(body.len() <= CHUNK_SIZE, "commands fit one chunk");
     put_header(out, chunk_stream, kind, 0, body.len(), stream_id);
     out.put_slice(body);
 }
 
 /// Appends a tag of the clip; its later chunks' headers are in its body already.
-pub(crate) fn put_tag(out: &mut BytesMut, tag: &Tag, time_ms: u32, stream_id: u32) {
+pub fn put_tag(out: &mut BytesMut, tag: &Tag, time_ms: u32, stream_id: u32) {
     put_header(
         out,
         tag.chunk_stream(),
@@ -77,7 +69,7 @@ pub(crate) fn put_tag(out: &mut BytesMut, tag: &Tag, time_ms: u32, stream_id: u3
     out.put_slice(&tag.chunked);
 }
 
-/// A type 0 header. Times stay below 2^24 ms (4.6 hours) because a scenario is bounded to minutes.
+/// A type 0 header. Times stay below 2^24 ms (4.6 hours) because every run is bounded to minutes.
 fn put_header(
     out: &mut BytesMut,
     chunk_stream: u8,
@@ -94,7 +86,7 @@ fn put_header(
 }
 
 /// Appends an AMF0 command.
-pub(crate) fn put_command(
+pub fn put_command(
     out: &mut BytesMut,
     stream_id: u32,
     name: &str,
@@ -134,12 +126,12 @@ fn put_value(out: &mut BytesMut, value: Amf<'_>) {
 }
 
 fn put_text(out: &mut BytesMut, text: &str) {
-    out.put_u16(u16::try_from(text.len()).expect("the harness writes short texts"));
+    out.put_u16(u16::try_from(text.len()).expect("publishers write short texts"));
     out.put_slice(text.as_bytes());
 }
 
 /// The stream id in the `_result` of `createStream`: name, transaction, null, number.
-pub(crate) fn created_stream(body: &[u8]) -> Option<u32> {
+pub fn created_stream(body: &[u8]) -> Option<u32> {
     let id = body
         .strip_prefix(b"\x02\x00\x07_result\x00")?
         .get(8..)?
@@ -149,7 +141,7 @@ pub(crate) fn created_stream(body: &[u8]) -> Option<u32> {
 
 /// Puts the server's chunks together again.
 #[derive(Debug)]
-pub(crate) struct Answers<R> {
+pub struct Answers<R> {
     socket: R,
     buffer: BytesMut,
     chunk_size: usize,
@@ -165,7 +157,7 @@ struct Unfinished {
 }
 
 impl<R: AsyncRead + Unpin> Answers<R> {
-    pub(crate) fn new(socket: R) -> Self {
+    pub fn new(socket: R) -> Self {
         Self {
             socket,
             buffer: BytesMut::new(),
@@ -175,7 +167,7 @@ impl<R: AsyncRead + Unpin> Answers<R> {
     }
 
     /// The next whole message. Chunk sizes are taken on the way.
-    pub(crate) async fn next(&mut self) -> Result<Message, Failure> {
+    pub async fn next(&mut self) -> Result<Message, Failure> {
         loop {
             let Some(message) = self.chunk().await? else {
                 continue;

@@ -1,0 +1,39 @@
+//! Parts that both the scenarios (`tests/it`) and the load harness (`benches/load`) use.
+//!
+//! It shares no code with the service, so that an error of the service is not repeated in what checks it.
+
+pub mod attributes;
+pub mod flv;
+pub mod playlist;
+pub mod process;
+pub mod publisher;
+pub mod rtmp;
+mod status;
+
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+
+/// Every failure ends the scenario or the run, so a text is enough.
+pub type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+/// Between two looks at a condition that nothing announces.
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
+
+/// Looks until `condition` gives a value; fails with `what` after `deadline`.
+pub async fn eventually<T>(
+    what: &str,
+    deadline: Duration,
+    mut condition: impl AsyncFnMut() -> Option<T>,
+) -> Result<T, Failure> {
+    let started = Instant::now();
+    loop {
+        if let Some(value) = condition().await {
+            return Ok(value);
+        }
+        if started.elapsed() > deadline {
+            return Err(format!("not within {deadline:?}: {what}").into());
+        }
+        sleep(LOOK_AGAIN).await;
+    }
+}
