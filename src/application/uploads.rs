@@ -1,10 +1,11 @@
-//! Error of a request that a newer one has ended.
+//! Direct uploads: their signed addresses, and their files.
+
+pub(crate) mod complete;
 
 use serde::{Deserialize, Serialize};
 use sluice_store::{
-    files::Facts,
     now_ms, storage,
-    uploads::{self, NewUpload, State, Upload},
+    uploads::{self, NewUpload, Upload},
 };
 use url::{Url, form_urlencoded};
 use utoipa::ToSchema;
@@ -12,10 +13,10 @@ use uuid::Uuid;
 
 use crate::application::{
     caller::{Caller, Write},
-    context::{FileContext, Platform},
+    context::Platform,
     error::ApiError,
     filename,
-    files::{facts, record::FileRecord},
+    files::record::FileRecord,
     reached::Reached,
     signing::{self, Purpose, Signer},
 };
@@ -132,17 +133,6 @@ pub(crate) fn checked_content_type(given: Option<String>) -> Result<String, ApiE
             "contentType must be at most {MAX_CONTENT_TYPE} ASCII characters"
         ))),
     }
-}
-
-/// Finds the facts of an upload, before the transaction that makes the file; none for an upload that has no bytes yet.
-pub(crate) async fn facts_of(context: &FileContext, upload: &Upload) -> Result<Facts, ApiError> {
-    let (State::Received, Some(blob), Some(mime_type)) =
-        (upload.state, upload.blob_hash, &upload.mime_type)
-    else {
-        return Ok(Facts::default());
-    };
-    let file = context.store.blobs().open(&blob).await?;
-    Ok(facts::find(context, upload.account_id, mime_type, file).await)
 }
 
 /// Bytes that the signature covers.

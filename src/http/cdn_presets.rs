@@ -1,13 +1,9 @@
 //! `/api/cdn-presets`: named sets of delivery parameters, used as `/cdn/v1/{deliveryKey}/{fileId}/p/{name}`.
 
 use actix_web::{HttpResponse, web};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::{Map, Value};
-use sluice_media::variant::VariantRequest;
-use sluice_store::{
-    now_ms,
-    presets::{self, Preset},
-};
+use sluice_store::presets::{self, Preset};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -16,20 +12,9 @@ use crate::application::{
     answer::{Success, Time},
     caller::{Caller, Read, Write},
     context::DeliveryContext,
+    delivery::{self, PresetRequest},
     error::ApiError,
 };
-
-const LONGEST_NAME: usize = 64;
-
-/// A preset to be made or changed.
-#[derive(Deserialize, ToSchema)]
-pub struct PresetRequest {
-    /// 1 to 64 of `a-z A-Z 0-9 _ -`.
-    name: Option<String>,
-    /// Delivery parameters by name, for instance `{"w": 400, "format": "webp"}`.
-    #[schema(value_type = Option<Object>)]
-    params: Option<Map<String, Value>>,
-}
 
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -89,18 +74,7 @@ pub async fn create(
     caller: Caller<Write>,
     Body(request): Body<PresetRequest>,
 ) -> Result<HttpResponse, ApiError> {
-    let name = checked_name(request.name)?
-        .ok_or_else(|| ApiError::Invalid("name is missing".to_owned()))?;
-    let params = canonical(&context, request.params)?
-        .ok_or_else(|| ApiError::Invalid("params is missing".to_owned()))?;
-    let account_id = caller.account_id();
-    let preset = context
-        .store
-        .write(move |tx| {
-            Box::pin(async move { presets::create(tx, account_id, &name, &params, now_ms()).await })
-        })
-        .await?;
-    context.images.preset_changed(&preset, None);
+    let preset = delivery::create_preset(&context, caller.account_id(), request).await?;
     Ok(HttpResponse::Created().json(PresetAnswer {
         preset: preset.into(),
     }))
@@ -134,20 +108,7 @@ pub async fn change(
     id: web::Path<Uuid>,
     Body(request): Body<PresetRequest>,
 ) -> Result<HttpResponse, ApiError> {
-    let name = checked_name(request.name)?;
-    let params = canonical(&context, request.params)?;
-    let (account_id, id) = (caller.account_id(), *id);
-    let (before, preset) = context
-        .store
-        .write(move |tx| {
-            Box::pin(async move {
-                let before = presets::get(tx, account_id, id).await?;
-                let after = presets::patch(tx, account_id, id, name, params, now_ms()).await?;
-                Ok((before, after))
-            })
-        })
-        .await?;
-    context.images.preset_changed(&preset, Some(&before.name));
+    let preset = delivery::change_preset(&context, caller.account_id(), *id, request).await?;
     Ok(HttpResponse::Ok().json(PresetAnswer {
         preset: preset.into(),
     }))
@@ -164,37 +125,8 @@ pub async fn delete(
     caller: Caller<Write>,
     id: web::Path<Uuid>,
 ) -> Result<HttpResponse, ApiError> {
-    let (account_id, id) = (caller.account_id(), *id);
-    let preset = context
-        .store
-        .write(move |tx| Box::pin(presets::delete(tx, account_id, id)))
-        .await?;
-    context.images.preset_deleted(&preset);
+    delivery::delete_preset(&context, caller.account_id(), *id).await?;
     Ok(HttpResponse::Ok().json(Success::default()))
-}
-
-fn checked_name(given: Option<String>) -> Result<Option<String>, ApiError> {
-    let Some(name) = given else { return Ok(None) };
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-".contains(&byte);
-    if !(1..=LONGEST_NAME).contains(&name.len()) || !name.bytes().all(is_plain) {
-        return Err(ApiError::Invalid(format!(
-            "name must be 1 to {LONGEST_NAME} of a-z, A-Z, 0-9, _ and -"
-        )));
-    }
-    Ok(Some(name))
-}
-
-/// Returns the one query for all equivalent parameters.
-fn canonical(
-    context: &DeliveryContext,
-    params: Option<Map<String, Value>>,
-) -> Result<Option<String>, ApiError> {
-    let Some(params) = params else {
-        return Ok(None);
-    };
-    let request = VariantRequest::from_json(&params, &context.config.cdn.variants())
-        .map_err(|error| ApiError::Invalid(format!("params: {}", error.message)))?;
-    Ok(Some(request.canonical().to_owned()))
 }
 
 /// A canonical query as an object; whole numbers are numbers.
@@ -226,20 +158,5 @@ mod tests {
             json!({"w": 400, "fp": "0.5,0.25", "format": "webp"})
         );
         assert!(in_json("").is_empty());
-    }
-
-    #[test]
-    fn a_name_can_stand_in_a_path() {
-        for (name, expected) in [
-            ("hero", true),
-            ("Hero_2-x", true),
-            ("", false),
-            ("a/b", false),
-            ("a b", false),
-            ("ä", false),
-        ] {
-            assert_eq!(checked_name(Some(name.into())).is_ok(), expected, "{name}");
-        }
-        assert!(checked_name(Some("x".repeat(65))).is_err());
     }
 }

@@ -6,12 +6,15 @@ use sluice_store::jobs::JobType;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::jobs::{self, AllFailed, ConversionAnswer, JobRequest, Submitter};
+use super::jobs::{self, AllFailed, ConversionAnswer};
 use crate::application::{
     caller::{Caller, Write},
     context::JobContext,
     error::ApiError,
-    jobs::record::Accepted,
+    jobs::{
+        record::Accepted,
+        submission::{JobRequest, Submitter},
+    },
     reached::Reached,
 };
 

@@ -1,11 +1,10 @@
 //! `/api/delivery-keys`: the public, read-only credentials of image delivery. snake_case on the wire.
 
 use actix_web::{HttpRequest, HttpResponse, web};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use sluice_store::{
     Listed,
-    delivery_keys::{self, DeliveryKey, NewDeliveryKey},
-    now_ms,
+    delivery_keys::{self, DeliveryKey},
 };
 use url::form_urlencoded;
 use utoipa::ToSchema;
@@ -16,23 +15,10 @@ use crate::application::{
     answer::{Success, Time},
     caller::{Caller, Read, Write},
     context::DeliveryContext,
+    delivery::{self, NewDeliveryKeyRequest},
     error::ApiError,
-    field,
     page::next_cursor,
 };
-
-/// A key to be made.
-#[derive(Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(rename_all = "snake_case")]
-pub struct NewDeliveryKeyRequest {
-    /// 1 to 120 characters; `Delivery key` without one.
-    name: Option<String>,
-    /// 3 to 63 of `a-z 0-9 _ -`, free in the whole installation: used in addresses in place of the key.
-    alias: Option<String>,
-    /// True when the key delivers presets and nothing else (false).
-    presets_only: Option<bool>,
-}
 
 /// A delivery key without its secret.
 #[derive(Serialize, ToSchema)]
@@ -110,17 +96,7 @@ pub async fn create(
     caller: Caller<Write>,
     Body(request): Body<NewDeliveryKeyRequest>,
 ) -> Result<HttpResponse, ApiError> {
-    let new = NewDeliveryKey {
-        name: field::name(request.name)?.unwrap_or_else(|| "Delivery key".to_owned()),
-        alias: request.alias,
-        presets_only: request.presets_only.unwrap_or(false),
-    };
-    let account_id = caller.account_id();
-    let (key, token) = context
-        .store
-        .write(move |tx| Box::pin(delivery_keys::create(tx, account_id, new, now_ms())))
-        .await?;
-    context.images.key_made(&key);
+    let (key, token) = delivery::create_key(&context, caller.account_id(), request).await?;
     Ok(HttpResponse::Created().json(DeliveryKeyMade {
         key: key.into(),
         token: token.expose().to_owned(),
@@ -156,13 +132,6 @@ pub async fn revoke(
     caller: Caller<Write>,
     id: web::Path<Uuid>,
 ) -> Result<HttpResponse, ApiError> {
-    let (account_id, id) = (caller.account_id(), id.into_inner());
-    context
-        .store
-        .write(move |tx| {
-            Box::pin(async move { delivery_keys::revoke(tx, account_id, id, now_ms()).await })
-        })
-        .await?;
-    context.images.key_revoked(id);
+    delivery::revoke_key(&context, caller.account_id(), *id).await?;
     Ok(HttpResponse::Ok().json(Success::default()))
 }

@@ -17,13 +17,17 @@ use rejection::RejectedCall;
 
 use super::{
     extract::Body,
-    jobs::{self, ConversionAnswer, JobRequest, Sent, Submitter, flag},
+    jobs::{self, ConversionAnswer, Sent},
 };
 use crate::application::{
     caller::{Caller, Write},
     context::JobContext,
     error::ApiError,
-    jobs::{material::Material, record::Accepted},
+    jobs::{
+        material::Material,
+        record::Accepted,
+        submission::{JobRequest, Submitter, flag},
+    },
     reached::Reached,
 };
 

@@ -24,14 +24,12 @@ use crate::application::{
     caller::{Caller, Write},
     context::FileContext,
     error::ApiError,
-    files::{kind::mime_type, record::Record},
+    files::kind::mime_type,
     reached::Reached,
-    signing::Signer,
     uploads::{
-        CompleteUpload, NewUploadRequest, UploadCompleted, UploadMade, check_signature, facts_of,
-        make,
+        CompleteUpload, NewUploadRequest, UploadCompleted, UploadMade, check_signature,
+        complete::complete as complete_upload, make,
     },
-    workflows::trigger,
 };
 
 #[derive(Serialize, ToSchema)]
@@ -225,33 +223,6 @@ pub async fn complete(
     reached: Reached,
     Body(request): Body<CompleteUpload>,
 ) -> Result<HttpResponse, ApiError> {
-    let (account_id, id) = (caller.account_id(), request.upload_id);
-    let (plan, engine) = (caller.plan(&context), context.workflows.clone());
-    let upload = uploads::by_id(&mut context.store.read().await?, id).await?;
-    let facts = facts_of(&context, &upload).await?;
-    let completed = context.store.write(move |tx| {
-        Box::pin(async move {
-            let (now, limit) = (now_ms(), plan.storage.as_u64());
-            let (file, is_known) = uploads::complete(tx, account_id, id, facts, limit, now).await?;
-            let begins_runs = match is_known {
-                true => false,
-                false => trigger::file_stored(tx, &engine, &plan, &file, now).await?,
-            };
-            Ok((file, is_known, begins_runs))
-        })
-    });
-    let (file, idempotent, begins_runs) = completed
-        .await
-        .map_err(|error| ApiError::from(error).offering(|| reached.upgrade_url(&context)))?;
-    if begins_runs {
-        context.workflows.announce();
-    }
-    let signer = Signer::of(&mut context.store.read().await?).await?;
-    let record = Record {
-        platform: &context,
-        reached: &reached,
-        signer,
-    };
-    let file = record.of(file);
-    Ok(HttpResponse::Ok().json(UploadCompleted { file, idempotent }))
+    let completed = complete_upload(&context, &caller, &reached, request.upload_id).await?;
+    Ok(HttpResponse::Ok().json(completed))
 }

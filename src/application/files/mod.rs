@@ -1,5 +1,6 @@
 //! Stored files: listing, storing, and the record that the API shows.
 
+pub(crate) mod changes;
 pub(crate) mod facts;
 pub(crate) mod kind;
 pub(crate) mod record;

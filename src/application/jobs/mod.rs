@@ -2,6 +2,7 @@
 
 pub(crate) mod material;
 pub(crate) mod record;
+pub(crate) mod submission;
 
 use serde_json::{Map, Value};
 use sluice_store::jobs;

@@ -1,6 +1,8 @@
 //! Live inputs: requests, records, health, and telling the live actors of changes.
 
+pub(crate) mod changes;
 pub(crate) mod health;
+pub(crate) mod outputs;
 pub(crate) mod record;
 pub(crate) mod request;
 pub(crate) mod tell;

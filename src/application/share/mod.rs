@@ -2,6 +2,7 @@
 
 pub(crate) mod counts;
 pub(crate) mod failed_tokens;
+pub(crate) mod links;
 pub(crate) mod open_requests;
 pub(crate) mod request;
 pub(crate) mod totals;

@@ -1,4 +1,6 @@
-//! Webhook endpoints and deliveries: requests and records.
+//! Webhook endpoints and deliveries: changes, requests and records.
 
+pub(crate) mod deliveries;
+pub(crate) mod endpoints;
 pub(crate) mod record;
 pub(crate) mod request;

@@ -9,7 +9,7 @@ use actix_web::{
     http::header::{self, HeaderValue},
     web,
 };
-use sluice_store::{files, now_ms, storage};
+use sluice_store::{files, storage};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -27,10 +27,10 @@ use crate::application::{
     context::FileContext,
     error::ApiError,
     files::{
-        FileList, answer, fetch, listed, page_of,
+        FileList, answer, changes, fetch, listed, page_of,
         record::FileAnswer,
         request::{ChangeFile, FileToFetch, ListQuery, id_or_top},
-        size_limit, store, to_its_end,
+        size_limit, store,
     },
     part::Part,
     reached::Reached,
@@ -265,20 +265,7 @@ pub async fn change(
     id: web::Path<Uuid>,
     Body(request): Body<ChangeFile>,
 ) -> Result<HttpResponse, ApiError> {
-    let (account_id, id, patch) = (caller.account_id(), *id, request.checked()?);
-    let is_refocused = patch.focal_point.is_some();
-    let changing = context.clone();
-    let file = to_its_end(async move {
-        let changed = changing.store.write(move |tx| {
-            Box::pin(async move { files::patch(tx, account_id, id, patch, now_ms()).await })
-        });
-        let file = changed.await?;
-        if is_refocused {
-            changing.images.purge_file(id).await;
-        }
-        Ok(file)
-    })
-    .await?;
+    let file = changes::change(&context, caller.account_id(), *id, request).await?;
     let answer = answer(&context, &reached, file).await?;
     Ok(HttpResponse::Ok().json(answer))
 }
@@ -293,15 +280,6 @@ pub async fn delete(
     caller: Caller<Write>,
     id: web::Path<Uuid>,
 ) -> Result<HttpResponse, ApiError> {
-    let (account_id, id) = (caller.account_id(), *id);
-    to_its_end(async move {
-        let deleted = context
-            .store
-            .write(move |tx| Box::pin(async move { files::delete(tx, account_id, id).await }));
-        deleted.await?;
-        context.images.purge_file(id).await;
-        Ok(())
-    })
-    .await?;
+    changes::delete(context.into_inner(), caller.account_id(), *id).await?;
     Ok(HttpResponse::Ok().json(Success::default()))
 }

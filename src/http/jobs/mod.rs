@@ -1,8 +1,8 @@
 //! `/api/jobs`: conversions that no one waits for. Conversions that are waited for are jobs too, and can be found here.
 
 mod events;
+mod form;
 mod inline;
-mod submission;
 
 use actix_web::{FromRequest as _, HttpRequest, HttpResponse, web};
 use serde::Serialize;
@@ -17,9 +17,9 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 pub use events::{__path_events, events};
+pub(super) use form::{Sent, idempotency_key};
 pub(super) use inline::answer;
 pub use inline::{AllFailed, ConversionAnswer};
-pub(super) use submission::{JobRequest, Sent, Submitter, flag, idempotency_key, text};
 
 use super::{
     convert::{CompressForm, ConvertForm},
@@ -33,6 +33,7 @@ use crate::application::{
         find,
         record::{Accepted, JobRecord, Records},
         record_of, stored_files,
+        submission::{JobRequest, Submitter, flag, text},
     },
     object::camel_case,
     page::{Pagination, page},

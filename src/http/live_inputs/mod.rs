@@ -13,7 +13,6 @@ use serde::Serialize;
 use sluice_store::{
     Listed,
     live_inputs::{self, LiveInput},
-    now_ms,
 };
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -33,12 +32,11 @@ use crate::application::{
     context::LiveContext,
     error::ApiError,
     live_inputs::{
-        find,
+        changes, find,
         health::LiveInputHealth,
         health_of,
         record::{LiveInputRecord, Record, Shown},
-        request::{self, ChangeLiveInput, NewLiveInputRequest},
-        tell,
+        request::{ChangeLiveInput, NewLiveInputRequest},
     },
     page::next_cursor,
     reached::Reached,
@@ -79,15 +77,7 @@ pub async fn create(
     reached: Reached,
     Body(request): Body<NewLiveInputRequest>,
 ) -> Result<HttpResponse, ApiError> {
-    let (account_id, new) = (caller.account_id(), request.checked()?);
-    request::refuse_unreachable(&context.outbound, new.pull_url.as_deref()).await?;
-    let (input, key) = context
-        .store
-        .write(move |tx| {
-            Box::pin(async move { live_inputs::create(tx, account_id, new, now_ms()).await })
-        })
-        .await?;
-    tell::changed(&context, &input).await;
+    let (input, key) = changes::create(&context, caller.account_id(), request).await?;
     let shown = Shown::InPlain(key.expose());
     Ok(HttpResponse::Created().json(LiveInputWithKey {
         live_input: Record {
@@ -153,17 +143,7 @@ pub async fn change(
     id: web::Path<Uuid>,
     Body(request): Body<ChangeLiveInput>,
 ) -> Result<HttpResponse, ApiError> {
-    let (account_id, id, patch) = (caller.account_id(), *id, request.checked()?);
-    let pull_url = patch.pull_url.as_ref().and_then(Option::as_deref);
-    request::refuse_unreachable(&context.outbound, pull_url).await?;
-    let _in_order = context.live_changes.lock().await;
-    let input = context
-        .store
-        .write(move |tx| {
-            Box::pin(async move { live_inputs::patch(tx, account_id, id, patch, now_ms()).await })
-        })
-        .await?;
-    tell::changed(&context, &input).await;
+    let input = changes::change(&context, caller.account_id(), *id, request).await?;
     Ok(masked(&context, &reached, input))
 }
 
@@ -179,15 +159,7 @@ pub async fn rotate_key(
     reached: Reached,
     id: web::Path<Uuid>,
 ) -> Result<HttpResponse, ApiError> {
-    let (account_id, id) = (caller.account_id(), *id);
-    let _in_order = context.live_changes.lock().await;
-    let (input, key) = context
-        .store
-        .write(move |tx| {
-            Box::pin(async move { live_inputs::rotate_key(tx, account_id, id, now_ms()).await })
-        })
-        .await?;
-    tell::changed(&context, &input).await;
+    let (input, key) = changes::rotate_key(&context, caller.account_id(), *id).await?;
     Ok(HttpResponse::Ok().json(LiveInputWithKey {
         live_input: Record {
             context: &context,
@@ -209,14 +181,7 @@ pub async fn delete(
     caller: Caller<Write>,
     id: web::Path<Uuid>,
 ) -> Result<HttpResponse, ApiError> {
-    let (account_id, id) = (caller.account_id(), *id);
-    let _in_order = context.live_changes.lock().await;
-    context
-        .store
-        .write(move |tx| Box::pin(async move { live_inputs::delete(tx, account_id, id).await }))
-        .await?;
-    tell::deleted(&context, id).await;
-    context.restreams.input_removed(id);
+    changes::delete(&context, caller.account_id(), *id).await?;
     Ok(HttpResponse::Ok().json(Success::default()))
 }
 

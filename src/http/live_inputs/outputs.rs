@@ -4,17 +4,8 @@
 
 use actix_web::{HttpResponse, web};
 use serde::{Deserialize, Serialize};
-use sluice_actors::{
-    live::{
-        address::MASK,
-        restream::{OutputUrl, masked},
-    },
-    outbound::Outbound,
-};
-use sluice_store::{
-    live_inputs, now_ms,
-    outputs::{self, NewOutput, Output, OutputLimits, OutputPatch},
-};
+use sluice_actors::live::restream::masked;
+use sluice_store::outputs::{self, Output};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -24,7 +15,7 @@ use crate::{
         caller::{Caller, Read, Write},
         context::LiveContext,
         error::ApiError,
-        live_inputs::find,
+        live_inputs::{find, outputs as operations},
     },
     http::extract::Body,
 };
@@ -151,29 +142,8 @@ pub async fn add_output(
     id: web::Path<Uuid>,
     Body(request): Body<NewLiveOutputRequest>,
 ) -> Result<HttpResponse, ApiError> {
-    let (account_id, input_id) = (caller.account_id(), *id);
-    let url = checked(&context.outbound, request.url).await?;
-    let settings = &context.config.restream;
-    let limits = OutputLimits {
-        of_input: settings.max_outputs_per_input,
-        in_all: settings.max_outputs,
-    };
-    let new = NewOutput {
-        input_id,
-        url,
-        enabled: request.enabled.unwrap_or(true),
-    };
-    let _in_order = context.live_changes.lock().await;
-    let row = context
-        .store
-        .write(move |tx| {
-            Box::pin(async move {
-                live_inputs::get(tx, account_id, input_id).await?;
-                outputs::create(tx, new, limits, now_ms()).await
-            })
-        })
-        .await?;
-    context.restreams.changed(row.clone());
+    let enabled = request.enabled.unwrap_or(true);
+    let row = operations::add(&context, caller.account_id(), *id, request.url, enabled).await?;
     let url = row.url.clone();
     Ok(HttpResponse::Created().json(LiveOutputAnswer {
         output: record(&context, row, url),
@@ -207,25 +177,8 @@ pub async fn change_output(
     path: web::Path<(Uuid, Uuid)>,
     Body(request): Body<ChangeLiveOutput>,
 ) -> Result<HttpResponse, ApiError> {
-    let (account_id, (input_id, id)) = (caller.account_id(), path.into_inner());
-    find(&context, account_id, input_id).await?;
-    let row = outputs::get(&mut context.store.read().await?, input_id, id).await?;
-    let url = match request.url.filter(|url| *url != masked(&row.url)) {
-        Some(url) => Some(checked(&context.outbound, url).await?),
-        None => None,
-    };
-    let patch = OutputPatch {
-        url,
-        enabled: request.enabled,
-    };
-    let _in_order = context.live_changes.lock().await;
-    let row = context
-        .store
-        .write(move |tx| {
-            Box::pin(async move { outputs::patch(tx, input_id, id, patch, now_ms()).await })
-        })
-        .await?;
-    context.restreams.changed(row.clone());
+    let (account_id, ids) = (caller.account_id(), path.into_inner());
+    let row = operations::change(&context, account_id, ids, request.url, request.enabled).await?;
     Ok(answer(&context, row))
 }
 
@@ -240,29 +193,6 @@ pub async fn remove_output(
     caller: Caller<Write>,
     path: web::Path<(Uuid, Uuid)>,
 ) -> Result<HttpResponse, ApiError> {
-    let (account_id, (input_id, id)) = (caller.account_id(), path.into_inner());
-    find(&context, account_id, input_id).await?;
-    let _in_order = context.live_changes.lock().await;
-    context
-        .store
-        .write(move |tx| Box::pin(async move { outputs::delete(tx, input_id, id).await }))
-        .await?;
-    context.restreams.removed(id);
+    operations::remove(&context, caller.account_id(), path.into_inner()).await?;
     Ok(HttpResponse::Ok().json(Success::default()))
-}
-
-/// 400 for what is no address of a target, and for one whose host is or now resolves to a refused address.
-async fn checked(outbound: &Outbound, text: String) -> Result<String, ApiError> {
-    let invalid = |reason: String| ApiError::Invalid(format!("url: {reason}"));
-    if text.contains(MASK) {
-        let reason = "it is masked: give the whole address, with its secrets";
-        return Err(invalid(reason.to_owned()));
-    }
-    let url = OutputUrl::parse(&text).map_err(|error| invalid(error.to_string()))?;
-    let checked = match url.target(outbound) {
-        Ok(target) => outbound.probe_peer(&target).await,
-        Err(rejection) => Err(rejection),
-    };
-    checked.map_err(|rejection| invalid(rejection.to_string()))?;
-    Ok(text)
 }

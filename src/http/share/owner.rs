@@ -3,8 +3,8 @@
 use actix_web::{HttpResponse, web};
 use serde::Serialize;
 use sluice_store::{
-    Secret, credentials, folders, now_ms,
-    shares::{self, NewShare, Share},
+    now_ms,
+    shares::{self, Share},
 };
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -16,11 +16,9 @@ use crate::{
         caller::{Caller, Read, Write},
         context::ShareContext,
         error::ApiError,
-        files::to_its_end,
-        password_checks::PasswordUse,
         reached::Reached,
-        share::request::NewShareRequest,
-        signing::{self, Purpose, Signer},
+        share::{links, request::NewShareRequest},
+        signing::Signer,
     },
     http::extract::Body,
 };
@@ -65,7 +63,7 @@ pub struct ShareOrNone {
 
 impl ShareRecord {
     fn of(share: Share, signer: &Signer, reached: &Reached) -> Self {
-        let (token, base) = (token(signer, share.id), &reached.address.base);
+        let (token, base) = (links::token(signer, share.id), &reached.address.base);
         Self {
             folder_id: share.folder_id,
             url: page_url(base, &token),
@@ -80,11 +78,6 @@ impl ShareRecord {
             download_count: share.download_count,
         }
     }
-}
-
-/// Makes a token of 32 bytes that only the installation's key can distinguish from random ones and make again.
-fn token(signer: &Signer, share_id: Uuid) -> String {
-    signing::encode(&signer.sign(Purpose::Share, share_id.as_bytes()))
 }
 
 /// Show a folder's link
@@ -119,51 +112,12 @@ pub async fn create(
     id: web::Path<Uuid>,
     Body(request): Body<NewShareRequest>,
 ) -> Result<HttpResponse, ApiError> {
-    let terms = request.checked(now_ms())?;
-    let mut db = context.store.read().await?;
-    folders::get(&mut db, caller.account_id(), *id).await?;
-    let signer = Signer::of(&mut db).await?;
-    drop(db);
-    let password_hash = match terms.password {
-        Some(password) => Some(hashed(&context, &reached, password).await?),
-        None => None,
-    };
-    let share_id = Uuid::now_v7();
-    let new = NewShare {
-        id: share_id,
-        account_id: caller.account_id(),
-        folder_id: *id,
-        token_hash: credentials::hash(&token(&signer, share_id)),
-        password_hash,
-        download_limit: terms.download_limit,
-        allow_download: terms.allow_download,
-        expires_at: terms.expires_at,
-    };
-    let made = to_its_end(async move {
-        let made = context
-            .store
-            .write(move |tx| Box::pin(async move { shares::create(tx, new, now_ms()).await }))
-            .await?;
-        if let Some(replaced) = &made.replaced {
-            context.shares.open_requests.withdraw(&replaced.token_hash);
-        }
-        Ok(made)
-    })
-    .await?;
+    let context = context.into_inner();
+    let (share, signer) =
+        links::create(&context, caller.account_id(), *id, &reached, request).await?;
     Ok(HttpResponse::Created().json(ShareAnswer {
-        share: ShareRecord::of(made.share, &signer, &reached),
+        share: ShareRecord::of(share, &signer, &reached),
     }))
-}
-
-async fn hashed(
-    context: &ShareContext,
-    reached: &Reached,
-    password: Secret,
-) -> Result<credentials::PasswordHash, ApiError> {
-    let checks = &context.password_checks;
-    let turn = checks.turn(PasswordUse::Account, reached.client).await?;
-    let hashed = turn.run(move || credentials::hash_password(&password));
-    Ok(hashed.await??)
 }
 
 /// Revoke a folder's link
@@ -177,17 +131,6 @@ pub async fn revoke(
     caller: Caller<Write>,
     id: web::Path<Uuid>,
 ) -> Result<HttpResponse, ApiError> {
-    let (account_id, id) = (caller.account_id(), *id);
-    to_its_end(async move {
-        let revoked = context
-            .store
-            .write(move |tx| Box::pin(async move { shares::delete(tx, account_id, id).await }))
-            .await?;
-        if let Some(share) = revoked {
-            context.shares.open_requests.withdraw(&share.token_hash);
-        }
-        Ok(())
-    })
-    .await?;
+    links::revoke(context.into_inner(), caller.account_id(), *id).await?;
     Ok(HttpResponse::Ok().json(Success::default()))
 }

@@ -1,14 +1,7 @@
-//! Captions of streams: from an upload, a stored file or an address to WebVTT in the store.
-
-use std::io::Read as _;
+//! `/api/video/streams/{id}/captions`.
 
 use actix_web::{FromRequest as _, HttpRequest, HttpResponse, dev::Payload, web};
-use sluice_media::captions::{language_tag, to_webvtt};
-use sluice_store::{
-    blob::{Sealed, Spool},
-    files,
-    video::{self, NewCaption},
-};
+use sluice_store::video;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -18,15 +11,13 @@ use crate::{
         caller::{Caller, Write},
         context::VideoContext,
         error::ApiError,
-        part::SizeLimit,
         reached::Reached,
-        source_url,
         video::{
+            captions::{self, Made, make, read, seal, size_limit},
             record::{self, CaptionAnswer},
-            request::{CaptionFacts, CaptionOrigin, CaptionRequest, CaptionSpec},
+            request::{CaptionFacts, CaptionRequest},
         },
     },
-    config::Plan,
     http::{
         extract::{Body, is_json},
         multipart::{Form, FormLimits},
@@ -96,73 +87,8 @@ pub async fn remove_captions(
     path: web::Path<(Uuid, String)>,
 ) -> Result<HttpResponse, ApiError> {
     let (stream_id, language) = path.into_inner();
-    let account_id = caller.account_id();
-    let mut db = context.store.read().await?;
-    video::get(&mut db, account_id, stream_id).await?;
-    let captions = video::captions(&mut db, stream_id).await?;
-    drop(db);
-    let language = language_tag(&language);
-    let id = captions
-        .iter()
-        .find(|caption| Some(&caption.language) == language.as_ref())
-        .ok_or(ApiError::NotFound("captions in this language"))?
-        .id;
-    context
-        .streams
-        .remove_caption(account_id, stream_id, id)
-        .await?;
+    captions::remove(&context, caller.account_id(), stream_id, &language).await?;
     Ok(HttpResponse::Ok().json(Success::default()))
-}
-
-/// Captions that were read, checked and flushed to the disk.
-pub(super) struct Made {
-    said: CaptionFacts,
-    content: Sealed,
-}
-
-impl Made {
-    /// Converts into the store's type.
-    pub(super) fn into_new(self, context: &VideoContext, plan: &Plan) -> (NewCaption, Sealed) {
-        let CaptionFacts {
-            language,
-            label,
-            is_default,
-        } = self.said;
-        let new = NewCaption {
-            language,
-            label,
-            is_default,
-            most: context.config.vod.max_captions,
-            storage_bytes: plan.storage.as_u64(),
-        };
-        (new, self.content)
-    }
-}
-
-/// Reads and checks what a request names. `field` as in [`CaptionRequest::checked`].
-pub(super) async fn make(
-    context: &VideoContext,
-    account_id: Uuid,
-    wanted: CaptionSpec,
-    field: &str,
-) -> Result<Made, ApiError> {
-    let text = match wanted.origin {
-        CaptionOrigin::Stored(id) => stored(context, account_id, id)
-            .await
-            .map_err(|error| error.of_file_in(format!("{field}fileId")))?,
-        CaptionOrigin::Named(address) => {
-            let url = format!("{field}url");
-            let fetched =
-                source_url::fetch(&context.files, &url, &[address], size_limit(context)).await?;
-            let part = fetched.into_iter().next();
-            read(part.expect("an address gives a file or an error").spool).await?
-        }
-        CaptionOrigin::Sent(text) => {
-            size_limit(context).check(&format!("{field}content"), text.len() as u64)?;
-            text.into_bytes()
-        }
-    };
-    seal(context, wanted.said, text, field).await
 }
 
 async fn named(
@@ -202,53 +128,4 @@ async fn sent(
     let label = form.text("label").map(str::to_owned);
     let said = CaptionFacts::checked("", form.text("language"), label, is_default)?;
     seal(context, said, read(part.spool).await?, "").await
-}
-
-async fn stored(context: &VideoContext, account_id: Uuid, id: Uuid) -> Result<Vec<u8>, ApiError> {
-    let file = files::get(&mut context.store.read().await?, account_id, id).await?;
-    size_limit(context).check(&file.filename, file.size_bytes.unsigned_abs())?;
-    all_of(context.store.blobs().open(&file.blob).await?).await
-}
-
-/// Reads a spool that is within the limit.
-async fn read(mut spool: Spool) -> Result<Vec<u8>, ApiError> {
-    all_of(spool.reader().await?).await
-}
-
-async fn all_of(mut file: std::fs::File) -> Result<Vec<u8>, ApiError> {
-    let reading = web::block(move || {
-        let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes).map(|_| bytes)
-    });
-    let bytes = reading.await.map_err(ApiError::internal)?;
-    bytes.map_err(ApiError::of_disk)
-}
-
-async fn seal(
-    context: &VideoContext,
-    said: CaptionFacts,
-    bytes: Vec<u8>,
-    field: &str,
-) -> Result<Made, ApiError> {
-    let converted = web::block(move || to_webvtt(&bytes)).await;
-    let text = converted.map_err(ApiError::internal)?.map_err(|problem| {
-        let which = match field {
-            "" => "captions",
-            entry => entry.trim_end_matches('.'),
-        };
-        ApiError::Invalid(format!("{which}, {problem}"))
-    })?;
-    let mut spool = context.store.blobs().spool().await?;
-    spool.write(text.into()).await?;
-    Ok(Made {
-        said,
-        content: spool.seal().await?,
-    })
-}
-
-fn size_limit(context: &VideoContext) -> SizeLimit {
-    SizeLimit {
-        bytes: context.config.vod.max_caption.as_u64(),
-        named: "vod.max_caption",
-    }
 }

@@ -3,7 +3,7 @@
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Serialize;
 use sluice_store::{
-    Listed, Page, now_ms,
+    Listed, Page,
     webhooks::{self, Delivery, DeliveryFilter, DeliveryStatus},
 };
 use url::form_urlencoded;
@@ -19,6 +19,7 @@ use crate::{
         object::camel_case,
         page::{next_cursor, page},
         webhooks::{
+            deliveries as operations,
             record::{AttemptRecord, DeliveryRecord},
             request::{RecoverRequest, checked_type},
         },
@@ -28,8 +29,6 @@ use crate::{
 
 /// Deliveries of one page when the client names no limit.
 const PAGE: u32 = 25;
-/// Failed deliveries that one unit of work takes up again.
-const RECOVERED_PER_TURN: u32 = 500;
 
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -144,14 +143,8 @@ pub async fn retry(
     caller: Caller<Write>,
     delivery_id: web::Path<Uuid>,
 ) -> Result<HttpResponse, ApiError> {
-    let (account_id, id) = (caller.account_id(), *delivery_id);
-    let delivery = context
-        .store
-        .write(move |tx| {
-            Box::pin(async move { webhooks::replay(tx, account_id, id, now_ms()).await })
-        })
-        .await?;
-    Ok(sending(&context, delivery))
+    let delivery = operations::retry(&context, caller.account_id(), *delivery_id).await?;
+    Ok(sending(delivery))
 }
 
 /// Send a test event
@@ -165,14 +158,8 @@ pub async fn test(
     caller: Caller<Write>,
     id: web::Path<Uuid>,
 ) -> Result<HttpResponse, ApiError> {
-    let (account_id, id) = (caller.account_id(), *id);
-    let delivery = context
-        .store
-        .write(move |tx| {
-            Box::pin(async move { webhooks::test(tx, account_id, id, now_ms()).await })
-        })
-        .await?;
-    Ok(sending(&context, delivery))
+    let delivery = operations::test(&context, caller.account_id(), *id).await?;
+    Ok(sending(delivery))
 }
 
 /// Send failed deliveries again
@@ -187,29 +174,11 @@ pub async fn recover(
     id: web::Path<Uuid>,
     Body(request): Body<RecoverRequest>,
 ) -> Result<HttpResponse, ApiError> {
-    let (account_id, id) = (caller.account_id(), *id);
-    // Includes deliveries that have failed by now, not those that fail again meanwhile: the ends of attempts are
-    // recorded by this clock.
-    let asked_at = context.webhooks.now_ms();
-    let since_ms = request.since_ms(asked_at)?;
-    let mut recovered = 0;
-    loop {
-        let turn = context.store.write(move |tx| {
-            Box::pin(async move {
-                webhooks::recover(tx, account_id, id, since_ms, RECOVERED_PER_TURN, asked_at).await
-            })
-        });
-        let rows = turn.await?;
-        context.webhooks.nudge();
-        recovered += rows;
-        if rows < u64::from(RECOVERED_PER_TURN) {
-            return Ok(HttpResponse::Accepted().json(Recovered { recovered }));
-        }
-    }
+    let recovered = operations::recover(&context, caller.account_id(), *id, request).await?;
+    Ok(HttpResponse::Accepted().json(Recovered { recovered }))
 }
 
-fn sending(context: &EventContext, delivery: Delivery) -> HttpResponse {
-    context.webhooks.nudge();
+fn sending(delivery: Delivery) -> HttpResponse {
     HttpResponse::Accepted().json(DeliveryAnswer {
         delivery: delivery.into(),
     })

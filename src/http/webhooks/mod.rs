@@ -1,14 +1,11 @@
 //! `/api/webhooks`: the endpoints that events are sent to, and what was sent to them.
-//!
-//! What is changed here is committed first; then the webhooks' actor is nudged, since a change of an endpoint or a replay makes
-//! no event that would wake it.
 
 mod deliveries;
 
 use actix_web::{HttpResponse, web};
 use serde::Serialize;
 use sluice_store::{
-    Listed, duration_ms, now_ms,
+    Listed,
     webhooks::{self, Endpoint},
 };
 use utoipa::{ToSchema, openapi::OpenApi};
@@ -27,6 +24,7 @@ use crate::application::{
     error::ApiError,
     page::next_cursor,
     webhooks::{
+        endpoints,
         record::WebhookRecord,
         request::{self, ChangeWebhook, NewWebhookRequest},
     },
@@ -86,13 +84,7 @@ pub async fn create(
     caller: Caller<Write>,
     Body(request): Body<NewWebhookRequest>,
 ) -> Result<HttpResponse, ApiError> {
-    let (account_id, new) = (caller.account_id(), request.checked()?);
-    refuse_unreachable(&context, &new.url).await?;
-    let most = context.config.webhooks.max_endpoints;
-    let (endpoint, secret) = context
-        .store
-        .write(move |tx| Box::pin(webhooks::create(tx, account_id, new, most, now_ms())))
-        .await?;
+    let (endpoint, secret) = endpoints::create(&context, caller.account_id(), request).await?;
     Ok(HttpResponse::Created().json(WebhookWithSecret {
         webhook: endpoint.into(),
         secret: secret.expose().to_owned(),
@@ -125,18 +117,7 @@ pub async fn change(
     id: web::Path<Uuid>,
     Body(request): Body<ChangeWebhook>,
 ) -> Result<HttpResponse, ApiError> {
-    let (account_id, id, patch) = (caller.account_id(), *id, request.checked()?);
-    let present = webhooks::get(&mut context.store.read().await?, account_id, id).await?;
-    if let Some(url) = patch.url.as_ref().filter(|url| **url != present.url) {
-        refuse_unreachable(&context, url).await?;
-    }
-    let endpoint = context
-        .store
-        .write(move |tx| {
-            Box::pin(async move { webhooks::patch(tx, account_id, id, patch, now_ms()).await })
-        })
-        .await?;
-    context.webhooks.nudge();
+    let endpoint = endpoints::change(&context, caller.account_id(), *id, request).await?;
     Ok(shown(endpoint))
 }
 
@@ -151,14 +132,7 @@ pub async fn delete(
     caller: Caller<Write>,
     id: web::Path<Uuid>,
 ) -> Result<HttpResponse, ApiError> {
-    let (account_id, id) = (caller.account_id(), *id);
-    context
-        .store
-        .write(move |tx| {
-            Box::pin(async move { webhooks::delete(tx, account_id, id, now_ms()).await })
-        })
-        .await?;
-    context.webhooks.nudge();
+    endpoints::delete(&context, caller.account_id(), *id).await?;
     Ok(HttpResponse::Ok().json(Success::default()))
 }
 
@@ -174,29 +148,11 @@ pub async fn rotate_secret(
     caller: Caller<Write>,
     id: web::Path<Uuid>,
 ) -> Result<HttpResponse, ApiError> {
-    let (account_id, id) = (caller.account_id(), *id);
-    let overlap_ms = duration_ms(context.config.webhooks.secret_overlap);
-    let (endpoint, secret) = context
-        .store
-        .write(move |tx| {
-            Box::pin(async move {
-                webhooks::rotate_secret(tx, account_id, id, overlap_ms, now_ms()).await
-            })
-        })
-        .await?;
+    let (endpoint, secret) = endpoints::rotate_secret(&context, caller.account_id(), *id).await?;
     Ok(HttpResponse::Ok().json(WebhookWithSecret {
         webhook: endpoint.into(),
         secret: secret.expose().to_owned(),
     }))
-}
-
-/// 400 for a URL that is none, or whose host is or now resolves to a refused address.
-async fn refuse_unreachable(context: &EventContext, url: &str) -> Result<(), ApiError> {
-    context
-        .outbound
-        .probe_url(url)
-        .await
-        .map_err(|rejection| ApiError::Invalid(format!("url: {rejection}")))
 }
 
 fn shown(endpoint: Endpoint) -> HttpResponse {

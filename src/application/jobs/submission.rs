@@ -1,6 +1,5 @@
 //! From a request to a job: everything is read and checked before anything is charged or stored.
 
-use actix_web::{HttpRequest, dev::Payload};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use sluice_media::operation::{self, Operation, Params, Row};
@@ -26,26 +25,20 @@ use crate::{
         source_url,
     },
     config::Plan,
-    http::multipart::{Form, FormLimits},
 };
 
-/// The longest `Idempotency-Key`, in characters.
-const MAX_KEY: usize = 255;
-/// The field of a watermark's own image.
-const MARK: &str = "watermarkFile";
-
 /// The caller and its plan.
-pub(in crate::http) struct Submitter<'a> {
-    context: &'a JobContext,
+pub(crate) struct Submitter<'a> {
+    pub(crate) context: &'a JobContext,
     reached: &'a Reached,
     account_id: Uuid,
-    plan: Plan,
+    pub(crate) plan: Plan,
     /// Default of `saveToStorage`.
     saves: bool,
 }
 
 /// A checked request for a job.
-pub(in crate::http) struct JobRequest {
+pub(crate) struct JobRequest {
     pub row: &'static Row,
     pub job_type: JobType,
     pub params: Params,
@@ -63,18 +56,8 @@ pub(in crate::http) struct JobRequest {
     pub beside: Option<Option<Uuid>>,
 }
 
-/// Content of a form.
-pub(in crate::http) struct Sent {
-    pub params: Params,
-    pub files: Vec<Material>,
-    /// See [`JobRequest::sources`].
-    pub sources: Vec<String>,
-    /// A watermark's own image.
-    pub mark: Option<Material>,
-}
-
 impl<'a> Submitter<'a> {
-    pub(in crate::http) fn new(
+    pub(crate) fn new(
         context: &'a JobContext,
         caller: &Caller<Write>,
         reached: &'a Reached,
@@ -86,35 +69,6 @@ impl<'a> Submitter<'a> {
             plan: caller.plan(context),
             saves: caller.is_session(),
         }
-    }
-
-    /// Reads a form: its fields, the files to work on or their addresses, and a watermark's own image.
-    pub(in crate::http) async fn form(
-        &self,
-        request: &HttpRequest,
-        payload: Payload,
-    ) -> Result<Sent, ApiError> {
-        let limits = FormLimits {
-            // One more for the watermark's own image.
-            files: self.plan.files_per_batch as usize + 1,
-            size: SizeLimits::of(&self.plan),
-        };
-        let mut form = Form::read(request, payload, &self.context.files, limits).await?;
-        let (files, sources) = (form.take_files(), form.sources()?);
-        let mark = form
-            .files
-            .into_iter()
-            .find(|part| crate::application::object::camel_case(&part.field) == MARK);
-        let mut params = Params::from_form(form.fields);
-        if mark.is_some() {
-            params.set(MARK, true);
-        }
-        Ok(Sent {
-            params,
-            files: files.into_iter().map(Material::Uploaded).collect(),
-            sources,
-            mark: mark.map(Material::Uploaded),
-        })
     }
 
     /// Rejects a request that would wait for workers that do not run. A job waits for them as a row.
@@ -132,10 +86,7 @@ impl<'a> Submitter<'a> {
     }
 
     /// Judges the request, charges it and commits its job; `true` with a job that an earlier request made.
-    pub(in crate::http) async fn submit(
-        &self,
-        mut wanted: JobRequest,
-    ) -> Result<(Job, bool), ApiError> {
+    pub(crate) async fn submit(&self, mut wanted: JobRequest) -> Result<(Job, bool), ApiError> {
         let operations = self.operations(&wanted)?;
         if !wanted.sources.is_empty() {
             // Checks that need no files come before the fetch.
@@ -385,21 +336,8 @@ fn fingerprint(new: &NewJob) -> [u8; 32] {
     Sha256::digest(all.to_string().as_bytes()).into()
 }
 
-/// The header `Idempotency-Key`, when it is there.
-pub(in crate::http) fn idempotency_key(request: &HttpRequest) -> Result<Option<String>, ApiError> {
-    let Some(value) = request.headers().get("idempotency-key") else {
-        return Ok(None);
-    };
-    match value.to_str() {
-        Ok(key) if (1..=MAX_KEY).contains(&key.trim().len()) => Ok(Some(key.trim().to_owned())),
-        _ => Err(ApiError::Invalid(format!(
-            "Idempotency-Key must have 1 to {MAX_KEY} characters of ASCII"
-        ))),
-    }
-}
-
 /// The words true and false, or a JSON boolean.
-pub(in crate::http) fn flag(params: &Params, name: &str) -> Result<Option<bool>, ApiError> {
+pub(crate) fn flag(params: &Params, name: &str) -> Result<Option<bool>, ApiError> {
     let rejection = || Err(ApiError::Invalid(format!("{name} must be true or false")));
     match params.get(name) {
         None => Ok(None),
@@ -414,6 +352,6 @@ pub(in crate::http) fn flag(params: &Params, name: &str) -> Result<Option<bool>,
 }
 
 /// A field that is text.
-pub(in crate::http) fn text<'p>(params: &'p Params, name: &str) -> Option<&'p str> {
+pub(crate) fn text<'p>(params: &'p Params, name: &str) -> Option<&'p str> {
     params.get(name).and_then(Value::as_str).map(str::trim)
 }

@@ -1,0 +1,168 @@
+//! Delivery keys and presets: requests and changes. A change is committed first, then image delivery knows it at once.
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use sluice_media::variant::VariantRequest;
+use sluice_store::{
+    Secret,
+    delivery_keys::{self, DeliveryKey, NewDeliveryKey},
+    now_ms,
+    presets::{self, Preset},
+};
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use crate::application::{context::DeliveryContext, error::ApiError, field};
+
+const LONGEST_NAME: usize = 64;
+
+/// A key to be made.
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(rename_all = "snake_case")]
+pub struct NewDeliveryKeyRequest {
+    /// 1 to 120 characters; `Delivery key` without one.
+    name: Option<String>,
+    /// 3 to 63 of `a-z 0-9 _ -`, free in the whole installation: used in addresses in place of the key.
+    alias: Option<String>,
+    /// True when the key delivers presets and nothing else (false).
+    presets_only: Option<bool>,
+}
+
+/// A preset to be made or changed.
+#[derive(Deserialize, ToSchema)]
+pub struct PresetRequest {
+    /// 1 to 64 of `a-z A-Z 0-9 _ -`.
+    name: Option<String>,
+    /// Delivery parameters by name, for instance `{"w": 400, "format": "webp"}`.
+    #[schema(value_type = Option<Object>)]
+    params: Option<Map<String, Value>>,
+}
+
+/// Makes a delivery key; 409 when its alias is taken.
+pub(crate) async fn create_key(
+    context: &DeliveryContext,
+    account_id: Uuid,
+    request: NewDeliveryKeyRequest,
+) -> Result<(DeliveryKey, Secret), ApiError> {
+    let new = NewDeliveryKey {
+        name: field::name(request.name)?.unwrap_or_else(|| "Delivery key".to_owned()),
+        alias: request.alias,
+        presets_only: request.presets_only.unwrap_or(false),
+    };
+    let made = context
+        .store
+        .write(move |tx| Box::pin(delivery_keys::create(tx, account_id, new, now_ms())));
+    let (key, token) = made.await?;
+    context.images.key_made(&key);
+    Ok((key, token))
+}
+
+/// Revokes a delivery key: addresses with it are 404 from here on.
+pub(crate) async fn revoke_key(
+    context: &DeliveryContext,
+    account_id: Uuid,
+    id: Uuid,
+) -> Result<(), ApiError> {
+    let revoked = context.store.write(move |tx| {
+        Box::pin(async move { delivery_keys::revoke(tx, account_id, id, now_ms()).await })
+    });
+    revoked.await?;
+    context.images.key_revoked(id);
+    Ok(())
+}
+
+/// Makes a preset; 409 when there is one of that name.
+pub(crate) async fn create_preset(
+    context: &DeliveryContext,
+    account_id: Uuid,
+    request: PresetRequest,
+) -> Result<Preset, ApiError> {
+    let missing = |field: &str| ApiError::Invalid(format!("{field} is missing"));
+    let name = checked_name(request.name)?.ok_or_else(|| missing("name"))?;
+    let params = canonical(context, request.params)?.ok_or_else(|| missing("params"))?;
+    let made = context.store.write(move |tx| {
+        Box::pin(async move { presets::create(tx, account_id, &name, &params, now_ms()).await })
+    });
+    let preset = made.await?;
+    context.images.preset_changed(&preset, None);
+    Ok(preset)
+}
+
+/// Changes what is given.
+pub(crate) async fn change_preset(
+    context: &DeliveryContext,
+    account_id: Uuid,
+    id: Uuid,
+    request: PresetRequest,
+) -> Result<Preset, ApiError> {
+    let name = checked_name(request.name)?;
+    let params = canonical(context, request.params)?;
+    let changed = context.store.write(move |tx| {
+        Box::pin(async move {
+            let before = presets::get(tx, account_id, id).await?;
+            let after = presets::patch(tx, account_id, id, name, params, now_ms()).await?;
+            Ok((before, after))
+        })
+    });
+    let (before, preset) = changed.await?;
+    context.images.preset_changed(&preset, Some(&before.name));
+    Ok(preset)
+}
+
+/// Deletes a preset: addresses with its name are 404 from here on.
+pub(crate) async fn delete_preset(
+    context: &DeliveryContext,
+    account_id: Uuid,
+    id: Uuid,
+) -> Result<(), ApiError> {
+    let deleted = context
+        .store
+        .write(move |tx| Box::pin(presets::delete(tx, account_id, id)));
+    context.images.preset_deleted(&deleted.await?);
+    Ok(())
+}
+
+fn checked_name(given: Option<String>) -> Result<Option<String>, ApiError> {
+    let Some(name) = given else { return Ok(None) };
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-".contains(&byte);
+    if !(1..=LONGEST_NAME).contains(&name.len()) || !name.bytes().all(is_plain) {
+        return Err(ApiError::Invalid(format!(
+            "name must be 1 to {LONGEST_NAME} of a-z, A-Z, 0-9, _ and -"
+        )));
+    }
+    Ok(Some(name))
+}
+
+/// Returns the one query for all equivalent parameters.
+fn canonical(
+    context: &DeliveryContext,
+    params: Option<Map<String, Value>>,
+) -> Result<Option<String>, ApiError> {
+    let Some(params) = params else {
+        return Ok(None);
+    };
+    let request = VariantRequest::from_json(&params, &context.config.cdn.variants())
+        .map_err(|error| ApiError::Invalid(format!("params: {}", error.message)))?;
+    Ok(Some(request.canonical().to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_can_stand_in_a_path() {
+        for (name, expected) in [
+            ("hero", true),
+            ("Hero_2-x", true),
+            ("", false),
+            ("a/b", false),
+            ("a b", false),
+            ("ä", false),
+        ] {
+            assert_eq!(checked_name(Some(name.into())).is_ok(), expected, "{name}");
+        }
+        assert!(checked_name(Some("x".repeat(65))).is_err());
+    }
+}

@@ -1,0 +1,168 @@
+//! Folders: requests, records, and their changes.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use sluice_store::{
+    folders::{self, Folder, FolderPatch, NewFolder},
+    now_ms,
+};
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use crate::application::{
+    answer::Time,
+    context::{FileContext, Platform},
+    error::ApiError,
+    field::given,
+    filename,
+    files::to_its_end,
+};
+
+const MAX_COLOR: usize = 32;
+/// Files that one unit of work deletes of a folder.
+const FILES_PER_TURN: u32 = 100;
+
+/// A folder, in snake_case as files are.
+#[derive(Serialize, ToSchema)]
+pub struct FolderRecord {
+    id: Uuid,
+    name: String,
+    color: Option<String>,
+    /// Null: at the top.
+    parent_id: Option<Uuid>,
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Time,
+}
+
+impl From<Folder> for FolderRecord {
+    fn from(folder: Folder) -> Self {
+        Self {
+            id: folder.id,
+            name: folder.name,
+            color: folder.color,
+            parent_id: folder.parent_id,
+            created_at: Time(folder.created_at),
+        }
+    }
+}
+
+/// A folder to be made.
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct NewFolderRequest {
+    /// 1 to 255 bytes, without path separators and control characters; names may repeat.
+    name: String,
+    /// At most 32 characters, as the client likes.
+    color: Option<String>,
+    /// Null: at the top.
+    parent_id: Option<Uuid>,
+}
+
+/// The fields to change; null empties one.
+#[derive(Default, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ChangeFolder {
+    /// 1 to 255 bytes.
+    name: Option<String>,
+    /// At most 32 characters.
+    #[serde(deserialize_with = "given")]
+    #[schema(value_type = Option<String>)]
+    color: Option<Option<String>>,
+    /// Null: to the top.
+    #[serde(deserialize_with = "given")]
+    #[schema(value_type = Option<Uuid>)]
+    parent_id: Option<Option<Uuid>>,
+}
+
+/// Makes a folder.
+pub(crate) async fn create(
+    platform: &Platform,
+    account_id: Uuid,
+    request: NewFolderRequest,
+) -> Result<Folder, ApiError> {
+    let new = NewFolder {
+        name: filename::checked("name", &request.name)?,
+        color: request.color.map(checked_color).transpose()?,
+        parent_id: request.parent_id,
+    };
+    let made = platform.store.write(move |tx| {
+        Box::pin(async move { folders::create(tx, account_id, new, now_ms()).await })
+    });
+    Ok(made.await?)
+}
+
+/// Changes the fields given; 409 for a folder that would lie in itself or too deep.
+pub(crate) async fn change(
+    platform: &Platform,
+    account_id: Uuid,
+    id: Uuid,
+    request: ChangeFolder,
+) -> Result<Folder, ApiError> {
+    let name = request.name.map(|name| filename::checked("name", &name));
+    let color = match request.color {
+        Some(Some(color)) => Some(Some(checked_color(color)?)),
+        emptied => emptied,
+    };
+    let patch = FolderPatch {
+        name: name.transpose()?,
+        color,
+        parent_id: request.parent_id,
+    };
+    let changed = platform.store.write(move |tx| {
+        Box::pin(async move { folders::patch(tx, account_id, id, patch, now_ms()).await })
+    });
+    Ok(changed.await?)
+}
+
+/// Deletes a folder, also when its caller goes; 409 for one that is not empty, unless its contents are deleted too.
+pub(crate) async fn delete(
+    context: Arc<FileContext>,
+    account_id: Uuid,
+    id: Uuid,
+    with_contents: bool,
+) -> Result<(), ApiError> {
+    to_its_end(async move {
+        match with_contents {
+            true => delete_contents(&context, account_id, id).await?,
+            false => {
+                let emptied = context.store.write(move |tx| {
+                    Box::pin(async move { folders::delete_empty(tx, account_id, id).await })
+                });
+                emptied.await?;
+            }
+        }
+        Ok(context.shares.folders_deleted(&context.store).await?)
+    })
+    .await
+}
+
+/// In turns, so that a folder of a million files does not hold up the writer; cut short, the rest stays as it is.
+async fn delete_contents(
+    context: &FileContext,
+    account_id: Uuid,
+    id: Uuid,
+) -> Result<(), ApiError> {
+    loop {
+        let turn = context.store.write(move |tx| {
+            Box::pin(async move { folders::delete_turn(tx, account_id, id, FILES_PER_TURN).await })
+        });
+        let emptied = turn.await?;
+        for file_id in emptied.files {
+            context.images.purge_file(file_id).await;
+        }
+        if emptied.is_gone {
+            return Ok(());
+        }
+    }
+}
+
+fn checked_color(color: String) -> Result<String, ApiError> {
+    let length = color.chars().count();
+    match (1..=MAX_COLOR).contains(&length) && !color.chars().any(char::is_control) {
+        true => Ok(color),
+        false => Err(ApiError::Invalid(format!(
+            "color must have 1 to {MAX_COLOR} characters and no control characters, got {length}"
+        ))),
+    }
+}

@@ -1,0 +1,104 @@
+//! Changes of a live input's outputs: committed first, then applied in the order of commits.
+
+use sluice_actors::{
+    live::{
+        address::MASK,
+        restream::{OutputUrl, masked},
+    },
+    outbound::Outbound,
+};
+use sluice_store::{
+    live_inputs, now_ms,
+    outputs::{self, NewOutput, Output, OutputLimits, OutputPatch},
+};
+use uuid::Uuid;
+
+use super::find;
+use crate::application::{context::LiveContext, error::ApiError};
+
+/// Adds an output; 409 beyond `restream.max_outputs_per_input` or `restream.max_outputs`.
+pub(crate) async fn add(
+    context: &LiveContext,
+    account_id: Uuid,
+    input_id: Uuid,
+    url: String,
+    enabled: bool,
+) -> Result<Output, ApiError> {
+    let url = checked(&context.outbound, url).await?;
+    let settings = &context.config.restream;
+    let limits = OutputLimits {
+        of_input: settings.max_outputs_per_input,
+        in_all: settings.max_outputs,
+    };
+    let new = NewOutput {
+        input_id,
+        url,
+        enabled,
+    };
+    let _in_order = context.live_changes.lock().await;
+    let added = context.store.write(move |tx| {
+        Box::pin(async move {
+            live_inputs::get(tx, account_id, input_id).await?;
+            outputs::create(tx, new, limits, now_ms()).await
+        })
+    });
+    let row = added.await?;
+    context.restreams.changed(row.clone());
+    Ok(row)
+}
+
+/// Changes the fields given. The masked address of a record that is sent back leaves it as it is.
+pub(crate) async fn change(
+    context: &LiveContext,
+    account_id: Uuid,
+    (input_id, id): (Uuid, Uuid),
+    url: Option<String>,
+    enabled: Option<bool>,
+) -> Result<Output, ApiError> {
+    find(context, account_id, input_id).await?;
+    let row = outputs::get(&mut context.store.read().await?, input_id, id).await?;
+    let url = match url.filter(|url| *url != masked(&row.url)) {
+        Some(url) => Some(checked(&context.outbound, url).await?),
+        None => None,
+    };
+    let patch = OutputPatch { url, enabled };
+    let _in_order = context.live_changes.lock().await;
+    let changed = context.store.write(move |tx| {
+        Box::pin(async move { outputs::patch(tx, input_id, id, patch, now_ms()).await })
+    });
+    let row = changed.await?;
+    context.restreams.changed(row.clone());
+    Ok(row)
+}
+
+/// Removes an output, which ends the target's stream.
+pub(crate) async fn remove(
+    context: &LiveContext,
+    account_id: Uuid,
+    (input_id, id): (Uuid, Uuid),
+) -> Result<(), ApiError> {
+    find(context, account_id, input_id).await?;
+    let _in_order = context.live_changes.lock().await;
+    let removed = context
+        .store
+        .write(move |tx| Box::pin(async move { outputs::delete(tx, input_id, id).await }));
+    removed.await?;
+    context.restreams.removed(id);
+    Ok(())
+}
+
+/// 400 for what is no address of a target, and for one whose host is or now resolves to a refused address.
+async fn checked(outbound: &Outbound, text: String) -> Result<String, ApiError> {
+    let invalid = |reason: String| ApiError::Invalid(format!("url: {reason}"));
+    if text.contains(MASK) {
+        let reason = "it is masked: give the whole address, with its secrets";
+        return Err(invalid(reason.to_owned()));
+    }
+    let url = OutputUrl::parse(&text).map_err(|error| invalid(error.to_string()))?;
+    let checked = match url.target(outbound) {
+        Ok(target) => outbound.probe_peer(&target).await,
+        Err(rejection) => Err(rejection),
+    };
+    checked.map_err(|rejection| invalid(rejection.to_string()))?;
+    Ok(text)
+}
