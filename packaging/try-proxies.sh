@@ -1,7 +1,7 @@
 #!/bin/bash
 # Starts nginx and Caddy with the configurations beside this file and shows that a low-latency stream passes. Takes a minute.
 #
-#   packaging/try-proxies.sh                   before a stand-in (try_upstream.py)
+#   packaging/try-proxies.sh                   before a substitute (try_upstream.py)
 #   packaging/try-proxies.sh 127.0.0.1:8080    before a running service: its /healthz and an unknown stream's 404
 #
 # Loopback only, no root, everything in a temporary folder. The last line says how it went; code 1 when a check failed.
@@ -88,7 +88,7 @@ start_caddy() { # start_caddy PROGRAM PORT
     started+=($!)
 }
 
-# The stand-in reports what arrived.
+# The substitute reports what arrived.
 try_before_stand_in() { # try_before_stand_in PORT
     local port=$1 upload=$work/upload-$1 facts first second times
     check "HTTP/2 to the viewer" [ "$(fetch "$port" /headers -o /dev/null -w '%{http_version}')" = 2 ]
@@ -110,7 +110,7 @@ try_before_stand_in() { # try_before_stand_in PORT
     check "a blocking reload may take a minute (${times#* } s)" [ "${times% *}" = 200 ]
 
     times=$(fetch "$port" /drip -o /dev/null -w '%{time_starttransfer} %{time_total}')
-    check "bytes go on as they come (first after ${times% *} s of ${times#* } s)" below "${times% *}" 0.2
+    check "bytes are passed on as they come (first after ${times% *} s of ${times#* } s)" below "${times% *}" 0.2
     check "the whole of a slow answer arrives" at_least "${times#* }" 1.0
 
     head -c 20000000 /dev/zero >"$upload"
@@ -149,7 +149,7 @@ if [ -z "$upstream" ]; then
     try=try_before_stand_in
     python3 "$here/try_upstream.py" "${upstream#*:}" &
     started+=($!)
-    wait_for "${upstream#*:}" || { echo "the stand-in does not start"; exit 1; }
+    wait_for "${upstream#*:}" || { echo "the substitute does not start"; exit 1; }
 fi
 try_proxy nginx "$(find_program nginx nginx/usr/sbin/nginx)"
 try_proxy caddy "$(find_program caddy caddy/usr/bin/caddy)"

@@ -1,4 +1,4 @@
-"""A stand-in for Sluice that shows what a proxy does to a low-latency stream.
+"""A substitute for Sluice that shows what a proxy does to a low-latency stream.
 
 Serves on 127.0.0.1:PORT (the only argument), HTTP/1.1 with kept connections:
 

@@ -189,7 +189,7 @@ bench_needs() {
     independent_decoder
     photographs
     more_photographs
-    film
+    trailer
     if has nginx && [ -e /usr/lib/nginx/modules/ngx_rtmp_module.so ]; then return 0; fi
     unpack nginx-rtmp usr/sbin/nginx nginx nginx-common libnginx-mod-rtmp
 }
@@ -318,15 +318,15 @@ photographs() {
 }
 
 # A real clip of 55 s (Big Buck Bunny's trailer), out of moviepy's source archive.
-film() {
+trailer() {
     folder=$tools/film
     [ -e "$folder/trailer.mp4" ] && return 0
-    say "fetching a film for benches (58 MB)"
+    say "fetching a clip for benches (58 MB)"
     rm -rf "$folder" && mkdir -p "$folder"
     if pip3 download --quiet --disable-pip-version-check --no-deps --no-binary moviepy --dest "$folder" moviepy==2.2.1 \
         && tar -xzf "$folder"/moviepy-*.tar.gz -C "$folder" --wildcards --transform 's,.*/,,' '*/trailer_bbb.mp4'
     then mv "$folder/trailer_bbb.mp4" "$folder/trailer.mp4"; rm "$folder"/moviepy-*.tar.gz
-    else rm -rf "$folder"; say "could not get it: a drawn film stands in its place"
+    else rm -rf "$folder"; say "could not get it: a drawn clip takes its place"
     fi
 }
 

@@ -13,7 +13,7 @@ import * as esbuild from "esbuild";
 const root = fileURLToPath(new URL(".", import.meta.url));
 process.chdir(root);
 
-/** Every page and the entry points that its `{{name}}` placeholders stand for. */
+/** Every page and the entry points that its `{{name}}` placeholders are replaced by. */
 const entryPoints = [
   "src/player/player.ts",
   "src/watch/watch.ts",
@@ -79,7 +79,7 @@ async function buildPages() {
   }
 }
 
-/** `{{> name}}` on a line of its own stands for pages/parts/name.html. */
+/** `{{> name}}` on a line of its own is replaced by pages/parts/name.html. */
 function withParts(html) {
   return html.replace(/^\{\{> ([\w-]+)\}\}\n/gm, (_, name) =>
     readFileSync(`pages/parts/${name}.html`, "utf8"),

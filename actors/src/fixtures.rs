@@ -51,7 +51,7 @@ pub(crate) async fn account(store: &Store) -> Uuid {
     made.unwrap().id
 }
 
-/// Returns the facts of a plain picture of that size.
+/// Returns the facts of a plain image of that size.
 pub(crate) fn picture(format: Format, width: u32, height: u32) -> ImageFacts {
     ImageFacts {
         format,

@@ -1,4 +1,4 @@
-//! Client networks: what counts as one client, and a bound on what each client or account has under way at a time.
+//! Client networks: what counts as one client, and a bound on what each client or account has in progress at a time.
 
 use std::{collections::HashMap, hash::Hash, net::IpAddr, sync::Arc};
 

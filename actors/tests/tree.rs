@@ -131,7 +131,7 @@ async fn a_concern_whose_budget_is_spent_is_parked_and_comes_back_while_others_g
     );
     assert_eq!(poisoned.starts.load(SeqCst), RESTART_BUDGET + 1);
     let ticks = healthy.ticks.load(SeqCst);
-    eventually("the neighbour goes on", || {
+    eventually("the neighbour continues", || {
         healthy.ticks.load(SeqCst) > ticks + 3
     })
     .await;

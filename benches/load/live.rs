@@ -35,7 +35,7 @@ use crate::{
 
 /// Publishers start spread over one key-frame interval of the clip, as unrelated encoders would.
 const SPREAD: Duration = Duration::from_secs(2);
-/// After viewers left or publishers came: what is under way ends.
+/// After viewers left or publishers came: what is in progress ends.
 const SETTLE: Duration = Duration::from_secs(3);
 /// Seconds that the media playlist lists by default.
 const WINDOW_SECONDS: u64 = 20;

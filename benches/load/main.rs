@@ -51,9 +51,9 @@ enum Scenario {
     Convert(image::ConvertOptions),
     /// Deliveries to receivers in this process: healthy ones, some that hang, and a backlog for dead ones.
     Webhooks(webhooks::Options),
-    /// A film to MP4 and WebM, beside ffmpeg; a frame out of a long one.
+    /// A video to MP4 and WebM, beside ffmpeg; a frame out of a long one.
     Transcode(video::TranscodeOptions),
-    /// A film to an HLS asset, beside ffmpeg.
+    /// A video to an HLS asset, beside ffmpeg.
     Ladder(video::LadderOptions),
     /// Workflow runs of resize, conversion and storage, each waited for: what the engine costs beside the operations.
     Workflows(workflows::Options),

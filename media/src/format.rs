@@ -519,7 +519,7 @@ mod tests {
                 .chain(std::iter::once(&row.mime))
                 .chain(row.other_mimes)
             {
-                assert!(words.insert(*word), "{word} stands twice");
+                assert!(words.insert(*word), "{word} is listed twice");
             }
             let wire = serde_json::to_value(row.format).expect("a unit variant");
             assert_eq!(wire, row.name);

@@ -386,7 +386,7 @@ pub struct Limits {
     pub max_members: u32,
     /// Duration of a clip, in milliseconds (`av_workers.max_duration`).
     pub max_duration_ms: u64,
-    /// The longer side of a clip's pictures (`av_workers.max_side`).
+    /// The longer side of a clip's frames (`av_workers.max_side`).
     pub max_side: u32,
 }
 

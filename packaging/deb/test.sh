@@ -86,7 +86,7 @@ make_root() {
     in_root apt-get update -q >/dev/null
 }
 
-# A stand-in for systemctl that writes down what is asked of it. What only makes links is left to the real one.
+# A substitute for systemctl that writes down what is asked of it. What only makes links is left to the real one.
 make_stub() {
     cat >"$root/stub/systemctl" <<'STUB'
 #!/bin/sh

@@ -11,7 +11,7 @@ pub fn refuse_unsupported(name: &str, is_given: bool) -> Result<(), ApiError> {
     match name {
         "cdnSlug" | "cdn_slug" if is_given => Err(ApiError::Invalid(
             "cdnSlug is not supported: leave it out, and use /cdn/v1/{deliveryKey}/{fileId}; an alias of the delivery key may \
-             stand in the key's place"
+             be in the key's place"
                 .to_owned(),
         )),
         _ => Ok(()),

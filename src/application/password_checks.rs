@@ -13,7 +13,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::application::error::ApiError;
 
-/// Passwords of links that are hashed at a time: sign-in must not wait behind strangers' guesses.
+/// Passwords of links that are hashed at a time: sign-in must not wait behind strangers' attempts.
 const CONCURRENT_LINK_HASHES: usize = 1;
 /// Longest wait of a request for its turn.
 const PATIENCE: Duration = Duration::from_secs(5);

@@ -1,5 +1,5 @@
 //! Wrong passwords: counted by name and client network, so that no other client is locked out, and by network alone, so
-//! that many names do not allow many guesses.
+//! that many names do not allow many attempts.
 
 use std::{
     net::IpAddr,

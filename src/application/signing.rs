@@ -26,7 +26,7 @@ pub(crate) enum Purpose {
 }
 
 impl Purpose {
-    /// Stands before the message; never change one that is in use.
+    /// Precedes the message; never change one that is in use.
     fn domain(self) -> &'static [u8] {
         match self {
             Self::Download => b"sluice download 1\0",

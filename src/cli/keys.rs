@@ -199,7 +199,7 @@ fn find(keys: Vec<ApiKey>, named: &str) -> Result<ApiKey, StoreError> {
     match found.len() {
         1 => Ok(found.remove(0)),
         0 => Err(StoreError::Invalid(format!(
-            "there is no API key `{}`: `sluice keys list` shows all; give the id or the first characters as they stand there",
+            "there is no API key `{}`: `sluice keys list` shows all; give the id or the first characters as they are shown there",
             // A whole key may have been pasted, which is a secret.
             shown(named, 12)
         ))),

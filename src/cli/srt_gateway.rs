@@ -93,7 +93,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Error> {
         max_connections: arguments.max_connections,
     };
     gateway::run(control, udp, options).map_err(|source| Error::Io {
-        action: "the SRT gateway cannot go on",
+        action: "the SRT gateway cannot continue",
         source,
     })?;
     Ok(ExitCode::SUCCESS)

@@ -41,7 +41,7 @@ pub struct Http {
     /// Of an HTTP/2 request, counted as in RFC 9113 §6.5.2.
     #[serde(with = "size")]
     pub max_header_list: ByteSize,
-    /// TLS handshakes of one client network that are under way at a time; a further connection is closed.
+    /// TLS handshakes of one client network that are unfinished at a time; a further connection is closed.
     pub max_handshakes: usize,
     #[serde(with = "duration")]
     pub handshake_timeout: Duration,
@@ -348,11 +348,11 @@ pub struct Mcp {
     /// A call that takes longer returns the id of its run, which continues.
     #[serde(with = "duration")]
     pub wait: Duration,
-    /// Calls under way at a time; one account has at most three quarters of them.
+    /// Calls in progress at a time; one account has at most three quarters of them.
     pub max_calls: usize,
     /// Folders whose files `sluice mcp` may upload.
     pub roots: Vec<PathBuf>,
-    /// Requests of its client that `sluice mcp` has under way at a time.
+    /// Requests of its client that `sluice mcp` has in flight at a time.
     pub stdio_calls: usize,
     /// The longest message that `sluice mcp` takes from its client or from the service.
     #[serde(with = "size")]

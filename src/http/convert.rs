@@ -31,7 +31,7 @@ pub struct ConvertForm {
     /// The address of a file (http or https), in place of `files` or after them; may be repeated. The service fetches it.
     source_url: Option<String>,
     /// jpg, png, webp, avif, tiff, gif, heif, jxl, svg, pdf; of video mp4, mov, webm, mkv, also gif, webp (both animated, of the
-    /// first 30 s) and the other rasters (the picture at 1 s); of video and audio mp3, wav, ogg, m4a, flac; zip.
+    /// first 30 s) and the other rasters (the frame at 1 s); of video and audio mp3, wav, ogg, m4a, flac; zip.
     format: String,
     /// original, website, email, instagram, linkedin, ecommerce, square, width or height. A raster or a video is never enlarged; an SVG
     /// is rendered at the size, with a long edge of 1024 without one.

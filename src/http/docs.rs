@@ -158,7 +158,7 @@ fn first_steps(base: &str, server: &str) -> Html {
         &[&base, &base],
     );
     main.put(
-        "<li class=\"start-step\"><h2>4. Deliver a picture</h2><p>Store it, and make a delivery key, which may stand in public pages:</p>\
+        "<li class=\"start-step\"><h2>4. Deliver an image</h2><p>Store it, and make a delivery key, which may be in public pages:</p>\
          <pre tabindex=\"0\"><code>curl -s {}/api/files \\\n  -H \"Authorization: Bearer $KEY\" \\\n  -F file=@photo.jpg\n\
          curl -s {}/api/delivery-keys \\\n  -H \"Authorization: Bearer $KEY\" \\\n  --json '{\"name\":\"site\"}'</code></pre>\
          <p>Then every size of it has an address:</p><p><code>{}/cdn/v1/DELIVERY_KEY/FILE_ID?w=960</code></p></li></ol>",

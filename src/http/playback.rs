@@ -249,16 +249,16 @@ pub async fn media(
     .await
 }
 
-/// The newest picture of a live input.
+/// The newest frame of a live input.
 ///
 /// A key frame that is a few seconds old at most, 1280 pixels wide at most.
 #[utoipa::path(get, path = "/live/v1/{playback_id}/poster.jpg", tag = "playback", security(()),
     params(("playback_id" = String, Path, description = "`pb_…`, or a playback token")),
     responses(
-        (status = 200, description = "The picture", content_type = "image/jpeg", body = Vec<u8>),
+        (status = 200, description = "The frame", content_type = "image/jpeg", body = Vec<u8>),
         (status = 304, description = "The client has it"),
         (status = 403, description = "As of the multivariant playlist", body = crate::application::error::ErrorBody),
-        (status = 404, description = "Unknown, not on air, or without a picture", body = crate::application::error::ErrorBody)))]
+        (status = 404, description = "Unknown, not on air, or without a frame", body = crate::application::error::ErrorBody)))]
 pub async fn live_poster(request: HttpRequest, playback_id: web::Path<String>) -> HttpResponse {
     answer(&request, &playback_id, async |access| {
         let entry =

@@ -1,6 +1,6 @@
 //! Playback authorization: by a playback id, or a token where one is needed; from listed pages only, where the owner
 //! lists some. The one place that decides it, for every address of a live input, of a video stream and of their
-//! pictures.
+//! images.
 
 use std::sync::Arc;
 

@@ -31,7 +31,7 @@ pub struct NewPlaybackKey {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PlaybackKeyRecord {
-    /// Stands as `kid` in the header of a token.
+    /// Sent as `kid` in the header of a token.
     id: Uuid,
     name: String,
     #[schema(value_type = String, format = DateTime)]

@@ -93,7 +93,7 @@ impl ServerHandler for Server {
         let calls = &agent.context.calls;
         let Some(place) = calls.begin(agent.account_id(), agent.client(), context.id.clone())
         else {
-            return Ok(failed("busy: as many calls as mcp.max_calls allows one account are under way; try again in a few seconds").into());
+            return Ok(failed("busy: as many calls as mcp.max_calls allows one account are in progress; try again in a few seconds").into());
         };
         let call = Call {
             context,

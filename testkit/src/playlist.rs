@@ -155,10 +155,10 @@ impl Reader {
 
     fn playlist_tag(&mut self, tag: &str, value: &str) -> Result<(), String> {
         if self.in_segments {
-            return Err("the tag stands below a segment".into());
+            return Err("the tag is below a segment".into());
         }
         if self.seen.iter().any(|seen| seen == tag) {
-            return Err("the tag stands twice".into());
+            return Err("the tag occurs twice".into());
         }
         self.seen.push(tag.to_owned());
         match tag {

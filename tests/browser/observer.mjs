@@ -103,7 +103,7 @@ export class Observer {
   /** Waits until playback has advanced by `byS` seconds of media. */
   async untilPlayed(byS, seconds) {
     let from = null;
-    return this.until(`${byS} s of picture`, seconds, (seen) => {
+    return this.until(`${byS} s of video`, seconds, (seen) => {
       if (from === null || seen.currentTime < from) from = seen.currentTime;
       return ["live", "playing"].includes(seen.state) && seen.currentTime - from >= byS;
     });
@@ -139,6 +139,6 @@ function account() {
     ...globalThis.sluice,
     text: [visible("title"), visible("detail"), visible("notice")].filter(Boolean).join(" | "),
     badge: visible("badge"),
-    tapForSound: visible("unmute") !== "",
+    tapToUnmute: visible("unmute") !== "",
   };
 }

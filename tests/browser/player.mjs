@@ -10,7 +10,7 @@
 //   expect-state STATE SECS    waits for the state
 //   expect-played S SECS       waits until playback has advanced by S seconds of media
 //   expect-text WORDS…         waits up to 10 s for words on the page
-//   expect-sound SECS          waits until it plays with audio
+//   expect-audio SECS          waits until it plays with audio
 //   expect-count N SELECTOR    waits up to 10 s until so many elements match
 //   expect-height H SECS       waits until the video is H lines high
 //   choose ID LABEL            chooses an entry of a list
@@ -67,7 +67,7 @@ const commands = {
   "expect-played": (media, seconds = "10") => observer.untilPlayed(Number(media), Number(seconds)),
   "expect-text": (...words) =>
     observer.until(words.join(" "), 10, (seen) => seen.text.includes(words.join(" "))),
-  "expect-sound": (seconds = "10") =>
+  "expect-audio": (seconds = "10") =>
     observer.until("audio", Number(seconds), (seen) => seen.muted === false),
   "expect-count": (count, ...selector) => observer.untilCount(selector.join(" "), Number(count), 10),
   "expect-height": (height, seconds = "10") =>

@@ -33,7 +33,7 @@ describe("the player page", () => {
     await observer.untilState("live", 10);
     const seen = await observer.untilPlayed(3, 15);
     assert.equal(seen.muted, true);
-    assert.equal(seen.tapForSound, true);
+    assert.equal(seen.tapToUnmute, true);
     assert.ok(seen.latency < 3, `latency ${seen.latency}`);
     assert.match(seen.badge, /^Live · \d\.\d s$/);
   });
@@ -41,10 +41,10 @@ describe("the player page", () => {
   it("the first click brings the audio", async () => {
     await chromium.page.click("#unmute");
     const seen = await observer.until("audio", 5, (now) => !now.muted);
-    assert.equal(seen.tapForSound, false);
+    assert.equal(seen.tapToUnmute, false);
   });
 
-  it("over a reconnect it says so, and goes on with the same source", async () => {
+  it("over a reconnect it says so, and continues with the same source", async () => {
     service.drop();
     const waiting = await observer.until(
       "curtain",
@@ -83,7 +83,7 @@ describe("the player page", () => {
     assert.equal(seen.muted, false, "audio stays on over broadcasts");
   });
 
-  it("keys pause, go on and mute", async () => {
+  it("keys pause, resume and mute", async () => {
     await chromium.page.keyboard.press("k");
     await observer.until("pause", 5, (seen) => seen.paused);
     await chromium.page.keyboard.press("k");

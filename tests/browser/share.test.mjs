@@ -109,9 +109,9 @@ inBrowser("a shared folder", { width: 1280, height: 900 }, (open) => {
   it("shows previews as they come into view", async () => {
     const page = await open(scene.url);
     for (const name of ["first.jpg", "clip.mp4", "sheet.pdf", "drawing.svg"]) {
-      const picture = entry(page, name).locator("img");
-      await picture.scrollIntoViewIfNeeded();
-      await page.waitForFunction((it) => it.naturalWidth > 0, await picture.elementHandle());
+      const image = entry(page, name).locator("img");
+      await image.scrollIntoViewIfNeeded();
+      await page.waitForFunction((it) => it.naturalWidth > 0, await image.elementHandle());
     }
     assert.equal(await entry(page, "tone.mp3").locator("img").count(), 0);
   });
@@ -168,7 +168,7 @@ inBrowser("a shared folder", { width: 1280, height: 900 }, (open) => {
     ]);
     assert.equal(download.suggestedFilename(), "page.html");
     await entry(page, "drawing.svg").locator(".file-open").click();
-    await page.waitForFunction(() => document.querySelector(".viewer-picture")?.naturalWidth > 0);
+    await page.waitForFunction(() => document.querySelector(".viewer-image")?.naturalWidth > 0);
     assert.equal(await page.evaluate(() => globalThis.pwned), undefined);
     assert.equal(page.context().pages().length, 1);
   });
@@ -183,9 +183,9 @@ inBrowser("the viewer", { width: 1280, height: 900 }, (open) => {
     await first.focus();
     await page.keyboard.press("Enter");
     await page.waitForFunction(
-      () => document.querySelector(".viewer-picture:not([data-draft])")?.naturalWidth > 0,
+      () => document.querySelector(".viewer-image:not([data-draft])")?.naturalWidth > 0,
     );
-    assert.equal(await page.getAttribute(".viewer-picture", "alt"), "first.jpg");
+    assert.equal(await page.getAttribute(".viewer-image", "alt"), "first.jpg");
     assert.match(await page.textContent("#viewer-facts"), /^1 of \d+\+? · JPG · /);
     assert.equal(await page.isVisible("#viewer-previous"), false);
     await page.keyboard.press("ArrowRight");
@@ -259,7 +259,7 @@ inBrowser("the viewer", { width: 1280, height: 900 }, (open) => {
   });
 
   for (const [name, selector] of [
-    ["first.jpg", ".viewer-picture:not([data-draft])"],
+    ["first.jpg", ".viewer-image:not([data-draft])"],
     ["clip.mp4", ".viewer-video"],
     ["tone.mp3", "audio"],
     ["sheet.pdf", ".viewer-document"],
@@ -274,16 +274,16 @@ inBrowser("the viewer", { width: 1280, height: 900 }, (open) => {
 });
 
 inBrowser("a page whose link is withdrawn", { width: 480, height: 640 }, (open) => {
-  const isTold = (page, where) => page.waitForSelector(`${where}[role=alert] >> text=${WITHDRAWN}`);
+  const isShown = (page, where) => page.waitForSelector(`${where}[role=alert] >> text=${WITHDRAWN}`);
 
-  it("says so when a picture comes into view, and when the rest is to follow", async () => {
+  it("says so when an image comes into view, and when the rest is to follow", async () => {
     const { url, withdraw } = await fadingLink();
     const page = await open(url);
     await page.waitForFunction(() => document.querySelector(".thumb img")?.naturalWidth > 0);
-    assert.equal(await page.textContent("#trouble"), "");
+    assert.equal(await page.textContent("#failure"), "");
     await withdraw();
     await page.locator(".file").last().scrollIntoViewIfNeeded();
-    await isTold(page, "#trouble");
+    await isShown(page, "#failure");
     await page.waitForSelector("#more a[data-failed]");
     // A failed image is complete shortly before its error event, on which the page removes it.
     await page.waitForFunction(hasNoneBroken);
@@ -296,18 +296,18 @@ inBrowser("a page whose link is withdrawn", { width: 480, height: 640 }, (open) 
     const { url, withdraw } = await fadingLink();
     const page = await open(url);
     await page.locator(".file-open").first().click();
-    await page.waitForSelector(".viewer-picture:not([data-draft])");
+    await page.waitForSelector(".viewer-image:not([data-draft])");
     await withdraw();
     // The browser may have cached the next files already.
     for (let steps = 0; steps < 20; steps++) await page.keyboard.press("ArrowRight");
-    await isTold(page, "#viewer-trouble");
+    await isShown(page, "#viewer-failure");
     assert.equal(await page.locator("#viewer-stage > *").count(), 0);
     assert.equal(await page.isVisible("#viewer-download"), false);
     await expectAccessible(page, "withdrawn, in the viewer");
     await page.keyboard.press("ArrowRight");
     assert.equal(await page.locator("#viewer-stage > *").count(), 0);
     await page.keyboard.press("Escape");
-    await isTold(page, "#trouble");
+    await isShown(page, "#failure");
   });
 
   for (const button of [".file-download", ".download-all"]) {
@@ -316,7 +316,7 @@ inBrowser("a page whose link is withdrawn", { width: 480, height: 640 }, (open) 
       const page = await open(url);
       await withdraw();
       await page.locator(button).first().click();
-      await isTold(page, "#trouble");
+      await isShown(page, "#failure");
       assert.equal(page.url(), url);
     });
   }
@@ -334,16 +334,16 @@ inBrowser("a page whose link is withdrawn", { width: 480, height: 640 }, (open) 
     const [download] = await Promise.all([page.waitForEvent("download"), page.click(".download-all")]);
     await download.path();
     await page.click(".download-all");
-    await page.waitForSelector("#trouble >> text=This link allows no more downloads");
+    await page.waitForSelector("#failure >> text=This link allows no more downloads");
     await expectAccessible(page, "used up");
-    await page.click("#trouble button");
-    assert.equal(await page.isVisible("#trouble"), false);
+    await page.click("#failure button");
+    assert.equal(await page.isVisible("#failure"), false);
   });
 
   /** True when no image of the page is broken. */
   function hasNoneBroken() {
-    const pictures = [...document.querySelectorAll("img")];
-    return !pictures.some((it) => it.complete && it.currentSrc !== "" && it.naturalWidth === 0);
+    const images = [...document.querySelectorAll("img")];
+    return !images.some((it) => it.complete && it.currentSrc !== "" && it.naturalWidth === 0);
   }
 });
 

@@ -29,7 +29,7 @@ use self::{
     },
 };
 
-/// Files under way at a time: two for each worker, so that none waits for a request's way.
+/// Files in progress at a time: two for each worker, so that none waits for a request's way.
 const AT_ONCE: usize = 4;
 /// Timeout of a file that hangs; then its worker is killed and the next file continues.
 const WORKER_TIMEOUT: &str = "5s";

@@ -51,7 +51,7 @@ fn judge(status: u16, answer: &Fetched) -> Result<(), &'static str> {
         return Err("no reason given");
     }
     if text.contains("/proc/") || text.contains("/tmp/") {
-        return Err("a path of this machine is told");
+        return Err("a path of this machine is revealed");
     }
     Ok(())
 }

@@ -9,7 +9,7 @@ use std::{
 use crate::support::media::target_folder;
 
 const INSTALLED_TESTS: &str = "usr/libexec/installed-tests";
-/// Suffix of the pictures that librsvg's tests compare with: plain ones by the hundred, that break nothing.
+/// Suffix of the images that librsvg's tests compare with: plain ones by the hundred, that break nothing.
 const REFERENCE: &str = "-ref.png";
 /// Bound on a file; only archives of fonts in these packages are larger.
 const LARGEST_BYTES: u64 = 30_000_000;

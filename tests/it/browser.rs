@@ -51,16 +51,16 @@ async fn a_page_opened_early_plays_this_broadcast_and_the_next() -> Result<(), F
     let mut encoder = publish(&clip, &input)?;
     page.expect_state("live").await?;
     eprintln!(
-        "from the encoder's start to the picture: {:?}",
+        "from the encoder's start to the first frame: {:?}",
         started.elapsed()
     );
     let playing = page.expect_played(3).await?;
     assert_eq!(playing["muted"], true, "{playing}");
-    assert_eq!(playing["tapForSound"], true, "{playing}");
+    assert_eq!(playing["tapToUnmute"], true, "{playing}");
     assert!(playing["latency"].is_number(), "{playing}");
     page.tell("click unmute").await?;
-    let heard = page.tell("expect-sound 5").await?;
-    assert_eq!(heard["tapForSound"], false, "{heard}");
+    let heard = page.tell("expect-audio 5").await?;
+    assert_eq!(heard["tapToUnmute"], false, "{heard}");
 
     encoder.stop().await?;
     page.expect_state("ended").await?;

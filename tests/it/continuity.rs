@@ -159,7 +159,7 @@ async fn two_encoders_on_one_key_do_not_flap() -> Result<(), Failure> {
     check_contiguous_to_a_cut(&ranges[0], 0)?;
     assert_eq!(
         ranges[1], sent.video_frames,
-        "and the stream did not suffer"
+        "and the stream was not affected"
     );
 
     let mut encoder = Publish::new(&clip, &input.rtmp_url())?.start()?;

@@ -91,7 +91,7 @@ async fn killed_in_mid_stream_everything_listed_is_played_and_the_encoder_goes_o
     restart(&mut server).await?;
     let record = api.get(&input.id).await?;
     assert_eq!(record["status"], "reconnecting");
-    assert_eq!(record["lastStartedAt"], started, "the broadcast goes on");
+    assert_eq!(record["lastStartedAt"], started, "the broadcast continues");
     assert_eq!(record["lastEndedAt"], Value::Null);
     let compared = check_bytes(&server, &input, &before).await?;
     assert!(compared >= 2, "{compared} segments compared");
@@ -182,7 +182,7 @@ async fn stopped_politely_and_started_again_the_stream_goes_on() -> Result<(), F
 
     let status = server.terminate().await?;
     assert!(status.success(), "{status}");
-    assert!(!encoder.wait(SOON).await?.success(), "it was told to go");
+    assert!(!encoder.wait(SOON).await?.success(), "it was disconnected");
     let before = viewing.collected();
     restart(&mut server).await?;
     assert_eq!(api.get(&input.id).await?["status"], "reconnecting");

@@ -66,7 +66,7 @@ async fn an_ordinary_stop_logs_no_warning() -> Result<(), Failure> {
         assert!(server.log().contains("stopping: no new work"));
     }
 
-    // With a broadcast that is recorded, a viewer, a job, a delivery under way and a listener of events.
+    // With a broadcast that is recorded, a viewer, a job, a delivery in progress and a listener of events.
     let clip = Recipe::numbered(0).lasting(30).make()?;
     let receiver = Receiver::start(Behaviour::after(
         Duration::from_secs(5),
@@ -489,7 +489,7 @@ async fn the_first_start_shows_credentials_once() -> Result<(), Failure> {
     let log = server.log();
     assert!(
         log.contains("SLUICE_HTTP__LISTN"),
-        "an unknown variable is told"
+        "an unknown variable is reported"
     );
     for line in log.lines() {
         let record: Value = serde_json::from_str(line).map_err(|_| format!("no JSON: {line}"))?;

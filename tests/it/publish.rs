@@ -354,7 +354,7 @@ async fn rotating_the_key_ends_the_publish_and_the_new_key_goes_on() -> Result<(
     encoder.send_frames(30, Pace::RealTime).await?;
     let sent = encoder.end().await?;
     let ranges = viewing.until_ended(SOON).await?.numbers()?;
-    assert_eq!(ranges.len(), 2, "the same playlist goes on");
+    assert_eq!(ranges.len(), 2, "the same playlist continues");
     assert_eq!(ranges[1], sent.video_frames);
     Ok(())
 }

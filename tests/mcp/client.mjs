@@ -3,7 +3,7 @@
 //   node client.mjs task.json
 //
 // The task: {url, key} or {command: [program, …]}; steps: [{tool, arguments} | {put} | {list: true}]. In arguments "$uploadUrl",
-// "$runId" and "$workflowId" stand for what the last answer that had one said.
+// "$runId" and "$workflowId" are replaced by what the last answer that had one said.
 import { readFile } from "node:fs/promises";
 
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
@@ -42,7 +42,7 @@ async function perform(step) {
   const filled = JSON.stringify(step.arguments ?? {}).replace(/\$(\w+)/g, (whole, name) => known[name] ?? whole);
   try {
     const result = await client.callTool({ name: step.tool, arguments: JSON.parse(filled) }, undefined, {
-      onprogress: (told) => progress.push(told),
+      onprogress: (report) => progress.push(report),
     });
     remember(result.structuredContent ?? {});
     return { ...result, progress };

@@ -3,7 +3,7 @@
     python3 client.py task.json
 
 The task: {url, key, mode?} or {command: [program, …], mode?}; mode is "legacy" (initialize) or "auto" (2026-07-28 first).
-Steps: [{tool, arguments} | {put} | {list: true}]. In arguments "$uploadUrl", "$runId" and "$workflowId" stand for what the
+Steps: [{tool, arguments} | {put} | {list: true}]. In arguments "$uploadUrl", "$runId" and "$workflowId" are replaced by what the
 last answer that had one said.
 """
 
@@ -32,13 +32,13 @@ class Session:
             return {"status": await asyncio.to_thread(put, self.known["uploadUrl"], step["put"])}
         progress = []
 
-        async def told(done, total, message):
+        async def reported(done, total, message):
             progress.append({"progress": done, "total": total, "message": message})
 
         filled = json.dumps(step.get("arguments", {}))
         filled = re.sub(r"\$(\w+)", lambda name: self.known.get(name[1], name[0]), filled)
         try:
-            result = await self.client.call_tool(step["tool"], json.loads(filled), progress_callback=told)
+            result = await self.client.call_tool(step["tool"], json.loads(filled), progress_callback=reported)
         except MCPError as error:
             return {"refused": {"code": error.code, "message": error.message}}
         answer = dump(result)

@@ -198,7 +198,7 @@ impl WorkerProcess {
                 Ok(worker)
             }
             Ok(Reply::Ready { version, .. }) => Err(StartError::NotReady(format!(
-                "it speaks version {version} of the job protocol, this is {VERSION}: another program stands in the place of this one"
+                "it speaks version {version} of the job protocol, this is {VERSION}: another program has replaced this one"
             ))),
             Ok(_) => Err(StartError::NotReady("it answered without a task".into())),
             Err(ChannelError::Closed) => Err(StartError::NotReady(worker.end().to_string())),

@@ -159,7 +159,7 @@ fn a_resumed_ladder_is_the_same() {
         let before = frames(&whole);
         for number in [2, 0] {
             let resumed = bench::resume(&clip, &ladder, &whole, number);
-            resumed.result.as_ref().expect("it goes on");
+            resumed.result.as_ref().expect("it continues");
             for (made, whole) in resumed.renditions[..2].iter().zip(&whole.renditions) {
                 assert_eq!(made.init, None, "it is there");
                 assert_eq!(made.times(), whole.times()[number as usize..]);
@@ -231,7 +231,7 @@ fn a_source_lasts_no_longer_than_it_may_whatever_it_says() {
         ..clips::LIMITS
     };
     let run = bench::run(&clip, &ladder, &paths, &limits);
-    let failure = run.result.expect_err("it goes on for an hour");
+    let failure = run.result.expect_err("it runs for an hour");
     assert_eq!(failure.code, FailureCode::TooLarge, "{}", failure.message);
     assert!(
         failure.message.contains("av_workers.max_duration"),
@@ -292,7 +292,7 @@ fn a_source_that_fits_is_repackaged() {
         }
         if copied {
             let resumed = bench::resume(&clip, &ladder, &run, 1);
-            resumed.result.as_ref().expect("it goes on");
+            resumed.result.as_ref().expect("it continues");
             assert_eq!(resumed.renditions[0].segments, made.segments[1..]);
         }
     }

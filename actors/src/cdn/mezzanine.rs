@@ -2,7 +2,7 @@
 //!
 //! A HEIC photograph takes a worker hundreds of milliseconds to open, its mezzanine ten. The first small variant of such
 //! a source makes the mezzanine on its way; larger variants, cuts by content and single pages are made from the source.
-//! Of a clip every variant is made from one: the picture at its time.
+//! Of a clip every variant is made from one: the frame at its time.
 
 use sluice_media::{
     av::{AvTask, Still},
@@ -16,7 +16,7 @@ use sluice_media::{
 pub(super) const REQUEST: &str = "mezzanine";
 /// The long side of a mezzanine, in pixels.
 const LONG_SIDE: u32 = 2560;
-/// The same of a clip's picture.
+/// The same of a clip's frame.
 const FRAME_LONG_SIDE: u32 = 2048;
 /// A variant is made from the mezzanine when it takes at most this share of its pixels' sides.
 const LARGEST_SHARE: f64 = 0.5;
@@ -46,7 +46,7 @@ pub(super) fn rendition(source: Format, format: Format) -> Render {
     reduced(source, format, LONG_SIDE)
 }
 
-/// The name of a clip's picture at that time among the variants of its file.
+/// The name of a clip's frame at that time among the variants of its file.
 pub(super) fn frame_request(at_ms: u32) -> String {
     format!("frame@{at_ms}")
 }

@@ -138,7 +138,7 @@ impl ImageServices {
 }
 
 impl Images {
-    /// `caps`: deliveries a month by plan; `still_every`: how often a live input's picture is made again.
+    /// `caps`: deliveries a month by plan; `still_every`: how often a live input's frame is made again.
     pub fn new(
         settings: CdnSettings,
         store: Store,
@@ -224,7 +224,7 @@ impl Images {
             .await?)
     }
 
-    /// The newest picture of a live input, decoded at most once in `live.still_every`, as a source of variants.
+    /// The newest frame of a live input, decoded at most once in `live.still_every`, as a source of variants.
     pub async fn live_frame(&self, playback: &Playback) -> Result<Arc<ImageSource>, NoFrame> {
         live_frame::newest(&self.services, playback).await
     }

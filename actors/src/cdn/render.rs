@@ -204,7 +204,7 @@ fn describe(source: &ImageSource, inspected: &ImageFacts) -> Bytes {
     facts.to_string().into()
 }
 
-/// The same of a clip, whose width and height are those of its upright picture.
+/// The same of a clip, whose width and height are those of its upright frame.
 fn describe_clip(source: &ImageSource, probed: &MediaFacts) -> Bytes {
     let picture = probed.video_track();
     let (width, height) = picture.map(|track| track.shown_size()).unzip();
@@ -223,7 +223,7 @@ fn describe_clip(source: &ImageSource, probed: &MediaFacts) -> Bytes {
     facts.to_string().into()
 }
 
-/// A picture, from the mezzanine where that serves, else from the source.
+/// A rendered image, from the mezzanine where that serves, else from the source.
 async fn picture(
     services: &ImageServices,
     source: &Arc<ImageSource>,
@@ -244,7 +244,7 @@ async fn picture(
     perform(services, source, Task::Render(Box::new(wanted))).await
 }
 
-/// The clip's picture at that time. Audio shows its cover, and without one it is nothing that can be delivered.
+/// The clip's frame at that time. Audio shows its cover, and without one it is nothing that can be delivered.
 async fn frame_of(
     services: &ImageServices,
     source: &Arc<ImageSource>,

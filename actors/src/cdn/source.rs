@@ -31,18 +31,18 @@ use uuid::Uuid;
 #[derive(Clone, Debug)]
 pub(super) enum Material {
     Stored(BlobHash),
-    /// A picture of a live input. Its variants are kept in memory alone, until the next one comes.
+    /// A frame of a live input. Its variants are kept in memory alone, until the next one comes.
     Live(Arc<LiveFrame>),
 }
 
-/// The newest picture of a live input.
+/// The newest frame of a live input.
 #[derive(Debug)]
 pub(super) struct LiveFrame {
     pub(super) video_frame: Bytes,
     pub(super) known_variants: Arc<KnownLiveVariants>,
 }
 
-/// Variants of a live input that were asked for before: the same of a newer picture are not new.
+/// Variants of a live input that were asked for before: the same of a newer frame are not new.
 #[derive(Debug, Default)]
 pub(super) struct KnownLiveVariants(Mutex<HashSet<Arc<str>>>);
 
@@ -63,7 +63,7 @@ impl KnownLiveVariants {
     }
 }
 
-/// A stored file, or the picture of a live input, as delivery sees it.
+/// A stored file, or the frame of a live input, as delivery sees it.
 #[derive(Debug)]
 pub struct ImageSource {
     pub id: Uuid,
@@ -101,7 +101,7 @@ impl ImageSource {
         }
     }
 
-    /// The picture of a live input, in the format of all frames.
+    /// The frame of a live input, in the format of all frames.
     pub(super) fn of_frame(
         input_id: Uuid,
         account_id: Uuid,

@@ -278,7 +278,7 @@ async fn a_thousand_equal_requests_make_one_render() {
         tokio::spawn(async move { images.fetch(wanted, key).await })
     });
     let asking: Vec<_> = asking.collect();
-    until("a render is under way", async || {
+    until("a render is in progress", async || {
         site.fake.under_way.load(SeqCst) > 0
     })
     .await;
@@ -305,7 +305,7 @@ async fn a_render_goes_on_when_everyone_has_left() {
         let (images, key) = (site.images.clone(), site.key.clone());
         tokio::spawn(async move { images.fetch(wanted, key).await })
     };
-    until("a render is under way", async || {
+    until("a render is in progress", async || {
         site.fake.under_way.load(SeqCst) > 0
     })
     .await;
@@ -351,7 +351,7 @@ async fn a_purge_reaches_memory_disk_and_what_is_on_its_way() {
         );
         tokio::spawn(async move { images.fetch(wanted, key).await })
     };
-    until("a render is under way", async || {
+    until("a render is in progress", async || {
         site.fake.under_way.load(SeqCst) == 2
     })
     .await;
@@ -553,7 +553,7 @@ async fn what_is_no_image_is_said_so() {
     assert_eq!(site.fake.tasks(), []);
 }
 
-/// Seconds of the pictures that were taken out of clips, and how many images were made of them.
+/// Seconds of the frames that were taken out of clips, and how many images were made of them.
 fn pictures(tasks: &[Task]) -> (Vec<f64>, usize) {
     let mut taken = Vec::new();
     let mut made = 0;

@@ -14,7 +14,7 @@ use uuid::Uuid;
 pub enum Lane {
     /// Someone looks at a spinner: requests with one file. May use every worker and goes first.
     Interactive,
-    /// A page waits for a picture, and its viewers need not say who they are: delivery misses. With the image workers the
+    /// A page waits for an image, and its viewers need not say who they are: delivery misses. With the image workers the
     /// same as interactive; on clips behind it.
     Delivery,
     /// Jobs and requests with several files. Leaves one worker free, where there are two or more.
@@ -33,7 +33,7 @@ pub struct Assignment {
     pub limits: Limits,
     /// Receiver of progress; only work on video and audio reports it.
     pub follow: Follow,
-    /// Pixels of one picture of input 0, where they are known: by them the memory is estimated that work on video takes.
+    /// Pixels of one frame of input 0, where they are known: by them the memory is estimated that work on video takes.
     pub pixels: Option<u64>,
 }
 

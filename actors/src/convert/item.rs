@@ -123,7 +123,7 @@ async fn made(
     })
 }
 
-/// Pixels of a picture of a stored source, as its row has them.
+/// Pixels of a frame of a stored source, as its row has them.
 async fn pixels_of(
     services: &ConversionServices,
     job: &Job,

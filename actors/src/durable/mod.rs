@@ -5,7 +5,7 @@
 //! - [`workers`]: a task in a worker, which waits for its turn while all are busy;
 //! - [`registry_handle`]: the way to their registry; [`shutdown`]: until when rows are taken up; [`outcome_counters`]: what has come of them;
 //! - [`input`], [`stored`]: files that come in and that are kept;
-//! - [`step_error`]: why work does not go on, and what becomes of its row then.
+//! - [`step_error`]: why work stops, and what becomes of its row then.
 
 pub(crate) mod in_flight;
 pub(crate) mod input;

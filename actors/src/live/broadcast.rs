@@ -82,7 +82,7 @@ impl Broadcast {
         Ok(broadcast)
     }
 
-    /// Goes on with what is published: after a crash of the actor or of the process.
+    /// Continues with what is published: after a crash of the actor or of the process.
     pub fn resume(settings: &LiveSettings, view: &View, now_ms: i64) -> Self {
         let (mut window, segment_store) = (view.window.clone(), view.segment_store.clone());
         if let Some(msn) = window.close_open() {

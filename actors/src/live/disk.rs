@@ -64,7 +64,7 @@ pub(super) enum Job {
         bytes: Bytes,
         line: Vec<u8>,
     },
-    /// Appends lines that concern no file.
+    /// Appends lines that belong to no file.
     Line(Vec<u8>),
     /// Brings the whole folder up to date.
     Rebuild(Rebuild),
@@ -381,7 +381,7 @@ mod tests {
     fn a_failed_disk_writes_nothing_until_it_is_rebuilt() {
         let root = tempfile::tempdir().unwrap();
         let folder = root.path().join("b1");
-        fs::write(&folder, b"a file stands where the folder should be").unwrap();
+        fs::write(&folder, b"a file is where the folder should be").unwrap();
         let disk = Disk::start(folder.clone()).unwrap();
         wait_for(&disk, disk.submit(rebuild()));
         assert!(!disk.is_healthy() && disk.error().is_some());

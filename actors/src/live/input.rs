@@ -156,7 +156,7 @@ async fn tick(input: WeakActorRef<LiveInput>) {
 }
 
 impl LiveInput {
-    /// Goes on with the broadcast that a predecessor or an earlier process left.
+    /// Continues the broadcast that a predecessor or an earlier process left.
     fn take_up_published(&mut self) {
         let published = self.args.playback.now();
         let Some(view) = published.view.clone() else {

@@ -88,7 +88,7 @@ struct Init {
     len: u64,
 }
 
-/// Task of the disk thread for a recording writer, after the media that it concerns were written.
+/// Task of the disk thread for a recording writer, after the media that it refers to were written.
 #[derive(Debug)]
 pub(super) enum WriterJob {
     Init(u32),

@@ -353,7 +353,7 @@ async fn the_newest_publisher_takes_over_and_two_encoders_do_not_flap() {
     assert_eq!(back.err(), Some(Rejection::Conflict));
     assert!(
         send(&mut newer, 40..80).await.is_ok(),
-        "the newer one goes on"
+        "the newer one continues"
     );
     eventually("health tells of it", || {
         playback

@@ -8,7 +8,7 @@ use std::sync::{
 use sluice_store::{Month, deliveries::MeterState};
 
 /// Bits of [`Period::state`] that hold what was used; the others hold the rest of the block. A block has at most 1 000,
-/// and deliveries that are taken back add to the rest no more than are under way.
+/// and deliveries that are taken back add to the rest no more than are in progress.
 const USED_BITS: u32 = 44;
 const USED: u64 = (1 << USED_BITS) - 1;
 const ONE_LEFT: u64 = 1 << USED_BITS;

@@ -53,7 +53,7 @@ pub(super) enum LookupError {
 }
 
 type Found = Result<Arc<[IpAddr]>, LookupError>;
-/// Lookups under way by name; `None` until the answer is there.
+/// Lookups in progress by name; `None` until the answer is there.
 type Flights = Mutex<HashMap<String, watch::Receiver<Option<Found>>>>;
 
 /// Names that were found in time are remembered up to so many; then the memory begins again.
@@ -151,7 +151,7 @@ impl Resolver {
         }
     }
 
-    /// The lookup of the name that is under way, or a new one.
+    /// The lookup of the name that is in progress, or a new one.
     fn join(&self, host: &str) -> watch::Receiver<Option<Found>> {
         let mut flights = self.flights.lock();
         if let Some(flight) = flights.get(host) {
@@ -182,7 +182,7 @@ fn addresses(answer: io::Result<Vec<IpAddr>>) -> Found {
     }
 }
 
-/// Takes a lookup out of those under way, also when its task is dropped.
+/// Takes a lookup out of those in progress, also when its task is dropped.
 struct FlightGuard {
     flights: Arc<Flights>,
     host: String,

@@ -155,7 +155,7 @@ async fn a_restarted_registry_scans_prolongs_and_gives_back() {
 
     // The restarted registry has one look behind it, for which it needed no clock.
     let second = site.put().await;
-    site.started("the clock goes on", second, 1).await;
+    site.started("the clock advances", second, 1).await;
     let expired_ms = now_ms() + LEASE.as_millis() as i64 + 1;
     assert!(site.is_due(expired_ms).await, "leases are short");
     until("leases are prolonged", async || {
@@ -210,8 +210,8 @@ async fn what_a_fallen_registry_had_found_does_not_keep_its_leases() {
 
     registry.tell(found(vec![stale])).await.unwrap();
     let second = site.put().await;
-    site.started("it goes on", second, 1).await;
-    assert_eq!(site.errand.times(row), 2, "its newer owner goes on");
+    site.started("it continues", second, 1).await;
+    assert_eq!(site.errand.times(row), 2, "its newer owner continues");
 }
 
 /// Nothing else counts the incarnations: their clocks and their own references go with them.

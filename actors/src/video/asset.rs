@@ -151,7 +151,7 @@ impl<'s> Asset<'s> {
         let stream = video::by_id(&mut services.store.read().await?, lease.id).await?;
         let blob = stream
             .source_blob
-            .ok_or_else(|| StoreError::Internal("a stream under way has its source".into()))?;
+            .ok_or_else(|| StoreError::Internal("a stream in progress has its source".into()))?;
         let asset = Self {
             services,
             lease,

@@ -214,7 +214,7 @@ fn metrics(backlog: &webhooks::Counts, done: WebhookStatistics, now_ms: i64) -> 
         ),
         Metric::gauge(
             "webhook_attempts_in_flight",
-            "Attempts of webhooks under way",
+            "Attempts of webhooks in flight",
             done.in_flight,
         ),
         Metric::by_label(

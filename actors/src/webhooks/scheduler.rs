@@ -1,7 +1,7 @@
 //! Bounds on attempts: in all, for one endpoint and for failing ones, and turns between them. Pure.
 //!
 //! - At most `max_in_flight` in all and `max_per_endpoint` for one endpoint.
-//! - An endpoint in trouble (its last attempt failed, or one runs for long) has one at a time, and all such endpoints
+//! - A failing endpoint (its last attempt failed, or one runs for long) has one at a time, and all such endpoints
 //!   together half of the whole: receivers that hang cannot take the places of those that answer.
 //! - Places are given one a round, first to anyone who was served longest ago, so that a backlog starves no one. Anyone who
 //!   comes again is placed as if served just now.
@@ -18,7 +18,7 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// For all endpoints in trouble together; one at least, or no one could ever get well.
+    /// For all failing endpoints together; one at least, or no one could ever get well.
     pub fn in_trouble(&self) -> usize {
         (self.in_all / 2).max(1)
     }
@@ -188,22 +188,16 @@ mod tests {
                 vec![(1, 3), (2, 3), (3, 2)],
                 true,
             ),
+            ("failing", load(0, 0), vec![ill(1, 0)], vec![(1, 1)], false),
             (
-                "in trouble",
-                load(0, 0),
-                vec![ill(1, 0)],
-                vec![(1, 1)],
-                false,
-            ),
-            (
-                "in trouble with one",
+                "failing with one",
                 load(4, 4),
                 vec![ill(1, 1), ill(2, 4)],
                 vec![],
                 false,
             ),
             (
-                "those in trouble have half",
+                "those that fail have half",
                 load(2, 2),
                 vec![ill(1, 0), ill(2, 0), ill(3, 0), well(4, 0)],
                 vec![(1, 1), (2, 1), (4, 4)],

@@ -147,7 +147,7 @@ impl Sender {
         self.turn = None;
         self.planned = None;
         self.asked_again = false;
-        // After its close every attempt is recorded, and the store ends while the last look is under way.
+        // After its close every attempt is recorded, and the store ends while the last look is in progress.
         let has_ended = self.services.closed.is_cancelled();
         if !std::mem::replace(&mut self.is_in_trouble, true) && !has_ended {
             warn!(%error, "webhooks wait until the database takes changes again");
@@ -421,7 +421,7 @@ impl Message<Nudge> for Sender {
     type Reply = ();
 
     async fn handle(&mut self, _: Nudge, context: &mut Context<Self, ()>) {
-        // In trouble only the scan tries again.
+        // While it fails only the scan tries again.
         if !self.is_in_trouble {
             let me = context.actor_ref().clone();
             self.begin(&me);

@@ -73,7 +73,7 @@ fn each_seed(seeds: u64, run: fn(u64)) {
     });
 }
 
-/// Bounds and times that make trouble meet often.
+/// Bounds and times that make failures coincide often.
 fn narrow_settings(dice: &mut Dice) -> WebhookSettings {
     let max_in_flight = dice.between(1, 8) as usize;
     WebhookSettings {

@@ -476,7 +476,7 @@ async fn a_receiver_that_is_gone_pauses_its_endpoint() {
     );
 }
 
-/// Attempts that were under way when its owner resumed or moved an endpoint know nothing of that.
+/// Attempts that were in flight when its owner resumed or moved an endpoint know nothing of that.
 #[tokio::test]
 async fn what_was_begun_before_the_owner_decided_does_not_undo_it() {
     let site = Site::open(|_| {}).await;

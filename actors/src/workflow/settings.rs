@@ -20,7 +20,7 @@ pub struct WorkflowSettings {
     /// After this a waiting request is answered 202 and the run continues.
     #[serde(with = "duration")]
     pub inline_wait: Duration,
-    /// Runs under way, in all and of one workflow; others wait as rows.
+    /// Runs in progress, in all and of one workflow; others wait as rows.
     pub max_active: usize,
     pub max_active_per_workflow: usize,
     /// Runs of one account that wait.

@@ -1,7 +1,7 @@
 """Cuts photographs: crops.py FOLDER COUNT WIDTH HEIGHT SOURCE…
 
 COUNT crops of Debian's wallpapers, as JPEG (quality 90, 4:2:0, as cameras and editors export) and as PNG. Larger
-pictures are scaled down first, so that a crop shows a scene and not a patch of sky. The same sources give the same crops.
+photographs are scaled down first, so that a crop shows a scene and not a patch of sky. The same sources give the same crops.
 """
 
 import random

@@ -40,7 +40,7 @@ pub(super) fn obtain(root: &Path, height: u32, seconds: u32) -> Result<PathBuf, 
         .stdin(Stdio::null())
         .status()?;
     if !status.success() {
-        return Err(format!("ffmpeg cannot make a film: {status}").into());
+        return Err(format!("ffmpeg cannot make a video: {status}").into());
     }
     std::fs::rename(&unfinished, &path)?;
     Ok(path)
@@ -64,7 +64,7 @@ pub(super) fn obtain_long(root: &Path, hours: u32) -> Result<PathBuf, Failure> {
         .stdin(Stdio::null())
         .status()?;
     if !status.success() {
-        return Err(format!("ffmpeg cannot make a long film: {status}").into());
+        return Err(format!("ffmpeg cannot make a long video: {status}").into());
     }
     std::fs::rename(&unfinished, &path)?;
     Ok(path)

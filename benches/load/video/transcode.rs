@@ -26,13 +26,13 @@ pub(crate) struct Options {
     /// Turns of each case; the middle one counts.
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u8).range(1..=20))]
     rounds: u8,
-    /// Length of the film that becomes H.264, in seconds.
+    /// Length of the video that becomes H.264, in seconds.
     #[arg(long, default_value_t = 55, value_parser = clap::value_parser!(u32).range(5..=600))]
     seconds: u32,
-    /// Length of the film that becomes VP9.
+    /// Length of the video that becomes VP9.
     #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u32).range(5..=600))]
     vp9_seconds: u32,
-    /// Length of the film out of which a frame is taken; 0: none.
+    /// Length of the video out of which a frame is taken; 0: none.
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(0..=10))]
     hours: u32,
     /// The program to measure.

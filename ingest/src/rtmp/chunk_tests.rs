@@ -184,7 +184,7 @@ fn timestamps_follow_the_formats() {
             vec![0x0100_0000, 0x0100_0005],
         ),
         (
-            "exactly 2^24 - 1 stands in the extended field",
+            "exactly 2^24 - 1 is in the extended field",
             concat(&[
                 &header0(4, 0xFF_FFFF, 1, 9),
                 &0xFF_FFFFu32.to_be_bytes(),

@@ -314,7 +314,7 @@ impl ServerSession {
             kind::ABORT => self.reader.abort(message.control_value()?),
             kind::WINDOW_ACKNOWLEDGEMENT_SIZE => self.window = message.control_value()?,
             kind::USER_CONTROL => self.take_user_control(&message),
-            // Acknowledgements and bandwidth concern what we send, which is little.
+            // Acknowledgements and bandwidth are about what we send, which is little.
             _ => {}
         }
         self.check_output()?;

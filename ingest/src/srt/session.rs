@@ -269,7 +269,7 @@ mod tests {
         session.demultiplex(true, &[]);
         session.units = vec![video(2, false), audio, video(3, false)];
         session.skip_to_key();
-        assert_eq!(times(&session.units), [-7], "audio goes on");
+        assert_eq!(times(&session.units), [-7], "audio continues");
         session.units = vec![video(4, false), video(5, true), video(6, false)];
         session.skip_to_key();
         assert_eq!(times(&session.units), [5, 6]);

@@ -228,7 +228,7 @@ mod tests {
         for (payloads, expected) in [
             (&[(true, &open[..]), (false, &[7; 60])][..], vec![Ok(160)]),
             (&[(true, &open), (true, &open)], vec![Ok(100), Ok(100)]),
-            (&[(true, &told), (false, &[7; 60])], vec![Ok(150)]), // what stands behind is no one's
+            (&[(true, &told), (false, &[7; 60])], vec![Ok(150)]), // what follows is no one's
             (
                 &[(true, &told[..4]), (false, &told[4..]), (false, &[7; 50])],
                 vec![Ok(150)],

@@ -25,7 +25,7 @@ pub(super) fn read(mut lines: Lines<'_>) -> Result<(Vec<String>, Vec<Cue>), Prob
             Kind::Note => {}
             Kind::Head if cues.is_empty() => blocks.push(verbatim(&block)),
             Kind::Head => {
-                let what = "styles and regions must stand before the first cue";
+                let what = "styles and regions must come before the first cue";
                 return Err(Problem::new(block[0].0, what));
             }
             Kind::Cue => cues.push(cue(&block)?),

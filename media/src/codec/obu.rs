@@ -63,7 +63,7 @@ fn split_first(data: &[u8]) -> Result<(Obu<'_>, &[u8]), Error> {
         return Err(Error::invalid(
             WHAT,
             format!(
-                "a unit of {length} bytes stands where {} are left",
+                "a unit of {length} bytes is declared where {} are left",
                 body.len()
             ),
         ));

@@ -88,7 +88,7 @@ fn walk_nal_units(
         let Some((prefix, behind)) = rest.split_at_checked(usize::from(length_size)) else {
             return Err(Error::invalid(
                 WHAT,
-                format!("{} bytes are left where a length should stand", rest.len()),
+                format!("{} bytes are left where a length should be", rest.len()),
             ));
         };
         let length = prefix
@@ -104,7 +104,7 @@ fn walk_nal_units(
             let left = behind.len();
             return Err(Error::invalid(
                 WHAT,
-                format!("a NAL unit of {length} bytes stands where {left} are left"),
+                format!("a NAL unit of {length} bytes is declared where {left} are left"),
             ));
         };
         note(nal);

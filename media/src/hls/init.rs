@@ -107,7 +107,7 @@ fn write_trex(out: &mut Vec<u8>, track: u32) {
     write_full_box(out, b"trex", 0, 0, |out| {
         put_u32(out, track);
         put_u32(out, 1); // default sample description
-        put_zeros(out, 12); // durations, sizes and flags stand in every fragment
+        put_zeros(out, 12); // durations, sizes and flags are in every fragment
     });
 }
 

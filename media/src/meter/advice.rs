@@ -109,7 +109,7 @@ fn conflict(_: &Measured, context: &AdviceContext) -> Option<String> {
 fn disk(_: &Measured, context: &AdviceContext) -> Option<String> {
     let trouble = context.disk_trouble.as_deref()?;
     Some(format!(
-        "Segments cannot be written ({trouble}); viewers go on from memory, but a restart would lose the window: free \
+        "Segments cannot be written ({trouble}); viewers continue from memory, but a restart would lose the window: free \
          space on the service's disk."
     ))
 }
@@ -117,7 +117,7 @@ fn disk(_: &Measured, context: &AdviceContext) -> Option<String> {
 fn database(_: &Measured, context: &AdviceContext) -> Option<String> {
     let trouble = context.database_trouble.as_deref()?;
     Some(format!(
-        "The database cannot be reached ({trouble}); viewers go on, but changes to this input are not stored."
+        "The database cannot be reached ({trouble}); viewers continue, but changes to this input are not stored."
     ))
 }
 
@@ -269,7 +269,7 @@ fn key_frames(measured: &Measured, context: &AdviceContext) -> Option<String> {
     let gain = if interval_s > longest_s {
         "viewers join faster and latency stays low"
     } else if interval_s < TOO_SHORT_S {
-        "the same bitrate gives a better picture"
+        "the same bitrate gives a better quality"
     } else {
         return None;
     };

@@ -74,7 +74,7 @@ fn each_measure_has_its_words() {
         ),
         (
             |m| m.key_frame_interval_s = Some(0.04),
-            &["every 0.04 s", "Keyframe Interval", "better picture"],
+            &["every 0.04 s", "Keyframe Interval", "better quality"],
         ),
         (
             |m| m.reorder_delay_ms = Some(166),

@@ -200,9 +200,9 @@ pub struct Measured {
     /// Over the last ten seconds, by time of arrival.
     pub video_bitrate_bps: Option<u64>,
     pub audio_bitrate_bps: Option<u64>,
-    /// Mean of the last five distances between key frames, or the one under way when it is longer than all of them.
+    /// Mean of the last five distances between key frames, or the one in progress when it is longer than all of them.
     pub key_frame_interval_s: Option<f64>,
-    /// Longest distance between key frames, the one under way included.
+    /// Longest distance between key frames, the one in progress included.
     pub max_key_frame_interval_s: Option<f64>,
     /// True when frames are reordered; `None` until enough frames came.
     pub b_frames: Option<bool>,

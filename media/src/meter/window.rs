@@ -52,7 +52,7 @@ impl ByteWindow {
 
 const KEPT_INTERVALS: usize = 5;
 
-/// A distance under way says nothing of a broadcast's first key frames before it is so long: it may end at any frame.
+/// A distance in progress says nothing of a broadcast's first key frames before it is so long: it may end at any frame.
 const TELLING_90K: i64 = 3 * CLOCK_90K;
 
 /// Distances between key frames, in media time.
@@ -79,7 +79,7 @@ impl KeyFrames {
         }
     }
 
-    /// Media time jumped: the distance under way means nothing.
+    /// Media time jumped: the distance in progress means nothing.
     pub(super) fn break_off(&mut self) {
         self.last_key_90k = None;
     }

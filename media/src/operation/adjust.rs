@@ -68,7 +68,7 @@ pub(super) const ADJUST: Row = Row {
     min_files: 1,
     max_files: 1,
     accepts: &[Class::Raster, Class::Vector, Class::Video, Class::Audio],
-    summary: "Changes light and colour of pictures, and the loudness of audio",
+    summary: "Changes light and colour of images, and the loudness of audio",
 };
 
 const fn factor(name: &'static str, summary: &'static str) -> Field {
@@ -104,7 +104,7 @@ const HEARD: &str = "volume, normalize, fadeIn or fadeOut";
 /// Keeps the format where it can be written, else makes a PNG, an MP4 or an MP3.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Adjusting {
-    /// Changes of the picture; not used for audio.
+    /// Changes of the image; not used for audio.
     pub adjust: Adjust,
     /// Changes of the audio; not used for images. Jobs of earlier versions have none.
     #[serde(default)]
@@ -156,7 +156,7 @@ impl Values for Adjusting {
 }
 
 impl Adjusting {
-    /// Refuses what would be a copy that is paid for: all that is asked for concerns what such files do not have.
+    /// Refuses what would be a copy that is paid for: all that is asked for applies to what such files do not have.
     fn check(&self, source: Format) -> Result<(), Failure> {
         let class = source.class();
         let (has_pictures, has_audio) = (class != Class::Audio, class.is_timed());

@@ -109,7 +109,7 @@ pub(super) const GIF: Row = Row {
             Some("480"),
             "pixels; never more than the video has",
         ),
-        Field::number("fps", 1.0, 50.0, Some("12"), "pictures per second"),
+        Field::number("fps", 1.0, 50.0, Some("12"), "frames per second"),
     ],
     effects: &[],
     min_files: 1,

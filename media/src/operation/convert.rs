@@ -78,7 +78,7 @@ pub(super) const CONVERT: Row = Row {
         Class::Video,
         Class::Audio,
     ],
-    summary: "Converts a file into another format: of a video, gif and webp hold the first 30 s, other images the picture at 1 s",
+    summary: "Converts a file into another format: of a video, gif and webp hold the first 30 s, other images the frame at 1 s",
 };
 
 /// `POST /api/convert`.

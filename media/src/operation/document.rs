@@ -1,4 +1,4 @@
-//! Pages to pictures and back.
+//! Pages to images and back.
 
 use serde::{Deserialize, Serialize};
 

@@ -32,7 +32,7 @@ pub enum Kind {
     },
     /// true or false.
     Flag,
-    /// A place in a picture: a number from 1 to 9 in reading order, or one of [`POSITIONS`].
+    /// A place in an image: a number from 1 to 9 in reading order, or one of [`POSITIONS`].
     Position,
     /// A word of the list.
     Choice(&'static [&'static str]),
@@ -42,7 +42,7 @@ pub enum Kind {
     File,
 }
 
-/// The names of a picture's nine places, in reading order: the first is position 1.
+/// The names of an image's nine places, in reading order: the first is position 1.
 pub const POSITIONS: [&str; 9] = [
     "top-left",
     "top",

@@ -1,4 +1,4 @@
-//! Pictures out of a video.
+//! Frames out of a video.
 
 use serde::{Deserialize, Serialize};
 
@@ -44,7 +44,7 @@ pub(super) const POSTER_FRAME: Row = Row {
     min_files: 1,
     max_files: 1,
     accepts: &[Class::Video],
-    summary: "Takes one picture out of a video",
+    summary: "Takes one frame out of a video",
 };
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -84,9 +84,9 @@ pub(super) const STORYBOARD: Row = Row {
     tool: "storyboard",
     node: Some("storyboard"),
     fields: &[
-        Field::integer("frames", 1, 400, Some("12"), "pictures, at even distances"),
-        Field::integer("columns", 1, 50, Some("4"), "pictures side by side"),
-        Field::integer("width", 32, 1280, Some("240"), "pixels of one picture"),
+        Field::integer("frames", 1, 400, Some("12"), "frames, at even distances"),
+        Field::integer("columns", 1, 50, Some("4"), "frames side by side"),
+        Field::integer("width", 32, 1280, Some("240"), "pixels of one frame"),
         FORMAT,
         QUALITY,
     ],
@@ -94,7 +94,7 @@ pub(super) const STORYBOARD: Row = Row {
     min_files: 1,
     max_files: 1,
     accepts: &[Class::Video],
-    summary: "Puts pictures of a whole video on one image, with a WebVTT map that says where each is",
+    summary: "Puts frames of a whole video on one image, with a WebVTT map that says where each is",
 };
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

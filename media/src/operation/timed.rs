@@ -32,7 +32,7 @@ pub(super) const TARGETS: &[Format] = &[
 pub(super) const TIMESTAMP: Field = Field::seconds(
     "timestamp",
     "1",
-    "of a video, in seconds; behind its end: the last picture",
+    "of a video, in seconds; behind its end: the last frame",
 );
 
 /// Value of [`TIMESTAMP`] for a job of an earlier version without one.
@@ -80,7 +80,7 @@ pub(super) fn is_lossless(format: Format) -> bool {
     matches!(format, Format::Wav | Format::Flac)
 }
 
-/// Pictures as edits encode them, where they cannot be copied.
+/// Video as edits encode them, where they cannot be copied.
 pub(super) fn edited() -> VideoWork {
     VideoWork {
         quality: EDIT_QUALITY,
@@ -88,7 +88,7 @@ pub(super) fn edited() -> VideoWork {
     }
 }
 
-/// A whole clip into a container, its pictures only where that holds any.
+/// A whole clip into a container, its video only where that holds any.
 pub(super) fn transcode(format: Format, video: VideoWork, audio: AudioWork) -> Transcode {
     Transcode {
         format,
@@ -121,7 +121,7 @@ pub(super) fn same(source: Format, video: VideoWork, audio: AudioWork) -> Task {
     task(AvTask::Transcode(transcode(writable(source), video, audio)))
 }
 
-/// A picture of an image, or of a video at that time.
+/// A render of an image, or of a video's frame at that time.
 pub(super) fn picture(source: Format, at_s: f64, render: Render) -> Task {
     if source.class() != Class::Video {
         return Task::Render(Box::new(render));

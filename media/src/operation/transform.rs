@@ -19,7 +19,7 @@ use crate::{
 
 const IMAGES: &[Class] = &[Class::Raster, Class::Vector, Class::Document];
 
-/// Formats of small pictures for pages.
+/// Formats of small images for pages.
 pub(super) const PREVIEW_FORMATS: &[Format] =
     &[Format::Jpg, Format::Png, Format::Webp, Format::Avif];
 
@@ -54,7 +54,7 @@ pub(super) const THUMBNAIL: Row = Row {
     min_files: 1,
     max_files: 1,
     accepts: &[Class::Raster, Class::Vector, Class::Document, Class::Video],
-    summary: "Makes a small picture of an image, of a document's first page or of a video",
+    summary: "Makes a thumbnail of an image, of a document's first page or of a video",
 };
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -39,7 +39,7 @@ pub(super) const WATERMARK: Row = Row {
         Field::integer("margin", 0, 4096, Some("32"), "pixels from the edges"),
         Field::side(
             "watermarkWidth",
-            "pixels; a fifth of the picture's width without it",
+            "pixels; a fifth of the image's width without it",
         ),
     ],
     effects: &[],

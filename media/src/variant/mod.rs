@@ -100,7 +100,7 @@ enum Anchor {
 }
 
 impl VariantSpec {
-    /// Behind the black picture with which many clips begin.
+    /// Behind the black frame with which many clips begin.
     const AT_MS: u32 = 1000;
 
     /// The image itself, in the format that suits the client.

@@ -244,7 +244,7 @@ const OWN: &[OwnParameter] = &[
         aliases: &["background"],
         type_name: "string",
         allowed: "a colour as rrggbb or rgb, or transparent",
-        summary: "what stands behind transparency and around a contained image",
+        summary: "what is shown behind transparency and around a contained image",
         read: |asked, text| {
             asked.background = background(text)?;
             Some(())
@@ -263,7 +263,7 @@ const OWN: &[OwnParameter] = &[
         aliases: &[],
         type_name: "number",
         allowed: "a number from 0 to 86400",
-        summary: "seconds into a video, whose picture there is delivered, 1 by default; behind the end the last one; has no effect on images",
+        summary: "seconds into a video, whose frame there is delivered, 1 by default; behind the end the last one; has no effect on images",
         read: |asked, text| set(&mut asked.at, scaled(text, 0.0..=86_400.0, 1000.0)),
     },
     OwnParameter {
@@ -271,7 +271,7 @@ const OWN: &[OwnParameter] = &[
         aliases: &[],
         type_name: "string",
         allowed: "live, on a live input's id",
-        summary: "the newest picture of a live input, good for 5 s",
+        summary: "the newest frame of a live input, good for 5 s",
         read: |asked, text| {
             asked.live = text == "live";
             asked.live.then_some(())

@@ -26,11 +26,11 @@ pub struct Resolved {
     pub mime: &'static str,
     /// `None`: the answer is no image.
     pub format: Option<Format>,
-    /// The task reads the source's picture at this time, in milliseconds, as a [`FRAME`], and not the source.
+    /// The task reads the source's frame at this time, in milliseconds, as a [`FRAME`], and not the source.
     pub frame_ms: Option<u32>,
 }
 
-/// The format in which a clip's picture is kept for the tasks that read it.
+/// The format in which a clip's frame is kept for the tasks that read it.
 pub const FRAME: Format = Format::Jpg;
 
 impl VariantRequest {
@@ -49,7 +49,7 @@ impl VariantRequest {
         }
     }
 
-    /// A clip's picture is an image like any other; an audio file's is its cover.
+    /// A clip's frame is an image like any other; an audio file's is its cover.
     fn of_clip(&self, accept: AcceptClass, source: &SourceFacts) -> Resolved {
         if self.wanted.kind == Kind::Json {
             return Resolved {
@@ -107,7 +107,7 @@ impl VariantRequest {
 }
 
 impl VariantSpec {
-    /// AVIF where the operator allows it, WebP where the client names it, else what every client shows. Moving pictures
+    /// AVIF where the operator allows it, WebP where the client names it, else what every client shows. Animations
     /// stay so where the client takes WebP.
     fn negotiated(&self, accept: AcceptClass, source: &SourceFacts) -> Format {
         let is_transparent = source.has_alpha && self.background.is_none();
@@ -138,7 +138,7 @@ impl VariantSpec {
             effects: _,
             background,
             page,
-            // Which picture of a clip or a live input is the source.
+            // Which frame of a clip or a live input is the source.
             at_ms: _,
             live: _,
         } = self;

@@ -353,7 +353,7 @@ fn a_clip_is_delivered_as_its_picture_at_a_time() {
         let still = resolved("t=2.5&w=9&h=9&page=3", "image/webp", clip);
         assert_eq!((still.frame_ms, still.mime), (Some(2500), "image/webp"));
         let Task::Render(render) = still.task else {
-            panic!("a render of the picture");
+            panic!("a render of the image");
         };
         assert_eq!(render.source, FRAME);
         let gravity = render.resize.map(|resize| resize.gravity);

@@ -10,7 +10,7 @@ const MAX_BYTES: usize = 255;
 const MAX_EXTENSION_BYTES: usize = 16;
 /// The longest number, with the space and the brackets around it.
 const MAX_SUFFIX_BYTES: usize = " (4294967295)".len();
-/// Stands for what cannot be in a name.
+/// Replaces what cannot be in a name.
 const SUBSTITUTE: char = '_';
 
 /// Returns a component of a path, in NFC, that means the same on Linux, macOS and Windows: no separators, nothing that

@@ -1,7 +1,7 @@
 //! Bound on guessed links, counted by client network.
 //!
 //! Only tokens of no link are counted, each once: a page that was open when its link was revoked requests a hundred
-//! pictures with one token, and is no guesser. After too many of them, every link is unavailable to that network.
+//! images with one token, and is no guesser. After too many of them, every link is unavailable to that network.
 
 use std::{
     net::IpAddr,

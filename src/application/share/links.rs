@@ -60,7 +60,7 @@ pub(crate) async fn create(
     Ok((made.await?.share, signer))
 }
 
-/// Revokes the link of a folder, where it has one; downloads under way end.
+/// Revokes the link of a folder, where it has one; downloads in progress end.
 pub(crate) async fn revoke(
     context: Arc<ShareContext>,
     account_id: Uuid,

@@ -36,7 +36,7 @@ pub struct StreamRecord {
     height: Option<u32>,
     /// The multivariant playlist: 404 `not_ready` until the stream is playable. Null of one that failed.
     manifest_url: Option<String>,
-    /// Null until it has been made, and without pictures.
+    /// Null until it has been made, and without video.
     poster_url: Option<String>,
     /// WebVTT that maps times to images; null until it has been made, and without video.
     storyboard_url: Option<String>,

@@ -53,7 +53,7 @@ struct InFlightRequests {
 }
 
 impl Bridge {
-    /// At most `max_tasks` messages under way at a time; `linger` bounds the wait for them when input has ended.
+    /// At most `max_tasks` messages in flight at a time; `linger` bounds the wait for them when input has ended.
     pub(super) fn new(parts: Parts, max_tasks: usize, linger: Duration) -> Self {
         Self {
             parts: Arc::new(parts),
@@ -64,7 +64,7 @@ impl Bridge {
         }
     }
 
-    /// Ends when the input has ended and what was under way is answered, or when no one reads the output.
+    /// Ends when the input has ended and what was in flight is answered, or when no one reads the output.
     pub(super) async fn run(mut self, mut input: mpsc::Receiver<Line>) {
         loop {
             tokio::select! {

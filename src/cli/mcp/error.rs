@@ -44,10 +44,10 @@ pub(super) enum BridgeError {
         max_bytes: usize,
     },
     #[error(
-        "{0} requests are under way, which is as many as there may be (mcp.stdio_calls): wait for an answer"
+        "{0} requests are in flight, which is as many as there may be (mcp.stdio_calls): wait for an answer"
     )]
     Busy(usize),
-    #[error("a request with this id is under way")]
+    #[error("a request with this id is in flight")]
     SameId,
     #[error(transparent)]
     File(#[from] Rejection),

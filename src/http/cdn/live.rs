@@ -1,4 +1,4 @@
-//! Pictures of live inputs: `frame=live`, and the poster of a playback address.
+//! Frames of live inputs: `frame=live`, and the poster of a playback address.
 //!
 //! A delivery key is public. So access to a live input's image is decided as for its playlist, with the token in the
 //! query.
@@ -32,7 +32,7 @@ use crate::{
     },
 };
 
-/// Lifetime of a live picture, in seconds.
+/// Lifetime of a live frame, in seconds.
 pub(crate) const GOOD_FOR_S: u32 = 5;
 /// The poster, as a query.
 const POSTER: &str = "w=1280&format=jpg&q=86";
@@ -141,7 +141,7 @@ impl From<NoFrame> for ApiError {
     fn from(reason: NoFrame) -> Self {
         match reason {
             NoFrame::NotOnAir => Self::NotFound("live stream"),
-            NoFrame::NoPicture => Self::NotFound("picture of the live stream"),
+            NoFrame::NoPicture => Self::NotFound("frame of the live stream"),
             NoFrame::Problem(problem) => problem.into(),
         }
     }

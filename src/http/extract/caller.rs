@@ -25,7 +25,7 @@ impl<S: Needs> FromRequest for Caller<S> {
     }
 }
 
-/// A caller with a dashboard session, for what concerns the session itself.
+/// A caller with a dashboard session, for operations on the session itself.
 #[derive(Debug)]
 pub struct SessionCaller(Arc<Identity>);
 

@@ -59,7 +59,7 @@ pub struct LiveOutputRecord {
     /// Tries after a failed one.
     retries: u64,
     sent_bytes: u64,
-    /// Pictures and audio frames left out because the target was too slow.
+    /// Video frames and audio frames left out because the target was too slow.
     dropped_units: u64,
     /// Age of the media that were sent last.
     lag_ms: u64,

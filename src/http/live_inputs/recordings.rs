@@ -97,7 +97,7 @@ pub struct NewClipRequest {
 #[derive(Serialize, ToSchema)]
 pub struct ClipAnswer {
     file: FileRecord,
-    /// Seconds from the broadcast's beginning: of the picture that it begins with, a key frame.
+    /// Seconds from the broadcast's beginning: of the frame that it begins with, a key frame.
     start: f64,
     end: f64,
 }

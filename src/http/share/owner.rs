@@ -122,7 +122,7 @@ pub async fn create(
 
 /// Revoke a folder's link
 ///
-/// Downloads under way end within a second.
+/// Downloads in progress end within a second.
 #[utoipa::path(delete, path = "/api/folders/{id}/share", tag = "shares",
     params(("id" = Uuid, Path, description = "The folder's id")),
     responses((status = 200, description = "There is no link any more", body = Success)))]

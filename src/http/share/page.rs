@@ -1,6 +1,6 @@
 //! `/share/folder/{token}`: a shared folder as a person sees it. Complete HTML, which scripts make comfortable and nothing more.
 //!
-//! What users stored appears as escaped text ([`Html`]) and as pictures and media; nothing of it runs here. A link that opens
+//! What users stored appears as escaped text ([`Html`]) and as images and media; nothing of it runs here. A link that opens
 //! nothing is answered with one page, whatever is wrong with it.
 
 mod folder;

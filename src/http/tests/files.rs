@@ -77,7 +77,7 @@ async fn a_slug_is_refused_and_not_dropped() {
         let slug = part("name=\"cdnSlug\"", slug.as_bytes());
         form(&[slug, part("name=\"file\"; filename=\"a.png\"", PNG)])
     };
-    let refused = site.post_form(with("my-picture")).await;
+    let refused = site.post_form(with("my-image")).await;
     assert_eq!(refused.status, 400, "{refused:?}");
     let message = refused.json()["error"].as_str().unwrap().to_owned();
     assert!(message.starts_with("cdnSlug is not supported"), "{message}");

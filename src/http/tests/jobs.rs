@@ -16,7 +16,7 @@ use crate::{application::context::MediaHandles, config::Config};
 
 const SVG: &[u8] = b"<svg xmlns='http://www.w3.org/2000/svg' width='4' height='3'/>";
 
-/// A form with `files` pictures and some fields.
+/// A form with `files` images and some fields.
 pub(super) fn form(files: usize, fields: &[(&str, &str)]) -> Vec<u8> {
     let mut body = Vec::new();
     for _ in 0..files {

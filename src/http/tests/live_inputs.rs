@@ -292,7 +292,7 @@ async fn changes_reach_live_inputs_even_when_they_are_busy() {
         (200, &json!(false))
     );
     let are_told = async || !site.live.told().is_empty();
-    eventually("live inputs were never told", are_told).await;
+    eventually("live inputs were never notified", are_told).await;
     assert_eq!(site.live.told(), [format!("changed {id} enabled=false")]);
     assert_eq!(
         site.call("DELETE", &path_of(&made), None).await.json(),

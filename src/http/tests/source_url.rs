@@ -11,7 +11,7 @@ use super::{Answer, Site, jobs::form};
 const LOOPBACK: &str = "http://127.0.0.1:9/photo.png?token=secret";
 
 impl Site {
-    /// A form with so many pictures and these fields.
+    /// A form with so many images and these fields.
     async fn post_fields(&self, path: &str, files: usize, fields: &[(&str, &str)]) -> Answer {
         let key = self.first.api_key.expose();
         self.send_form(key, path, form(files, fields)).await

@@ -220,7 +220,7 @@ impl<'a> Metadata<'a> {
                 return Err(rejection("a key is missing"));
             }
             if pairs.iter().any(|(known, _)| *known == key) {
-                return Err(rejection("a key stands twice"));
+                return Err(rejection("a key occurs twice"));
             }
             let value = BASE64
                 .decode(value.trim())

@@ -432,7 +432,7 @@ fn piece_of(
             .transpose()
             .map_err(|error| ApiError::Invalid(format!("the body could not be read: {error}"))),
         Err(ApiError::Timeout(_)) => Err(ApiError::Conflict(format!(
-            "nothing of the body arrived for {} s (uploads.idle_timeout): ask for the offset with HEAD, and go on",
+            "nothing of the body arrived for {} s (uploads.idle_timeout): ask for the offset with HEAD, and continue",
             patience.as_secs()
         ))),
         Err(error) => Err(error),

@@ -88,7 +88,7 @@ pub const LIST_OPERATIONS: Tool = Tool {
         schema::object(
             json!({
                 "operations": schema::list(json!({
-                    "kind": schema::text("What stands in data.kind of a node."),
+                    "kind": schema::text("Value of data.kind of a node."),
                     "summary": schema::text("Summary of the step."),
                     "accepts": json!({"type": "array", "items": {"type": "string"}}),
                     "fields": json!({"type": "array", "items": {"type": "object"}}),

@@ -51,7 +51,7 @@ pub const LIST_FILES: Tool = Tool {
     name: "list_files",
     title: "List stored files",
     description: "Lists stored files, newest first: id (pass it to run_workflow as fileId), filename, mime_type, size_bytes, \
-        and a download_url that works for minutes. Narrow it with q or mimePrefix; go on with cursor.",
+        and a download_url that works for minutes. Narrow it with q or mimePrefix; continue with cursor.",
     effect: Effect::Reads,
     reaches_out: false,
     input: || {

@@ -118,7 +118,7 @@ mod tests {
     fn every_tool_is_fit_for_models() {
         let mut names = HashSet::new();
         for tool in ALL {
-            assert!(names.insert(tool.name), "{} stands twice", tool.name);
+            assert!(names.insert(tool.name), "{} is listed twice", tool.name);
             assert!(
                 tool.name
                     .bytes()

@@ -31,7 +31,7 @@ pub const RUN_WORKFLOW: Tool = Tool {
     description: "Runs a workflow on one file and waits for the outputs. Which workflow: workflowId of a saved one, or workflow \
         to make, save and run one in this same call. Which file: uploadUrl of create_upload_url, to which the bytes have \
         been PUT, or fileId of a stored file. Answers with status, the log of steps, and outputs with downloadUrl. Status \
-        queued or processing means that it takes longer: ask get_workflow_run with the runId. A step that failed is told in \
+        queued or processing means that it takes longer: ask get_workflow_run with the runId. A step that failed is reported in \
         run.error.",
     effect: Effect::Adds,
     reaches_out: true,

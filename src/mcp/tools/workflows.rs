@@ -133,7 +133,7 @@ pub const UPDATE_WORKFLOW: Tool = Tool {
     title: "Change a workflow",
     description: "Saves a workflow again: what is left out stays, a definition replaces the whole one before (read that with \
         list_workflows and its id). Pass the version that you read to be refused when another saved in between. Runs \
-        under way keep the version they began with.",
+        in progress keep the version they began with.",
     effect: Effect::Replaces,
     reaches_out: false,
     input: || {
@@ -190,7 +190,7 @@ pub const SET_WORKFLOW_ACTIVE: Tool = Tool {
     name: "set_workflow_active",
     title: "Pause or resume a workflow",
     description: "Pauses a workflow (isActive false: new runs are refused, its folder trigger is silent, runs that were \
-        accepted go on) or resumes it.",
+        accepted continue) or resumes it.",
     effect: Effect::Sets,
     reaches_out: false,
     input: || {

@@ -278,7 +278,7 @@ async fn the_newest_event_is_told_once_it_can_be_read() {
     let writers: Vec<_> = writers.collect();
     tokio::time::timeout(std::time::Duration::from_secs(20), reader)
         .await
-        .expect("every event is told");
+        .expect("every event is delivered");
     for writer in writers {
         writer.await.unwrap().unwrap();
     }

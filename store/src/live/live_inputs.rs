@@ -223,7 +223,7 @@ pub async fn list(
     Ok(inputs)
 }
 
-/// Every input of one account, for a change that concerns the whole account.
+/// Every input of one account, for a change that affects the whole account.
 pub async fn all_of(db: &mut impl Connection, account_id: Uuid) -> Result<Vec<LiveInput>, Error> {
     Ok(
         query_as("SELECT * FROM live_inputs WHERE account_id = $1 ORDER BY id")

@@ -37,7 +37,7 @@ pub struct Rendition {
     pub is_copy: bool,
     /// RFC 6381; `None` until the init section is stored, as the others.
     pub codecs: Option<String>,
-    /// Pictures per second.
+    /// Frames per second.
     pub frame_rate: Option<f64>,
     /// Bytes of its file before the first segment.
     pub init_length: Option<i64>,

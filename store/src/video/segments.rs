@@ -34,7 +34,7 @@ pub struct Segment {
     /// Start on the stream's timeline, which starts at 0.
     pub start_90k: i64,
     pub duration_90k: u32,
-    /// Bytes from `offset` on that hold its first picture; 0 for audio.
+    /// Bytes from `offset` on that hold its first frame; 0 for audio.
     #[sqlx(try_from = "i64")]
     pub key_length: u64,
 }

@@ -74,7 +74,7 @@ impl Access {
 /// Rendition of a custom profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CustomRendition {
-    /// The short edge of the upright picture, in pixels.
+    /// The short edge of the upright frame, in pixels.
     pub height: u32,
     /// Bits per second; `None`: as the profiles have it.
     pub bitrate: Option<u32>,
@@ -364,7 +364,7 @@ pub async fn update(
     .ok_or(Error::NotFound("stream"))
 }
 
-/// Pictures that were made of the source and are flushed, each with its bytes.
+/// Images that were made of the source and are flushed, each with its bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MadeImages {
     pub poster_bytes: Option<u64>,
@@ -372,7 +372,7 @@ pub struct MadeImages {
     pub storyboard_bytes: Option<u64>,
 }
 
-/// Notes the pictures of a stream. `Error::Conflict` when the lease is lost or the pictures are noted already,
+/// Notes the images of a stream. `Error::Conflict` when the lease is lost or the images are noted already,
 /// `Error::OverQuota` when the account's storage is full.
 pub async fn pictured(
     tx: &mut Tx<'_>,
@@ -391,7 +391,7 @@ pub async fn pictured(
     .bind(now_ms)
     .fetch_optional(tx.sqlite())
     .await?;
-    let stream = changed.ok_or_else(|| Error::Conflict("the pictures are there already".into()))?;
+    let stream = changed.ok_or_else(|| Error::Conflict("the images are there already".into()))?;
     let bytes = pictures.poster_bytes.unwrap_or(0) + pictures.storyboard_bytes.unwrap_or(0);
     grown(tx, stream, bytes).await
 }

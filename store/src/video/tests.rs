@@ -99,7 +99,7 @@ impl Bench {
         claim.await.unwrap()
     }
 
-    /// A stream that is being made of two renditions of pictures and one of audio.
+    /// A stream that is being made of two renditions of video and one of audio.
     async fn begun(&self, new: NewStream) -> Lease {
         self.stream_of(new).await;
         let lease = self.claim().await;

@@ -45,7 +45,7 @@ async fn a_short_command_writes_beside_a_running_service() {
     }
     command.close().await;
     assert_eq!(count_accounts(&service).await, 100);
-    add_account(&service, "goes on").await.unwrap();
+    add_account(&service, "continues").await.unwrap();
     assert!(
         matches!(
             Store::open(&settings(folder.path())).await,

@@ -44,7 +44,7 @@ async fn a_lock_of_another_process_is_waited_out() {
     }
     let write_failure = store.write_failure().expect("the lock is known");
     assert!(write_failure.reason.contains("locked"), "{write_failure:?}");
-    assert_eq!(count_accounts(&store).await, 0, "reading goes on");
+    assert_eq!(count_accounts(&store).await, 0, "reading continues");
     assert!(add_account(&store, "still locked").await.is_err());
     assert_eq!(
         store.write_failure().expect("still").since_ms,

@@ -128,7 +128,7 @@ async fn a_session_ends_by_time_by_sign_out_and_by_a_new_password() {
         .await
         .unwrap();
     assert!(!is_known(&signed_out_token, NOW).await);
-    assert!(is_known(&token, NOW).await, "the other one goes on");
+    assert!(is_known(&token, NOW).await, "the other one continues");
 
     let new_hash = a_hash();
     store

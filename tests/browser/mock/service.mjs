@@ -1,4 +1,4 @@
-// A stand-in for the service, just large enough for the player page: the built pages under the service's own
+// A substitute for the service, just large enough for the player page: the built pages under the service's own
 // Content-Security-Policy, the state question, and a low-latency playlist of what ffmpeg makes. It lets the page's
 // logic be tested without the service, and lets tests do what no real service does on demand.
 //
@@ -25,7 +25,7 @@ const LISTED_S = 20;
 const PART_TARGET_S = 0.25;
 /** A playlist answers once a player could start with it: from so many parts on. */
 const HOLD_BACK_PARTS = 3;
-/** The first segment's media sequence number; a gap may stand before it. */
+/** The first segment's media sequence number; a gap may come before it. */
 const FIRST_MSN = 1;
 
 export class MockService {

@@ -20,7 +20,7 @@ const FILES_PER_BATCH: usize = 5;
 const IMAGE_BYTES: usize = 50_000_000;
 const STORAGE_BYTES: u64 = 1_000_000_000;
 
-/// Requests under way at a time.
+/// Requests in progress at a time.
 const AT_A_TIME: usize = 8;
 
 fn drawings(count: usize) -> Form {

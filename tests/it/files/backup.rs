@@ -59,7 +59,7 @@ async fn a_backup_amid_uploads_brings_every_file_back() -> Result<(), Failure> {
     back_up().succeed().await?;
     let second = until_acknowledged(first.len() + 5, &acknowledged).await?;
     back_up().succeed().await?;
-    assert!(!uploads.is_finished(), "uploads go on beside a backup");
+    assert!(!uploads.is_finished(), "uploads continue beside a backup");
     server.kill().await?;
     uploads.await?;
     drop(server);

@@ -57,7 +57,7 @@ async fn killed_in_mid_upload_nothing_acknowledged_is_lost_and_nothing_half_is_l
                 acknowledged.clone(),
             ));
         }
-        // A different point in the load each time, always with uploads under way.
+        // A different point in the load each time, always with uploads in progress.
         let wanted = count(&acknowledged) + 3 + 5 * round as usize;
         eventually("uploads are acknowledged", PATIENCE, async || {
             (count(&acknowledged) >= wanted).then_some(())

@@ -174,7 +174,7 @@ async fn a_watermark_changes_its_corner_and_nothing_else() -> Result<(), Failure
         ]);
     let (_, marked) = api.result_of("/api/media/watermark", form).await?;
     let picture = look(&marked).await?;
-    // A small copy of the picture is in the red quadrant: its mean there is no more plain red.
+    // A small copy of the image is in the red quadrant: its mean there is no more plain red.
     assert!(
         picture.check_corners(UPRIGHT, 20).is_err(),
         "{:?}",

@@ -35,7 +35,7 @@ async fn a_live_input_shows_its_newest_key_frame() -> Result<(), Failure> {
 
     let (input, mut encoder) = on_air(&api, json!({})).await?;
     let first = number_of(&server, &key, &input).await?;
-    eventually("a newer picture", PATIENCE, async || {
+    eventually("a newer frame", PATIENCE, async || {
         let number = number_of(&server, &key, &input).await.ok()?;
         (number > first).then_some(())
     })
@@ -88,7 +88,7 @@ async fn newest_key_frame(server: &Server, input: &Input) -> Result<u32, Failure
     let mut bytes = server.get(&input.playback_path(init)).await?.1.to_vec();
     bytes.extend(server.get(&input.playback_path(part)).await?.1);
     let numbers = read_numbers(&bytes)?;
-    numbers.first().copied().ok_or_else(|| "no picture".into())
+    numbers.first().copied().ok_or_else(|| "no frame".into())
 }
 
 async fn sizes_and_headers(server: &Server, key: &str, input: &Input) -> Result<(), Failure> {

@@ -71,7 +71,7 @@ async fn a_revoked_link_ends_its_archive_short() -> Result<(), Failure> {
             Err(error) => failure = Some(error),
         }
     }
-    assert!(failure.is_some(), "the client is told");
+    assert!(failure.is_some(), "the client sees the failure");
     assert!(received < promised, "{received} of {promised}");
     let after = shared.api.fetch(&shared.path("/zip")).await?;
     assert_eq!(after.status, StatusCode::NOT_FOUND);

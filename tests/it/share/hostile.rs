@@ -22,7 +22,7 @@ const DOCUMENTS: [(&str, &[u8]); 6] = [
         b"<?xml version=\"1.0\"?><?xml-stylesheet href=\"x\"?>",
     ),
     ("code.js", b"x=1"),
-    ("picture.png", b"<!doctype html><script>x=1</script>"),
+    ("image.png", b"<!doctype html><script>x=1</script>"),
 ];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

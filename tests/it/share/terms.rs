@@ -131,7 +131,7 @@ async fn a_bound_on_downloads_holds_and_lets_them_go_on() -> Result<(), Failure>
     assert_eq!(get(&other, "bytes=1-").await?, (206, none.clone()));
     let refused = (410, json!("download_limit_reached"));
     assert_eq!(get(&one, "").await?, refused);
-    assert_eq!(get(&one, "bytes=10-").await?, (206, none), "it goes on");
+    assert_eq!(get(&one, "bytes=10-").await?, (206, none), "it continues");
     for (range, status) in [("", 410), ("bytes=10-", 206)] {
         let url = format!(
             "{}{}",
@@ -225,7 +225,10 @@ async fn a_password_opens_its_link_alone_and_for_a_while() -> Result<(), Failure
     ] {
         let refused = shared.api.fetch(&shared.path(rest)).await?.expect(403)?;
         assert_eq!(refused.json()?["code"], "password_required", "{rest}");
-        assert!(!refused.text().contains("Wedding"), "nothing is told of it");
+        assert!(
+            !refused.text().contains("Wedding"),
+            "nothing is revealed of it"
+        );
     }
     let client = client();
     let unlock = async |token: &str, body: Value| {

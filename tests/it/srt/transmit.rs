@@ -72,7 +72,7 @@ impl Transmit {
         kill_process(pid, Signal::INT)?;
         timeout(SOON, self.transmit.wait())
             .await
-            .map_err(|_| "srt-live-transmit goes on")??;
+            .map_err(|_| "srt-live-transmit continues")??;
         Ok(())
     }
 }

@@ -59,7 +59,7 @@ impl Shell {
         let ended = timeout(deadline, self.process.wait()).await;
         let said = self.read("output");
         let Ok(status) = ended else {
-            return Err(format!("the commands go on after {deadline:?}: {said}").into());
+            return Err(format!("the commands still run after {deadline:?}: {said}").into());
         };
         match status?.success() {
             true => Ok(said),

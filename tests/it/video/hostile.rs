@@ -178,7 +178,9 @@ async fn damaged_clips_fail_in_kind_and_are_told_once() -> Result<(), Failure> {
         let count = events.iter().filter(|it| it.0 == "media.tool.failed");
         let count = count.count();
         if count != failures {
-            wrong.push(format!("{name}: {count} failures are told of {failures}"));
+            wrong.push(format!(
+                "{name}: {count} failures are reported of {failures}"
+            ));
             failures = count;
         }
     }

@@ -51,7 +51,7 @@ async fn job(api: &Api, id: &str) -> Result<Value, Failure> {
 
 /// Waits until the job is somewhere between its ends, beyond that percentage.
 async fn until_beyond(api: &Api, id: &str, percent: u64) -> Result<u64, Failure> {
-    eventually("the job goes on", ENDED, async || {
+    eventually("the job continues", ENDED, async || {
         let job = job(api, id).await.ok()?;
         job["progress"].as_u64().filter(|now| *now > percent)
     })
@@ -68,7 +68,7 @@ async fn a_long_job_tells_its_share_and_the_next_its_place() -> Result<(), Failu
     let next = api.submit(to("mov", &bytes)).await?;
     let last = api.submit(to("mkv", &bytes)).await?;
     for (id, place) in [(&next, 1), (&last, 2)] {
-        eventually("its place is told", ENDED, async || {
+        eventually("its place is reported", ENDED, async || {
             let job = job(&api, id).await.ok()?;
             (job["queuePlace"] == json!(place)).then_some(())
         })

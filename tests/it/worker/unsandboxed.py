@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Stands in the place of the program for tests: a worker on a kernel without landlock, which dies at its first job."""
+"""Takes the place of the program for tests: a worker on a kernel without landlock, which dies at its first job."""
 
 import json
 import socket

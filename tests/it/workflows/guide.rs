@@ -121,7 +121,7 @@ async fn the_guides_product_photos_run() -> Result<(), Failure> {
         (triggers.iter().filter(|it| **it == "folder").count() == 1).then_some(())
     })
     .await?;
-    let said = eventually("the shop was told", ENDED, async || {
+    let said = eventually("the shop was notified", ENDED, async || {
         let said = shell.read("output");
         (said.matches("verified workflow.completed").count() == 3).then_some(said)
     });

@@ -46,7 +46,7 @@ async fn a_file_deleted_meanwhile_ends_the_archive_short() -> Result<(), Failure
             Err(error) => failure = Some(error),
         }
     }
-    assert!(failure.is_some(), "the client is told");
+    assert!(failure.is_some(), "the client sees the failure");
     let length = received.len();
     assert!((length as u64) < promised, "{length} of {promised}");
     // All before it was sent, and nothing of it.
@@ -78,7 +78,7 @@ async fn archives_have_bounds_and_belong_to_someone() -> Result<(), Failure> {
     let (status, rejection) = api.call(Method::POST, &path(&album), None).await?;
     assert_eq!(status, StatusCode::METHOD_NOT_ALLOWED, "{rejection}");
 
-    // An archive is under way until its reader drops the answer.
+    // An archive is in progress until its reader drops the answer.
     let address = format!("{}{}", server.base_url(), path(&album));
     let under_way = client().get(address).bearer_auth(API_KEY).send().await?;
     assert_eq!(under_way.status(), StatusCode::OK);

@@ -7,5 +7,5 @@ archive = zipfile.ZipFile(sys.argv[1])
 assert archive.testzip() is None
 expected = json.load(open(sys.argv[2], encoding="utf-8"))
 found = {info.filename: archive.read(info).decode() for info in archive.infolist()}
-assert len(found) == len(archive.infolist()), "a name stands twice"
+assert len(found) == len(archive.infolist()), "a name occurs twice"
 assert found == expected, f"{found} instead of {expected}"

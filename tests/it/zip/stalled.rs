@@ -140,7 +140,7 @@ async fn an_answer_held_back_over_http_2_gives_its_place_back() -> Result<(), Fa
             Some(Err(error)) => break Some(error),
         }
     };
-    let failure = failure.ok_or("the client is not told")?;
+    let failure = failure.ok_or("the client does not see the failure")?;
     assert!(!failure.is_timeout(), "{failure}");
     assert!(received < promised, "{received} of {promised}");
     Ok(())

@@ -41,7 +41,7 @@ const document: OpenApi = {
   },
 };
 
-test("operations stand under their tag, with the parameters of their path", () => {
+test("operations are listed under their tag, with the parameters of their path", () => {
   const groups = entriesByTag(document);
   assert.deepEqual([...groups.keys()], ["Live", "Other"]);
   const [patch] = groups.get("Live") ?? [];

@@ -2,11 +2,12 @@
  * Attaches a source to the video element, detects whether playback advances, corrects it, and detaches the source.
  * The caller decides what is attached; this only keeps it playing.
  */
+
+import type { AudioPolicy } from "./audio";
 import { retryDelayMs } from "./backoff";
 import { HlsSource, isHlsSupported } from "./hls_source";
 import { isNativeHlsSupported, NativeSource } from "./native_source";
 import { nextMove } from "./pursuit";
-import type { Sound } from "./sound";
 import type { Source, SourceListener } from "./source";
 
 /** Playback counts as advancing when its position moved within this time. */
@@ -40,7 +41,7 @@ export class Playback implements SourceListener {
   constructor(
     private readonly url: string,
     private readonly video: HTMLVideoElement,
-    private readonly sound: Sound,
+    private readonly audio: AudioPolicy,
     private readonly onChange: () => void,
   ) {
     for (const event of ["playing", "waiting", "ended", "pause", "loadeddata"]) {
@@ -195,7 +196,7 @@ export class Playback implements SourceListener {
   }
 
   private play(): void {
-    if (!this.paused && this.video.paused) void this.sound.start();
+    if (!this.paused && this.video.paused) void this.audio.start();
   }
 
   private seek(to: number): void {

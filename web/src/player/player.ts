@@ -2,12 +2,13 @@
  * The page at `/live/{playbackId}`: follows the state of the live input, plays while there is media, and says in plain
  * words what it waits for otherwise. It never needs a reload.
  */
+
+import { AudioPolicy } from "./audio";
 import { connectControls } from "./controls";
 import { type FeedListener, StateFeed } from "./feed";
 import { hlsVersion } from "./hls_source";
 import { findPage } from "./page";
 import { Playback } from "./playback";
-import { Sound } from "./sound";
 import { type Feed, isNewBroadcast, isPlayable, type Reply, type Stage, stageOf } from "./stage";
 import { View } from "./view";
 import { secondsUntil } from "./words";
@@ -22,23 +23,23 @@ class Player implements FeedListener {
   private reply: Reply | null = null;
   private readonly page = findPage();
   private readonly view = new View(this.page);
-  private readonly sound = new Sound(this.page.video, () => this.refresh());
+  private readonly audio = new AudioPolicy(this.page.video, () => this.refresh());
   private readonly supported = Playback.isSupported(this.page.video);
   private readonly playback: Playback;
   private readonly states: StateFeed;
 
   constructor(playbackId: string) {
     const base = `/live/v1/${encodeURIComponent(playbackId)}`;
-    this.playback = new Playback(`${base}/index.m3u8`, this.page.video, this.sound, () => this.refresh());
+    this.playback = new Playback(`${base}/index.m3u8`, this.page.video, this.audio, () => this.refresh());
     this.states = new StateFeed(`${base}/state`, this);
     connectControls(this.page, {
       togglePlay: () => this.playback.togglePlay(),
-      toggleMute: () => this.sound.toggle(),
-      setVolume: (volume) => this.sound.setVolume(volume),
+      toggleMute: () => this.audio.toggle(),
+      setVolume: (volume) => this.audio.setVolume(volume),
       skip: (seconds) => this.playback.skip(seconds),
       goLive: () => this.playback.goLive(),
     });
-    this.page.unmute.addEventListener("click", () => this.sound.allow());
+    this.page.unmute.addEventListener("click", () => this.audio.allow());
   }
 
   run(): void {
@@ -97,9 +98,9 @@ class Player implements FeedListener {
         playback.hasPlayed &&
         (!playback.following || (playback.paused && (playback.latency ?? 0) > BEHIND_S)),
       muted: this.page.video.muted,
-      waitsForGesture: this.sound.waitsForGesture,
+      waitsForGesture: this.audio.waitsForGesture,
       hasMedia: playback.hasPlayed,
-      soundOnly: playback.hasPlayed && this.page.video.videoWidth === 0,
+      audioOnly: playback.hasPlayed && this.page.video.videoWidth === 0,
     });
   }
 

@@ -1,7 +1,7 @@
 /** Shows the stage: curtain, badge, notice, announcement. Writes to the page only what has changed. */
 import type { Page } from "./page";
 import type { Stage } from "./stage";
-import { formatLatency, SOUND_ONLY, wordsFor } from "./words";
+import { AUDIO_ONLY, formatLatency, wordsFor } from "./words";
 
 export interface Shown {
   stage: Stage;
@@ -18,7 +18,7 @@ export interface Shown {
   waitsForGesture: boolean;
   hasMedia: boolean;
   /** The stream has no video. */
-  soundOnly: boolean;
+  audioOnly: boolean;
 }
 
 const BADGE_TEXT: Partial<Record<Stage, string>> = {
@@ -36,12 +36,12 @@ export class View {
     const { page } = this;
     const words = wordsFor(shown.stage, shown.secondsLeft);
     const covered = shown.stage !== "live" && !shown.advancing;
-    const onCurtain = covered ? words : SOUND_ONLY;
+    const onCurtain = covered ? words : AUDIO_ONLY;
 
     setData(page.screen, "stage", shown.stage);
     setData(page.screen, "paused", String(shown.paused));
-    setData(page.screen, "soundOnly", String(shown.soundOnly));
-    page.curtain.hidden = !covered && !shown.soundOnly;
+    setData(page.screen, "audioOnly", String(shown.audioOnly));
+    page.curtain.hidden = !covered && !shown.audioOnly;
     setText(page.title, onCurtain.title);
     setText(page.detail, onCurtain.detail);
     page.notice.hidden = covered || shown.stage === "live";
@@ -58,7 +58,7 @@ export class View {
     label(page.play, shown.paused ? "Play" : "Pause", "k");
     setData(page.play, "icon", shown.paused ? "play" : "pause");
     label(page.mute, shown.muted ? "Unmute" : "Mute", "m");
-    setData(page.mute, "icon", shown.muted ? "muted" : "sound");
+    setData(page.mute, "icon", shown.muted ? "muted" : "volume");
     this.announce(shown.stage, words.title);
   }
 

@@ -9,7 +9,7 @@ export interface Words {
 }
 
 /** The words in place of the video when the stream has none. */
-export const SOUND_ONLY: Words = { title: "Audio only", detail: "This stream has no video." };
+export const AUDIO_ONLY: Words = { title: "Audio only", detail: "This stream has no video." };
 
 /** @param secondsLeft time for which the service still waits for the encoder; null when it is not known */
 export function wordsFor(stage: Stage, secondsLeft: number | null): Words {
@@ -23,7 +23,7 @@ export function wordsFor(stage: Stage, secondsLeft: number | null): Words {
     case "live":
       return { title: "Live", detail: "" };
     case "stalled":
-      return { title: "Waiting for the picture", detail: "It goes on as soon as enough has arrived." };
+      return { title: "Waiting for data", detail: "Playback continues as soon as enough has arrived." };
     case "reconnecting":
       return {
         title: "The encoder lost its connection",

@@ -50,6 +50,6 @@ function isKind(word: string | undefined): word is Kind {
 
 /** Address of the preview that the list has loaded, which can be shown at once. */
 function shownPicture(entry: HTMLElement): string | null {
-  const picture = entry.querySelector("img");
-  return picture?.complete && picture.naturalWidth > 0 ? picture.currentSrc : null;
+  const image = entry.querySelector("img");
+  return image?.complete && image.naturalWidth > 0 ? image.currentSrc : null;
 }

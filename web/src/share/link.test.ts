@@ -13,7 +13,7 @@ test("a status ends the link or does not", () => {
   for (const { status, end } of table) assert.equal(endOf(status), end, String(status));
 });
 
-test("doubts that come together ask once, and an end is told once", async (context) => {
+test("doubts that come together ask once, and an end is reported once", async (context) => {
   const address = "https://pictures.example/sub/share/folder/token";
   Object.assign(globalThis, { location: new URL(`${address}?view=list`) });
   const asked = context.mock.method(globalThis, "fetch", async () => new Response(null, { status: 404 }));

@@ -9,10 +9,10 @@ function element<T extends Element>(id: string, kind: new () => T): T {
 export function findPage() {
   return {
     announcement: element("announcement", HTMLElement),
-    trouble: element("trouble", HTMLElement),
+    failure: element("failure", HTMLElement),
     viewer: element("viewer", HTMLDialogElement),
     stage: element("viewer-stage", HTMLElement),
-    viewerTrouble: element("viewer-trouble", HTMLElement),
+    viewerFailure: element("viewer-failure", HTMLElement),
     name: element("viewer-name", HTMLElement),
     facts: element("viewer-facts", HTMLElement),
     download: element("viewer-download", HTMLAnchorElement),

@@ -3,10 +3,10 @@
  * which adds the viewer and loads further pages on scrolling.
  */
 import { watchDownloads } from "./downloads";
+import { Failures, ofEnd } from "./failure";
 import { Link } from "./link";
 import { findPage } from "./page";
 import { Paging } from "./paging";
-import { ofEnd, Troubles } from "./trouble";
 import { Viewer } from "./viewer";
 
 /** Removes previews that fail to load, which shows the icon under them, and has the link checked. */
@@ -20,20 +20,20 @@ function dropBroken(files: HTMLElement, link: Link): void {
     },
     true,
   );
-  for (const picture of files.querySelectorAll("img")) {
-    const isBroken = picture.complete && picture.currentSrc !== "" && picture.naturalWidth === 0;
-    if (isBroken) picture.remove();
+  for (const image of files.querySelectorAll("img")) {
+    const isBroken = image.complete && image.currentSrc !== "" && image.naturalWidth === 0;
+    if (isBroken) image.remove();
   }
 }
 
 const page = findPage();
-const troubles = new Troubles(page);
+const failures = new Failures(page);
 let viewer: Viewer | null = null;
 const link = new Link((end) => {
-  troubles.sayForGood(ofEnd(end));
+  failures.sayForGood(ofEnd(end));
   viewer?.empty();
 });
-watchDownloads(link, troubles);
+watchDownloads(link, failures);
 
 const files = document.getElementById("files");
 if (files) {

@@ -16,11 +16,11 @@ const streamUrl = document.querySelector<HTMLScriptElement>("script[data-stream]
 export function show(item: Item, onBroken: () => void): Shown {
   switch (item.kind) {
     case "image":
-      return item.largeUrl || item.inlineUrl ? picture(item, onBroken) : plain(item);
+      return item.largeUrl || item.inlineUrl ? image(item, onBroken) : plain(item);
     case "video":
       return item.streamUrl || item.inlineUrl ? video(item, onBroken) : plain(item);
     case "audio":
-      return item.inlineUrl ? sound(item, item.inlineUrl, onBroken) : plain(item);
+      return item.inlineUrl ? audioPlayer(item, item.inlineUrl, onBroken) : plain(item);
     case "pdf":
       return item.largeUrl ? firstPage(item, onBroken) : plain(item);
     default:
@@ -32,9 +32,9 @@ export function show(item: Item, onBroken: () => void): Shown {
  * Shows the list's small preview at once, the large one when it has loaded, and the file itself when there is no
  * preview.
  */
-function picture(item: Item, onBroken: () => void): Shown {
+function image(item: Item, onBroken: () => void): Shown {
   const element = document.createElement("img");
-  element.className = "viewer-picture";
+  element.className = "viewer-image";
   element.alt = item.name;
   element.draggable = false;
   const sources = [item.largeUrl, item.inlineUrl].filter((url) => url !== null);
@@ -129,9 +129,9 @@ function video(item: Item, onBroken: () => void): Shown {
   return shown;
 }
 
-function sound(item: Item, url: string, onBroken: () => void): Shown {
+function audioPlayer(item: Item, url: string, onBroken: () => void): Shown {
   const element = document.createElement("div");
-  element.className = "viewer-sound";
+  element.className = "viewer-audio";
   const audio = document.createElement("audio");
   audio.controls = true;
   audio.setAttribute("aria-label", item.name);
@@ -152,7 +152,7 @@ function sound(item: Item, url: string, onBroken: () => void): Shown {
 
 /** Shows a preview of the first page; the document itself opens in a new tab, in the browser's own reader. */
 function firstPage(item: Item, onBroken: () => void): Shown {
-  const page = picture({ ...item, inlineUrl: null }, onBroken);
+  const page = image({ ...item, inlineUrl: null }, onBroken);
   const element = document.createElement("div");
   element.className = "viewer-document";
   element.append(page.element);

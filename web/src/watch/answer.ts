@@ -38,7 +38,7 @@ export function verdictOf(status: number, code: string | undefined, retryAfter: 
   if (status === 403) {
     return {
       stage: "forbidden",
-      title: refusal(code),
+      title: titleOfRejection(code),
       detail: "Please ask for a new link.",
       againAfterS: null,
     };
@@ -51,7 +51,7 @@ export function verdictOf(status: number, code: string | undefined, retryAfter: 
   };
 }
 
-function refusal(code: string | undefined): string {
+function titleOfRejection(code: string | undefined): string {
   switch (code) {
     case "playback_token_expired":
       return "This link has expired";

@@ -29,7 +29,7 @@ pub fn reads(format: Format) -> bool {
     matches!(format, Format::Bmp | Format::Ico | Format::Tga)
 }
 
-/// Decodes a file; of an icon, its largest picture. The result has three bands, or four with an alpha channel.
+/// Decodes a file; of an icon, its largest image. The result has three bands, or four with an alpha channel.
 /// `decode_png` reads the PNG that an icon may hold.
 pub fn decode(
     format: Format,
@@ -77,7 +77,7 @@ fn pixels(
     raster(decoded).map_err(|_| undecodable(format))
 }
 
-/// A picture of four bands and as much again for what a decoder keeps beside it.
+/// An image of four bands and as much again for what a decoder keeps beside it.
 fn decoder_limits(limits: &Limits) -> image::Limits {
     let mut bounds = image::Limits::default();
     bounds.max_alloc = Some(limits.max_pixels.saturating_mul(8));
@@ -105,7 +105,7 @@ fn raster(decoded: ImageResult<DynamicImage>) -> ImageResult<Raster> {
 const ICON_HEADER: usize = 6;
 const ICON_ENTRY: usize = 16;
 
-/// Decodes the largest picture of an icon, as if it were the only one. It is a PNG or a headless BMP.
+/// Decodes the largest image of an icon, as if it were the only one. It is a PNG or a headless BMP.
 fn icon(bytes: &[u8], limits: &Limits, decode_png: DecodePng) -> Result<Raster, Failure> {
     let (entry, picture) = largest(bytes).ok_or_else(|| undecodable(Format::Ico))?;
     if Format::sniff(picture) == Some(Format::Png) {
@@ -120,7 +120,7 @@ fn icon(bytes: &[u8], limits: &Limits, decode_png: DecodePng) -> Result<Raster, 
     pixels(decoder, Format::Ico, length, limits)
 }
 
-/// The entry of the largest picture, of the most colours among equals, and that picture's bytes.
+/// The entry of the largest image, of the most colours among equals, and that image's bytes.
 fn largest(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let count = usize::from(u16::from_le_bytes([*bytes.get(4)?, *bytes.get(5)?]));
     let best = bytes
@@ -169,7 +169,7 @@ mod tests {
         file
     }
 
-    /// Pictures of 32 bits, each in one colour.
+    /// Images of 32 bits, each in one colour.
     fn icon_of(sides: &[(u8, [u8; 4])]) -> Vec<u8> {
         let mut directory = vec![0, 0, 1, 0, sides.len() as u8, 0];
         let mut pictures = Vec::new();

@@ -260,7 +260,7 @@ fn frames_that_only_their_container_calls_huge_are_too_large() {
     for (name, arguments) in [
         ("huge.mp4", format!("{PICTURES} {H264}")),
         (
-            "huge-with-sound.mp4",
+            "huge-with-audio.mp4",
             format!("{PICTURES} {SOUND} {H264} -c:a aac -shortest"),
         ),
     ] {

@@ -82,7 +82,7 @@ pub fn make(name: &str, clip: &Path, ladder: &Ladder) -> Run {
     run(clip, ladder, &paths, &LIMITS)
 }
 
-/// Goes on with a ladder from segment `number` on, after cutting its files there.
+/// Continues a ladder from segment `number` on, after cutting its files there.
 pub fn resume(clip: &Path, ladder: &Ladder, made: &Run, number: u32) -> Run {
     let mut at_90k = 0;
     for (rendition, index) in made.renditions.iter().zip(0..) {
@@ -149,7 +149,7 @@ pub fn run(clip: &Path, ladder: &Ladder, paths: &[PathBuf], limits: &Limits) -> 
             let made = &mut renditions[usize::from(rendition)];
             assert!(
                 file_length(&made.path) >= offset + length,
-                "written before it is told"
+                "written before it is reported"
             );
             made.segments.push(Segment {
                 number,

@@ -195,7 +195,7 @@ fn every_input_becomes_what_is_asked() {
                 format!("{} s", found.duration_s()),
             );
             let told = made.done.outputs[0].duration_ms.unwrap_or(0);
-            expect(told.abs_diff(2_000) < 210, format!("{told} ms told"));
+            expect(told.abs_diff(2_000) < 210, format!("{told} ms reported"));
             let head = std::fs::read(&made.path).expect("the result");
             expect(
                 Format::sniff(&head[..head.len().min(4096)]) == Some(*format),

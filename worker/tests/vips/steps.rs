@@ -89,7 +89,7 @@ fn attention_cuts_to_what_stands_out() {
     assert_eq!(size(&cut), (100, 100));
     assert!(
         cut.pixels.chunks(3).any(|pixel| pixel[2] < 60),
-        "what stands out is not in the cut"
+        "what sticks out is not in the cut"
     );
 }
 

@@ -7,7 +7,7 @@ use crate::compute::assignment::Lane;
 const MIB: u64 = 1 << 20;
 /// Memory of GStreamer with a demuxer, a decoder and their queues.
 const BASE_BYTES: u64 = 200 * MIB;
-/// For each pixel of a source's picture: reference pictures of decoder and encoder, x264's lookahead, queues. Measured: 420 MiB
+/// For each pixel of a source's frame: reference frames of decoder and encoder, x264's lookahead, queues. Measured: 420 MiB
 /// at 1080p.
 const TRANSCODE_BYTES_PER_PIXEL: u64 = 112;
 /// The same for a ladder of four renditions, of which all but the largest are small: 650 MiB at 1080p.
@@ -32,7 +32,7 @@ pub(super) struct Demand {
 }
 
 impl Demand {
-    /// `pixels`: of one picture of the source, where that is known.
+    /// `pixels`: of one frame of the source, where that is known.
     pub(super) fn of(task: &AvTask, lane: Lane, pixels: Option<u64>) -> Self {
         let queue = match task.is_short() {
             true => Queue::Short,

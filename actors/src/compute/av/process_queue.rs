@@ -3,9 +3,9 @@
 //! - Short work needs a slot, and never waits for memory or for long work.
 //! - Long work needs a slot and its memory. It goes in turn: what does not fit yet holds up those behind it, so that it gets its
 //!   memory once enough of those before it have ended. More than there is at all, and it runs alone.
-//! - Interactive work stands before delivery and that before batch work of its queue; each task is passed [`MOST_PASSED`] times
+//! - Interactive work comes before delivery and that before batch work of its queue; each task is passed [`MOST_PASSED`] times
 //!   at most.
-//! - Delivery may take one place of [`PLACES_FOR_DELIVERY`] to wait in: anyone who may fetch pictures of clips that take long
+//! - Delivery may take one place of [`PLACES_FOR_DELIVERY`] to wait in: anyone who may fetch frames of clips that take long
 //!   does not keep those out who have a key.
 
 use std::{collections::VecDeque, fmt, mem, sync::Arc};

@@ -32,7 +32,7 @@ pub struct VideoSettings {
     /// The longest source.
     #[serde(with = "duration")]
     pub max_duration: Duration,
-    /// The longest side of a source's pictures, in pixels.
+    /// The longest side of a source's frames, in pixels.
     pub max_side: u32,
 }
 

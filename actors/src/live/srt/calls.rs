@@ -34,7 +34,7 @@ pub(super) struct Calls<'a> {
     rejections: RefusalLog,
 }
 
-/// Refusals that are logged in a minute; encoders with a wrong setting try again for ever.
+/// Rejections that are logged in a minute; encoders with a wrong setting try again for ever.
 const REFUSALS_A_MINUTE: u32 = 30;
 
 /// Bounds the log lines about refused callers.

@@ -5,7 +5,7 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
 use sluice_store::live_inputs::LiveInput as InputRow;
 
-/// Stands before the message; never change one that is in use.
+/// Precedes the message; never change one that is in use.
 const DOMAIN: &[u8] = b"sluice srt passphrase 1\0";
 /// Bytes of the MAC: 32 characters, between the 10 and 79 that SRT takes.
 const BYTES: usize = 24;

@@ -86,7 +86,7 @@ pub struct World {
     locked_until: i64,
     dispatcher: Dispatcher,
     incarnation: u32,
-    /// Attempts that are really under way.
+    /// Attempts that are really in flight.
     flights: HashMap<Uuid, Flight>,
     reported: Vec<Ended>,
     claims: HashMap<Uuid, Claimed>,
@@ -318,7 +318,7 @@ impl World {
     }
 
     fn carried_out(&mut self, is_written: bool) {
-        let (plan, slow) = self.planned.take().expect("a turn is under way");
+        let (plan, slow) = self.planned.take().expect("a turn is in progress");
         if !is_written {
             self.is_turning = false;
             return self.soon(SECOND, Happening::Alarm);
@@ -398,7 +398,7 @@ impl World {
 
     fn ended(&mut self, delivery_id: Uuid, ending: AttemptResult) {
         let flight = self.flights.remove(&delivery_id);
-        let revision = flight.expect("what ends was under way").revision;
+        let revision = flight.expect("what ends was in flight").revision;
         let outcome = AttemptOutcome {
             ended_at: self.now_ms(),
             ending,
@@ -515,7 +515,7 @@ impl World {
             };
             assert!(
                 has <= most,
-                "seed {seed}: {has} of {most} for one (in trouble: {is_in_trouble})"
+                "seed {seed}: {has} of {most} for one (failing: {is_in_trouble})"
             );
         }
         if has_trouble {
@@ -526,7 +526,7 @@ impl World {
             let (troubled, half) = (troubled.count(), (self.settings.max_in_flight / 2).max(1));
             assert!(
                 troubled <= half,
-                "seed {seed}: {troubled} in trouble of {half}"
+                "seed {seed}: {troubled} failing of {half}"
             );
         }
     }

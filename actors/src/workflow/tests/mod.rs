@@ -349,7 +349,7 @@ fn photos() -> Value {
             ("webp", "convert", json!({"format": "webp"})),
             ("name", "rename", json!({"pattern": "{original}-{width}"})),
             ("keep", "storage", json!({})),
-            ("tell", "webhook", json!({"url": "http://127.0.0.1:9/told"})),
+            ("tell", "webhook", json!({"url": "http://127.0.0.1:9/hook"})),
         ],
         "in>small small>webp webp>name name>keep keep>tell",
     )

@@ -55,7 +55,7 @@ async fn a_run_goes_from_node_to_node_and_keeps_what_came_out() {
         .await
         .unwrap();
     let urls: Vec<_> = sent.iter().map(|sent| sent.endpoint_url.as_str()).collect();
-    assert_eq!(urls, ["http://127.0.0.1:9/told"]);
+    assert_eq!(urls, ["http://127.0.0.1:9/hook"]);
     let file = steps[4].stored_file_id.unwrap();
     let made = lineage::of(&mut reader, &Derived::file(file))
         .await

@@ -49,7 +49,7 @@ fn is_pack_header(rest: &[u8]) -> bool {
     rest.get(..10).is_some_and(is_second) || rest.get(..8).is_some_and(is_first)
 }
 
-/// Checks for valid sizes, pixel aspect and picture rate, and a marker bit (ISO/IEC 13818-2 §6.3.3).
+/// Checks for valid sizes, pixel aspect and frame rate, and a marker bit (ISO/IEC 13818-2 §6.3.3).
 fn is_sequence_header(rest: &[u8]) -> bool {
     let Some(b) = rest.get(..8) else {
         return false;

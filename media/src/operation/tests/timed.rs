@@ -364,7 +364,7 @@ fn conversions_copy_unless_a_quality_is_asked_for() {
     let asked = json!({"format": "webm", "compression": 60, "resizePreset": "instagram"});
     let video = transcode("convert", asked, Format::Mp4)
         .video
-        .expect("pictures");
+        .expect("video");
     assert_eq!((video.quality, video.again), (60, true));
     let resize = video.resize.expect("a size");
     assert_eq!((resize.width, resize.fit), (Some(1080), Fit::Cover));
@@ -382,7 +382,7 @@ fn conversions_copy_unless_a_quality_is_asked_for() {
         assert_eq!(audio.video, None);
         assert_eq!((audio.audio.bitrate_kbps, audio.audio.again), (kbps, again));
     }
-    // A file of audio alone may go into a container of pictures: what it holds the worker finds out.
+    // A file of audio alone may go into a container of video: what it holds the worker finds out.
     assert!(
         transcode("convert", json!({"format": "mp4"}), Format::Mp3)
             .video
@@ -408,7 +408,7 @@ fn a_whole_video_as_a_moving_image_has_bounds() {
     assert_eq!(sized.output, Encode::new(Format::Webp, 50));
 
     let AvTask::Still(still) = av("convert", json!({"format": "png"}), Format::Mp4) else {
-        panic!("one picture");
+        panic!("one frame");
     };
     assert_eq!((still.at_s, still.render.source), (1.0, Format::Png));
 }
@@ -494,7 +494,7 @@ fn an_adjustment_of_what_the_file_does_not_have_is_refused() {
 fn edits_change_what_they_name_and_copy_the_rest() {
     let audio = json!({"volume": 0.5, "normalize": true, "fadeIn": 1, "fadeOut": "2.5"});
     let adjusted = transcode("adjust", audio, Format::Mp4);
-    let video = adjusted.video.expect("pictures");
+    let video = adjusted.video.expect("video");
     assert!(!video.again && video.adjust == Default::default());
     assert_eq!(
         (adjusted.audio.volume, adjusted.audio.normalize),

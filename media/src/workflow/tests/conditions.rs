@@ -171,7 +171,7 @@ fn operators_and_fields_go_by_every_spelling() {
         for spelling in std::iter::once(operator.name()).chain(operator.spellings()) {
             assert_eq!(Operator::parse(spelling), Some(operator), "{spelling}");
             let other = words.insert(spelling.replace('_', ""), operator);
-            assert_eq!(other, None, "{spelling} stands twice");
+            assert_eq!(other, None, "{spelling} is listed twice");
         }
     }
     for nonsense in ["", " ", "-", "_", "=>>", "gtt", "between", "ｇｔ"] {

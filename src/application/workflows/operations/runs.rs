@@ -108,7 +108,7 @@ pub(crate) async fn run_file(
 }
 
 /// Runs a workflow on the bytes that were put to the `signedUrl` of a direct upload; the upload is used up by it, and no file
-/// is made. Refusals as [`run_upload`]'s; 400 for an address of something else, 409 while the bytes are missing.
+/// is made. Rejections as [`run_upload`]'s; 400 for an address of something else, 409 while the bytes are missing.
 pub(crate) async fn run_taken_upload(
     context: &RequestContext<'_>,
     workflow_id: Uuid,

@@ -230,7 +230,7 @@ impl ShortForm {
 
 /// Problem of an empty short form: the fields to give.
 fn nothing() -> Problem {
-    generate(&Short::default()).expect_err("an empty short form stands for nothing")
+    generate(&Short::default()).expect_err("an empty short form is replaced by nothing")
 }
 
 fn refuse_too_large(context: &RequestContext<'_>, definition: &str) -> Result<(), ApiError> {

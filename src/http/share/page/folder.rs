@@ -13,7 +13,7 @@ use crate::http::{
     share::listing::{Listing, SharedFileRecord},
 };
 
-/// Widths of the list's pictures, for screens of one dot to a pixel and of two, and of a picture that is looked at by itself.
+/// Widths of the list's images, for screens of one dot to a pixel and of two, and of an image that is looked at by itself.
 const TILE_WIDTHS: [u32; 2] = [320, 640];
 const LARGE_WIDTH: u32 = 2560;
 /// Below it lie the playlists of videos.
@@ -277,7 +277,7 @@ fn file(html: &mut Html, file: &SharedFileRecord, asked: &PageRequest<'_>) {
     html.put("</li>", &[]);
 }
 
-/// A symbol, and over it the picture once that is there.
+/// A symbol, and over it the image once that is there.
 fn thumb(html: &mut Html, kind: Kind, preview: Option<&str>) {
     html.put(
         "<span class=\"thumb\"><svg class=\"icon\" aria-hidden=\"true\"><use href=\"#icon-{}\"/></svg>",

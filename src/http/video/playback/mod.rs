@@ -49,7 +49,7 @@ pub fn configure(routes: &mut web::ServiceConfig) {
 
 /// The multivariant playlist of a stream
 ///
-/// With the renditions that are there, the audio and the captions as groups of their own, and playlists of key pictures.
+/// With the renditions that are there, the audio and the captions as groups of their own, and playlists of key frames.
 /// BANDWIDTH and AVERAGE-BANDWIDTH are measured. All addresses in it are relative, so that a token in the path carries on.
 #[utoipa::path(get, path = "/video/v1/{playback_id}/master.m3u8", tag = "playback", security(()),
     params(("playback_id" = String, Path, description = "`pb_…`, or a playback token")),
@@ -69,7 +69,7 @@ pub async fn master(request: HttpRequest, playback_id: web::Path<String>) -> Htt
     .await
 }
 
-/// A rendition's playlist, key pictures, init section or segment
+/// A rendition's playlist, key frames, init section or segment
 ///
 /// `media.m3u8` (EVENT until the stream is ready, then VOD), `iframes.m3u8`, `init.mp4` and `{n}.m4s`, with ranges. Segments
 /// of a stream that is ready never change under their addresses.
@@ -108,7 +108,7 @@ pub async fn rendition_file(
             }
             VodName::IFrames => {
                 let text = vod::iframe_playlist(&listed()?, is_finished)
-                    .ok_or(ApiError::NotFound("playlist of key pictures"))?;
+                    .ok_or(ApiError::NotFound("playlist of key frames"))?;
                 Ok(playlist(&request, viewer, text))
             }
             VodName::Init => send(&request, viewer, init(viewer, track)?).await,
@@ -152,7 +152,7 @@ pub async fn picture(request: HttpRequest, path: web::Path<(String, String)>) ->
             _ => return Err(ApiError::NotFound("file of the stream")),
         };
         if !is_there {
-            return Err(missing(viewer, "picture"));
+            return Err(missing(viewer, "image"));
         }
         let piece = Piece {
             tag: format!("\"{}-{name}\"", stream.id.simple()),

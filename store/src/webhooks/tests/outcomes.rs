@@ -53,7 +53,7 @@ async fn an_outcome_moves_the_delivery_on() {
     }
 }
 
-/// Its attempt was under way when its endpoint was deleted.
+/// Its attempt was in flight when its endpoint was deleted.
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_waits_for_a_deleted_endpoint() {
     use DeliveryStatus::{Delivered, Failed};

@@ -166,7 +166,7 @@ async fn the_unfinished_runs_of_a_deleted_workflow_are_cancelled() {
     let owner_is_late = bench.complete(&lease, Completion::default()).await;
     assert!(
         matches!(owner_is_late, Err(Error::Conflict(_))),
-        "what is under way ends at once"
+        "what is in progress ends at once"
     );
     assert_eq!(
         bench.number("SELECT count(*) FROM work").await,

@@ -1,4 +1,4 @@
-"""Makes files that nobody should send: craft.py FOLDER FOLDER-OF-DRAWN-IMAGES.
+"""Makes files that no client should send: craft.py FOLDER FOLDER-OF-DRAWN-IMAGES.
 
 Small files that ask for much, files that are not what they say, and drawn images cut short or changed. The name says
 what each one is about.
@@ -143,10 +143,10 @@ def archives(drawn):
                 archive.writestr(name, data)
         return file.getvalue()
 
-    picture = (drawn / "plain.png").read_bytes()
+    image = (drawn / "plain.png").read_bytes()
     yield "zeros", packed([("a.png", bytes(3_000_000_000))])
     yield "many", packed([(f"{n}.png", b"x") for n in range(70_000)])
-    yield "paths", packed([("../../../../tmp/sluice-was-here.png", picture), ("/etc/sluice.png", picture)])
+    yield "paths", packed([("../../../../tmp/sluice-was-here.png", image), ("/etc/sluice.png", image)])
     inner = packed([("b.png", bytes(500_000_000))])
     yield "nested", packed([("a.zip", inner)] * 20)
     # The directory says one byte, the member holds 50 million.
@@ -154,7 +154,7 @@ def archives(drawn):
     entry = lying.rindex(b"PK\x01\x02")
     lying[entry + 24 : entry + 28] = struct.pack("<I", 1)
     yield "lying", bytes(lying)
-    yield "cut", packed([("a.png", picture)])[:-30]
+    yield "cut", packed([("a.png", image)])[:-30]
     yield "empty", packed([])
 
 

@@ -1,10 +1,10 @@
 """Reads images with Pillow and its plugins: decoders that share no code with ours.
 
     decode.py look FILE            what the file is and how it looks, as one JSON object
-    decode.py difference FILE FILE the mean difference of two pictures, 0 to 255, as a JSON number
+    decode.py difference FILE FILE the mean difference of two images, 0 to 255, as a JSON number
 
 Colours are sRGB, through the embedded profile where there is one. An EXIF orientation that is still in the file is
-reported and not applied: what we write must stand upright without it.
+reported and not applied: what we write must be upright without it.
 """
 
 import io

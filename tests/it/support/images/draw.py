@@ -1,7 +1,7 @@
 """Draws the images that scenarios send: draw.py FOLDER.
 
-One picture in many dresses: 240×160, four quadrants (red, green / blue, yellow), each a soft gradient so that no codec
-may take it for flat colour. What is peculiar to a file stands in its name. Everything is made from the same pixels, so
+One image in many formats: 240×160, four quadrants (red, green / blue, yellow), each a soft gradient so that no codec
+may take it for flat colour. What is peculiar to a file is in its name. Everything is made from the same pixels, so
 that any two may be compared.
 """
 
@@ -131,7 +131,7 @@ def drawing(width, height):
 
 
 def with_hole(image):
-    """The picture with a transparent left half."""
+    """The image with a transparent left half."""
     result = image.convert("RGBA")
     alpha = Image.new("L", image.size, 255)
     alpha.paste(0, (0, 0, image.width // 2, image.height))
@@ -140,7 +140,7 @@ def with_hole(image):
 
 
 def photograph(width=1600, height=1067):
-    """Stands in for a photograph where the machine has none: gradients, edges and noise of several sizes."""
+    """Takes the place of a photograph where the machine has none: gradients, edges and noise of several sizes."""
     image = quadrants(width, height).filter(ImageFilter.GaussianBlur(width // 20))
     for step, opacity in ((64, 0.25), (16, 0.15), (1, 0.06)):
         noise = Image.effect_noise((width // step + 1, height // step + 1), 90).resize((width, height))
@@ -154,8 +154,8 @@ def photograph(width=1600, height=1067):
 def main(folder):
     image = quadrants()
 
-    def save(name, picture=image, **options):
-        picture.save(folder / name, **options)
+    def save(name, drawn=image, **options):
+        drawn.save(folder / name, **options)
 
     for name, options in (
         ("plain.jpg", {"quality": 92}),

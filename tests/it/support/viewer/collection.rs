@@ -229,7 +229,7 @@ fn check_decode_times(before: &[fmp4::Run], now: &[fmp4::Run]) -> Result<(), Fai
         if run.decode_time.abs_diff(end) > 1 {
             let (track, at) = (run.track, run.decode_time);
             return Err(
-                format!("track {track} goes on at {at}, its last part ended at {end}").into(),
+                format!("track {track} continues at {at}, its last part ended at {end}").into(),
             );
         }
     }

@@ -168,7 +168,7 @@ impl Books {
             }
         }
         let most = self.accounts.len() * AT_A_TIME * self.outages.len();
-        eprintln!("{interrupted} attempts stand as interrupted");
+        eprintln!("{interrupted} attempts are recorded as interrupted");
         assert!(interrupted <= most, "{interrupted} interrupted");
         Ok(())
     }

@@ -71,7 +71,7 @@ impl Books {
         assert_eq!(api.operations_used().await?, runs.len() as u64, "charges");
 
         let told: HashSet<&String> = self.uploaded.iter().collect();
-        assert_eq!(told.len(), self.uploaded.len(), "a file was told twice");
+        assert_eq!(told.len(), self.uploaded.len(), "a file was reported twice");
         let mut stored = HashSet::new();
         for file in crate::files::all_files(api).await? {
             stored.insert(text(&file["id"])?);
@@ -81,7 +81,7 @@ impl Books {
             stored
                 .iter()
                 .eq(stored.iter().filter(|id| told.contains(id))),
-            "one was not told"
+            "one was not reported"
         );
 
         for id in acknowledged {
@@ -140,7 +140,7 @@ impl fmt::Display for Books {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             formatter,
-            "{} completed, {} files told",
+            "{} completed, {} files reported",
             self.completed.len(),
             self.uploaded.len()
         )

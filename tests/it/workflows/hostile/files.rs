@@ -49,12 +49,7 @@ async fn a_file_that_fails_in_a_step_fails_the_run_with_the_steps_error() -> Res
     let pages = create(&api, "pages", &pages).await?;
     let cases = [
         ("cut.jpg", cut()?, &workflow, "small"),
-        (
-            "text.jpg",
-            b"this is no picture".to_vec(),
-            &workflow,
-            "small",
-        ),
+        ("text.jpg", b"this is no image".to_vec(), &workflow, "small"),
         ("giant.png", crafted("giant.png")?, &workflow, "small"),
         ("zeros.png", crafted("zeros.png")?, &workflow, "small"),
         ("fine.svg", svg("red"), &pages, "page"),

@@ -6,7 +6,7 @@ use sluice_media::hls::vod::SegmentBoundaries;
 const ROUNDING_90K: i64 = 44_999;
 /// A first frame that comes later is no delay of an encoder, but a hole.
 const LATE_90K: i64 = 45_000;
-/// A frame that lasts longer than this is no frame of a film.
+/// A frame that lasts longer than this is no frame of a video.
 const LONGEST_FRAME_90K: i64 = 10 * 90_000;
 /// A segment with more bytes is not kept in memory.
 const MOST_BYTES: u64 = 64 << 20;

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! decodebin ┬ pad of part 1, until its end ┐
-//!           ├ pad of part 2, then          ├─► entry of the queue: one stream, one segment, times that go on
+//!           ├ pad of part 2, then          ├─► entry of the queue: one stream, one segment, times that continue
 //!           └ …                            ┘
 //! ```
 //!

@@ -1,4 +1,4 @@
-//! Duration of a clip whose container does not say, or only guesses: by its last time stamp.
+//! Duration of a clip whose container does not say, or only estimates: by its last time stamp.
 
 use std::{
     sync::{

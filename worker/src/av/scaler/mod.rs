@@ -61,7 +61,7 @@ mod imp {
                 gst::subclass::ElementMetadata::new(
                     "Frame scaler",
                     "Filter/Converter/Video/Scaler",
-                    "Makes the frames of a film larger or smaller",
+                    "Makes the frames of a video larger or smaller",
                     "Sluice",
                 )
             });

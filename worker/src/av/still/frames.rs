@@ -156,7 +156,7 @@ impl<'a> FrameReader<'a> {
         }
     }
 
-    /// Goes on until the frame after that time is known, or there is none.
+    /// Continues until the frame after that time is known, or there is none.
     fn advance(&mut self, at_s: f64, tell: &mut dyn FnMut(Report)) -> Result<(), Failure> {
         let mut told = Instant::now();
         loop {

@@ -128,7 +128,7 @@ impl<'a> Markers<'a> {
         })
     }
 
-    /// Returns the colour space as libjpeg guesses it: JFIF is YCbCr, Adobe's marker names it, and without both the
+    /// Returns the colour space as libjpeg infers it: JFIF is YCbCr, Adobe's marker names it, and without both the
     /// components' names decide.
     fn is_ycc(&self, frame: &Frame) -> bool {
         let is_plain = frame.precision == 8

@@ -1,4 +1,4 @@
-//! Writing a picture: one saver for each format, with the options that suit it, and the search for a size in bytes.
+//! Writing an image: one saver for each format, with the options that suit it, and the search for a size in bytes.
 
 use std::ffi::CStr;
 
@@ -24,14 +24,14 @@ const MAX_AVIF_PIXELS: u64 = 64_000_000;
 /// Below it libvips asks libjxl for more loss than that allows.
 const MIN_JXL_QUALITY: u8 = 5;
 
-/// A written picture.
+/// An encoded image.
 pub struct Encoded {
     pub bytes: Vec<u8>,
     /// The quality that the search for a size ended with.
     pub applied_quality: Option<u8>,
 }
 
-/// Writes the picture; `keep_metadata` keeps EXIF, XMP and IPTC, and names the colours where the source did.
+/// Writes the image; `keep_metadata` keeps EXIF, XMP and IPTC, and names the colours where the source did.
 pub fn encode(
     picture: &Frames<'_>,
     encode: &Encode,
@@ -206,7 +206,7 @@ fn check_sides(image: &Image<'_>, format: Format) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Writer of a picture at any quality.
+/// Writer of an image at any quality.
 struct Saver<'a> {
     encode: &'a Encode,
     kept: Kept,

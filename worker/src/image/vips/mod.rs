@@ -64,7 +64,7 @@ pub fn render_raster(
     written(&picture, render, limits)
 }
 
-/// Renders pictures that follow one another as one animation, which runs for ever. `delays`: milliseconds, one for each.
+/// Renders frames that follow one another as one animation, which runs for ever. `delays`: milliseconds, one for each.
 pub fn animate(
     render: &Render,
     rasters: impl Iterator<Item = Raster>,
@@ -79,7 +79,7 @@ pub fn animate(
     if frames.is_empty() || frames.len() != delays.len() {
         return Err(Failure::new(
             FailureCode::Internal,
-            "an animation's pictures do not match their delays",
+            "an animation's frames do not match their delays",
         ));
     }
     let timing = Timing { delays, loops: 0 };
@@ -90,7 +90,7 @@ pub fn animate(
     written(&picture, render, limits)
 }
 
-/// Checks an animation before its pictures are decoded.
+/// Checks an animation before its frames are decoded.
 pub fn check_animation(
     width: u32,
     height: u32,
@@ -106,7 +106,7 @@ pub fn check_animation(
     load::check_frames(&header, limits)
 }
 
-/// Encodes a picture, and returns its facts.
+/// Encodes an image, and returns its facts.
 fn written(
     picture: &Frames<'_>,
     render: &Render,
@@ -156,7 +156,7 @@ pub fn raster(
     })
 }
 
-/// The mark that a watermark is on pictures of `size`, with alpha; `None`: there is nothing to show. `input` is its image.
+/// The mark that a watermark is on images of `size`, with alpha; `None`: there is nothing to show. `input` is its image.
 pub fn mark(
     wanted: &Watermark,
     input: Option<&[u8]>,

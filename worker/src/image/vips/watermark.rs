@@ -1,4 +1,4 @@
-//! A mark over the image: a picture, a line of text, or the one above the other.
+//! A mark over the image: an image, a line of text, or the one above the other.
 //!
 //! Text is plain text in one font family; nothing in it is markup.
 

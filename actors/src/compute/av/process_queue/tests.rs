@@ -128,7 +128,7 @@ fn interactive_work_passes_batch_work_but_not_for_ever() {
     assert!(look(&mut last.unwrap()).is_some());
 }
 
-/// No one who fetches pictures of clips anonymously has those wait who have a key.
+/// No one who fetches frames of clips anonymously has those wait who have a key.
 #[test]
 fn delivery_lets_interactive_work_pass_and_passes_batch_work() {
     let line = line(1, 100, 100);

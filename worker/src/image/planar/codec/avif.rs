@@ -33,7 +33,7 @@ unsafe extern "C" {
     fn sluice_avif_free(bytes: *mut u8, length: usize);
 }
 
-/// Encodes a 4:4:4 or 4:2:0 picture.
+/// Encodes a 4:4:4 or 4:2:0 image.
 pub fn encode(picture: &YuvImage, settings: Settings) -> Result<Vec<u8>, Refused> {
     let full_chroma = match picture.sampling {
         Sampling::FULL => 1,

@@ -22,7 +22,7 @@ use super::plane::Sampling;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refused;
 
-/// Encoding of a picture.
+/// Encoding of an image.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
     /// 1 to 100.
@@ -41,7 +41,7 @@ pub struct YuvImage<'a> {
 }
 
 impl<'a> YuvImage<'a> {
-    /// Takes the first samples of each plane; [`Refused`] when one has too few. Grey pictures have no chroma.
+    /// Takes the first samples of each plane; [`Refused`] when one has too few. Grey images have no chroma.
     pub fn new(
         (width, height): (u32, u32),
         sampling: Sampling,

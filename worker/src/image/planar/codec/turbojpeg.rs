@@ -230,7 +230,7 @@ impl Compressor {
         self.handle.set(parameter, c_int::from(progressive))
     }
 
-    /// Encodes at the picture's sampling.
+    /// Encodes at the image's sampling.
     pub fn encode(&mut self, picture: &YuvImage, settings: Settings) -> Result<Vec<u8>, Refused> {
         if self.handle.is_spoiled {
             *self = Self::new()?;

@@ -29,7 +29,7 @@ impl WebpEncoder {
         }
     }
 
-    /// Encodes a 4:2:0 picture.
+    /// Encodes a 4:2:0 image.
     pub fn encode(&mut self, picture: &YuvImage, settings: Settings) -> Result<Vec<u8>, Refused> {
         if picture.sampling != Sampling::HALVED {
             return Err(Refused);
@@ -48,7 +48,7 @@ impl WebpEncoder {
         frame.writer = Some(append);
         frame.custom_ptr = (&raw mut written).cast();
         // SAFETY: the planes have strides × rows samples (a rule of `YuvImage`) and live longer than the call, as does the
-        // vector behind `custom_ptr`. The picture owns no memory, so that there is nothing to free.
+        // vector behind `custom_ptr`. The `WebPPicture` owns no memory, so that there is nothing to free.
         match unsafe { webp::WebPEncode(&config, &mut frame) } {
             0 => Err(Refused),
             _ => Ok(written),

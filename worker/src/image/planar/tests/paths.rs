@@ -1,4 +1,4 @@
-//! Both paths draw the same picture.
+//! Both paths draw the same image.
 
 use sluice_media::format::Format;
 use sluice_media::task::{Crop, Fit, Gravity, Path, Render, Task};

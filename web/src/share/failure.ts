@@ -2,19 +2,19 @@
 import type { End } from "./link";
 import type { Page } from "./page";
 
-export interface Trouble {
+export interface Failure {
   title: string;
   detail: string;
   /** A link that resolves it, if there is one. */
   way?: { name: string; href: string };
 }
 
-const LATER: Trouble = {
+const LATER: Failure = {
   title: "The download cannot begin at the moment",
   detail: "Please try again in a little while.",
 };
 
-export function ofEnd(end: End): Trouble {
+export function ofEnd(end: End): Failure {
   if (end === "gone") {
     return {
       title: "This link is no longer available",
@@ -30,7 +30,7 @@ export function ofEnd(end: End): Trouble {
 }
 
 /** @param status of the download's address, under a valid link; null when the service cannot be reached */
-export function ofDownload(status: number | null): Trouble {
+export function ofDownload(status: number | null): Failure {
   switch (status) {
     case null:
       return {
@@ -55,30 +55,30 @@ export function ofDownload(status: number | null): Trouble {
 }
 
 /** The two places for messages; the end of the link is shown in both and stays. */
-export class Troubles {
+export class Failures {
   constructor(private readonly page: Page) {}
 
-  say(trouble: Trouble): void {
-    const { viewer, viewerTrouble, trouble: over } = this.page;
-    const place = viewer.open ? viewerTrouble : over;
+  say(failure: Failure): void {
+    const { viewer, viewerFailure, failure: over } = this.page;
+    const place = viewer.open ? viewerFailure : over;
     const close = document.createElement("button");
     close.className = "button button-plain";
     close.type = "button";
     close.textContent = "Close";
     close.addEventListener("click", () => place.replaceChildren());
-    place.replaceChildren(words(trouble), close);
+    place.replaceChildren(words(failure), close);
   }
 
-  sayForGood(trouble: Trouble): void {
-    for (const place of [this.page.trouble, this.page.viewerTrouble]) place.replaceChildren(words(trouble));
+  sayForGood(failure: Failure): void {
+    for (const place of [this.page.failure, this.page.viewerFailure]) place.replaceChildren(words(failure));
   }
 
   clear(): void {
-    for (const place of [this.page.trouble, this.page.viewerTrouble]) place.replaceChildren();
+    for (const place of [this.page.failure, this.page.viewerFailure]) place.replaceChildren();
   }
 }
 
-function words({ title, detail, way }: Trouble): HTMLElement {
+function words({ title, detail, way }: Failure): HTMLElement {
   const element = document.createElement("p");
   const strong = document.createElement("strong");
   strong.textContent = title;

@@ -8,7 +8,7 @@ const REMEMBERED = "sluice.volume";
 /** A press of the mute control this soon after the first gesture is that same gesture, which has already unmuted. */
 const SAME_GESTURE_MS = 500;
 
-export class Sound {
+export class AudioPolicy {
   /** Muted by the browser's policy alone; the first gesture undoes it. */
   private mutedByPolicy = false;
   /** Time at which a gesture last undid that. */
