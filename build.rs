@@ -20,6 +20,7 @@ fn main() {
         ("plans.html", FRAME),
         ("missing.html", PLACEHOLDER),
         ("start.html", FRAME),
+        ("app.html", PLACEHOLDER),
     ];
     for (page, placeholder) in pages {
         let path = folder.join(page);

@@ -1,5 +1,6 @@
 // Builds the pages into dist/: HTML at the top, everything they load under dist/assets with a hash in its name,
-// so that the service may let browsers keep assets for ever and must never let them keep the HTML.
+// so that the service may let browsers keep assets for ever and must never let them keep the HTML. Beside each of them lies
+// what it is by brotli (.br) and by gzip (.gz). The build fails when the dashboard is larger than its budgets.
 //
 //   node build.mjs            build dist/
 //   node build.mjs --test     bundle src/**/*.test.ts into node_modules/.test and run them
@@ -8,6 +9,7 @@ import { createHash } from "node:crypto";
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { basename, extname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { brotliCompressSync, constants, gzipSync } from "node:zlib";
 import * as esbuild from "esbuild";
 
 const root = fileURLToPath(new URL(".", import.meta.url));
@@ -15,6 +17,8 @@ process.chdir(root);
 
 /** Every page and the entry points that its `{{name}}` placeholders are replaced by. */
 const entryPoints = [
+  "src/app/main.tsx",
+  "src/styles/app.css",
   "src/player/player.ts",
   "src/watch/watch.ts",
   "src/docs/docs.ts",
@@ -28,6 +32,7 @@ const entryPoints = [
   "src/styles/start.css",
 ];
 const pages = [
+  "pages/app.html",
   "pages/player.html",
   "pages/watch.html",
   "pages/docs.html",
@@ -39,6 +44,17 @@ const pages = [
 ];
 const copied = ["pages/favicon.svg"];
 
+/** Bytes on the wire, by brotli. */
+const kB = 1000;
+const budgets = {
+  shellScripts: 40 * kB,
+  shellStyles: 12 * kB,
+  screen: 15 * kB,
+  /** With the player, which has hls.js. */
+  screens: { "src/app/screens/live_detail/index.tsx": 110 * kB },
+  embedded: 600 * kB,
+};
+
 if (process.argv.includes("--test")) {
   process.exit(await runTests());
 }
@@ -47,36 +63,108 @@ await buildPages();
 async function buildPages() {
   rmSync("dist", { recursive: true, force: true });
   mkdirSync("dist/assets", { recursive: true });
-  const result = await esbuild.build({
+  const { metafile } = await esbuild.build({
     entryPoints,
     outdir: "dist/assets",
     entryNames: "[name]-[hash]",
+    chunkNames: "[name]-[hash]",
     bundle: true,
+    splitting: true,
     minify: true,
     format: "esm",
     target: "es2021",
+    jsx: "automatic",
+    jsxImportSource: "preact",
     legalComments: "none",
     metafile: true,
     logLevel: "warning",
   });
 
+  const outputs = new Map(Object.entries(metafile.outputs));
   const urls = new Map();
-  for (const [file, output] of Object.entries(result.metafile.outputs)) {
-    if (output.entryPoint)
-      urls.set(basename(output.entryPoint).replace(/\.ts$/, ".js"), `/assets/${basename(file)}`);
+  const preloads = new Map();
+  for (const [file, output] of outputs) {
+    if (!output.entryPoint) continue;
+    const name = basename(output.entryPoint).replace(/\.tsx?$/, ".js");
+    if (!entryPoints.includes(output.entryPoint)) continue;
+    urls.set(name, `/assets/${basename(file)}`);
+    const chunks = [...loadedWith(outputs, file)].filter((chunk) => chunk !== file);
+    preloads.set(
+      name,
+      chunks.map((chunk) => `<link rel="modulepreload" href="/assets/${basename(chunk)}">`),
+    );
   }
   for (const file of copied) urls.set(basename(file), `/assets/${copyHashed(file)}`);
   for (const page of pages) {
-    const html = withParts(readFileSync(page, "utf8")).replace(/\{\{([^}]+)\}\}/g, (_, name) => {
-      const url = urls.get(name);
-      if (!url) throw new Error(`${page}: nothing was built for {{${name}}}`);
-      return url;
-    });
+    const html = withParts(readFileSync(page, "utf8"))
+      .replace(/^( *)\{\{preload ([^}]+)\}\}\n/gm, (_, indent, name) =>
+        (preloads.get(name) ?? []).map((link) => `${indent}${link}\n`).join(""),
+      )
+      .replace(/\{\{([^}]+)\}\}/g, (_, name) => {
+        const url = urls.get(name);
+        if (!url) throw new Error(`${page}: nothing was built for {{${name}}}`);
+        return url;
+      });
     writeFileSync(join("dist", basename(page)), html);
   }
-  for (const file of readdirSync("dist/assets")) {
-    console.log(`dist/assets/${file}  ${readFileSync(join("dist/assets", file)).length} bytes`);
+  const sizes = compressAll();
+  holdBudgets(outputs, sizes);
+}
+
+/** Writes .br and .gz beside every file of dist/; returns the sizes by brotli. */
+function compressAll() {
+  const sizes = new Map();
+  for (const folder of ["dist", "dist/assets"]) {
+    for (const entry of readdirSync(folder, { withFileTypes: true })) {
+      if (!entry.isFile()) continue;
+      const path = join(folder, entry.name);
+      const data = readFileSync(path);
+      const brotli = brotliCompressSync(data, {
+        params: { [constants.BROTLI_PARAM_QUALITY]: 11, [constants.BROTLI_PARAM_SIZE_HINT]: data.length },
+      });
+      writeFileSync(`${path}.br`, brotli);
+      writeFileSync(`${path}.gz`, gzipSync(data, { level: 9 }));
+      sizes.set(path, brotli.length);
+    }
   }
+  return sizes;
+}
+
+/** An output with everything that it imports statically. */
+function loadedWith(outputs, file, found = new Set()) {
+  if (found.has(file)) return found;
+  found.add(file);
+  for (const { path, kind } of outputs.get(file)?.imports ?? []) {
+    if (kind === "import-statement" && outputs.has(path)) loadedWith(outputs, path, found);
+  }
+  return found;
+}
+
+function holdBudgets(outputs, sizes) {
+  const total = (files) => [...files].reduce((sum, file) => sum + (sizes.get(file) ?? 0), 0);
+  const outputOf = (source) => [...outputs].find(([, output]) => output.entryPoint === source)?.[0];
+  const shell = loadedWith(outputs, outputOf("src/app/main.tsx"));
+  const beside = (source) =>
+    [...loadedWith(outputs, outputOf(source))].filter((file) => !shell.has(file) && file.endsWith(".js"));
+  const measured = [
+    [
+      "shell and sign-in",
+      total([...shell, ...beside("src/app/screens/sign_in/index.tsx")]),
+      budgets.shellScripts,
+    ],
+    ["styles of the dashboard", total([outputOf("src/styles/app.css")]), budgets.shellStyles],
+    ["everything embedded", total(sizes.keys()), budgets.embedded],
+  ];
+  for (const { entryPoint } of outputs.values()) {
+    if (!entryPoint?.startsWith("src/app/screens/")) continue;
+    measured.push([entryPoint, total(beside(entryPoint)), budgets.screens[entryPoint] ?? budgets.screen]);
+  }
+  for (const [what, size, budget] of measured) {
+    console.log(`${(size / kB).toFixed(1).padStart(6)} of ${budget / kB} kB  ${what}`);
+  }
+  const over = measured.filter(([, size, budget]) => size > budget);
+  if (over.length > 0)
+    throw new Error(`larger than the budget by brotli: ${over.map(([what]) => what).join(", ")}`);
 }
 
 /** `{{> name}}` on a line of its own is replaced by pages/parts/name.html. */
@@ -107,10 +195,12 @@ async function runTests() {
     bundle: true,
     platform: "node",
     format: "esm",
+    jsx: "automatic",
+    jsxImportSource: "preact",
     sourcemap: "inline",
     logLevel: "warning",
   });
-  const bundles = tests.map((test) => join(outdir, test.replace(/^src\//, "").replace(/\.ts$/, ".mjs")));
+  const bundles = tests.map((test) => join(outdir, test.replace(/^src\//, "").replace(/\.tsx?$/, ".mjs")));
   return spawnSync(process.execPath, ["--test", ...bundles], { stdio: "inherit" }).status ?? 1;
 }
 
@@ -118,6 +208,6 @@ function findTests(folder) {
   return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
     const path = `${folder}/${entry.name}`;
     if (entry.isDirectory()) return findTests(path);
-    return entry.name.endsWith(".test.ts") ? [path] : [];
+    return /\.test\.tsx?$/.test(entry.name) ? [path] : [];
   });
 }

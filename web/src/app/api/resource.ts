@@ -1,0 +1,117 @@
+/** What a screen shows of the service: loaded, refreshed when it changes, with its error. */
+import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+import { type Kind, onChanges } from "./changes";
+import { reconnections } from "./connection";
+import { type ApiError, asApiError, isAborted } from "./error";
+
+export interface Resource<T> {
+  /** The last data that came; stays while it is loaded again. */
+  data: T | undefined;
+  error: ApiError | undefined;
+  isLoading: boolean;
+  reload: () => void;
+  /** Shows what a change answered with, before the service has been asked again. */
+  set: (data: T | ((before: T | undefined) => T | undefined)) => void;
+}
+
+export interface ResourceOptions {
+  /** Kinds of changes (`changes.ts`) after which it is loaded again. */
+  on?: Kind[];
+  /** Only changes of this one. */
+  id?: string;
+  /** Keep showing the old data while other dependencies load: for filters and pages, not for another thing. */
+  keep?: boolean;
+  /** False: do not load now. */
+  when?: boolean;
+}
+
+/** Between two refreshes for changes, so that a busy installation is not asked at each of them. */
+const REFRESH_PAUSE_MS = 900;
+
+/**
+ * Loads by `load` at first and whenever one of `deps` changes.
+ *
+ *     const inputs = useResource((signal) => api.get<Inputs>("/api/live/inputs", { query: { q }, signal }), [q], { on: ["live_input"] });
+ */
+export function useResource<T>(
+  load: (signal: AbortSignal) => Promise<T>,
+  deps: unknown[],
+  { on, id, keep = false, when = true }: ResourceOptions = {},
+): Resource<T> {
+  const [state, setState] = useState<{
+    data?: T | undefined;
+    error?: ApiError | undefined;
+    isLoading: boolean;
+  }>({
+    isLoading: when,
+  });
+  const [round, setRound] = useState(0);
+  const reload = useCallback(() => setRound((count) => count + 1), []);
+  const loader = useRef(load);
+  loader.current = load;
+  const identity = useRef<unknown[] | null>(null);
+
+  // The caller names what its loader depends on
+  useEffect(() => {
+    if (!when) return;
+    const abort = new AbortController();
+    const isOther = identity.current?.some((value, i) => value !== deps[i]);
+    identity.current = deps;
+    setState((before) => ({
+      data: isOther && !keep ? undefined : before.data,
+      error: undefined,
+      isLoading: true,
+    }));
+    loader.current(abort.signal).then(
+      (data) => !abort.signal.aborted && setState({ data, isLoading: false }),
+      (thrown) => {
+        if (abort.signal.aborted || isAborted(thrown)) return;
+        setState((before) => ({ data: before.data, error: asApiError(thrown), isLoading: false }));
+      },
+    );
+    return () => abort.abort();
+  }, [...deps, round, when, reconnections.value]);
+
+  const kinds = on?.join();
+  useEffect(() => {
+    if (!kinds || !when) return;
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    let last = 0;
+    const end = onChanges(
+      kinds.split(",") as Kind[],
+      (message) => {
+        if (timer || message.event === "progress") return;
+        const pause = Math.max(50, last + REFRESH_PAUSE_MS - Date.now());
+        timer = setTimeout(() => {
+          timer = undefined;
+          last = Date.now();
+          reload();
+        }, pause);
+      },
+      id,
+    );
+    return () => {
+      clearTimeout(timer);
+      end();
+    };
+  }, [kinds, id, when, reload]);
+
+  const set = useCallback((next: T | ((before: T | undefined) => T | undefined)) => {
+    setState((before) => ({
+      ...before,
+      data: typeof next === "function" ? (next as (data: T | undefined) => T | undefined)(before.data) : next,
+    }));
+  }, []);
+  return { data: state.data, error: state.error, isLoading: state.isLoading, reload, set };
+}
+
+/** Whether `active` has lasted for `delay` ms: skeletons appear late, so that fast answers do not flash. */
+export function useDelayed(active: boolean, delay = 150): boolean {
+  const [shown, setShown] = useState(false);
+  useEffect(() => {
+    if (!active) return setShown(false);
+    const timer = setTimeout(() => setShown(true), delay);
+    return () => clearTimeout(timer);
+  }, [active, delay]);
+  return active && shown;
+}

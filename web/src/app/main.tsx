@@ -1,0 +1,66 @@
+/**
+ * The dashboard: an application in the browser over the service's API, at `/app`.
+ *
+ * How a screen is added:
+ * 1. A folder `screens/NAME/` with `index.tsx`, whose default export takes `ScreenProps` and draws a `<Page>`; its texts are
+ *    in `words.ts` beside it, its styles in `NAME.css` (imported by `styles/app.css`).
+ * 2. One line in `routes.ts`. The screen becomes a chunk of its own that is loaded when it is needed; `build.mjs` fails when
+ *    it has more than 15 kB on the wire.
+ *
+ *     export default function Things({ params }: ScreenProps) {
+ *       const things = useResource((signal) => api.get<Things>("/api/things", { signal }), [], { on: ["thing"] });
+ *       return (
+ *         <Page title={words.title} actions={<Button look="solid" icon="plus" onClick={newThing}>{words.new}</Button>}>
+ *           <Loaded of={things}>{({ things }) => <List things={things} />}</Loaded>
+ *         </Page>
+ *       );
+ *     }
+ *
+ * `api/` asks the service and follows its changes, `parts/` has the controls, `shell/` what surrounds a screen. Screens do
+ * not import one another. Text from users and from the service is only ever put into the page as text.
+ */
+import { render } from "preact";
+import { followChanges } from "./api/changes";
+import { currentSession } from "./api/client";
+import { connectionFailed, reconnections } from "./api/connection";
+import { session } from "./api/session";
+import { go, path, startRouter } from "./router";
+import { matched, prefetch } from "./shell/outlet";
+import { startScheme } from "./shell/scheme";
+import { Shell } from "./shell/shell";
+import { startShortcuts } from "./shell/shortcuts";
+
+async function start() {
+  startScheme();
+  prefetch(path.value);
+  await findSession();
+  startRouter();
+  startShortcuts();
+  followChanges();
+  const place = document.getElementById("app");
+  if (place) render(<Shell />, place);
+}
+
+/** Without a session every screen leads to sign-in, which leads back to it. */
+async function findSession() {
+  const { route } = matched();
+  if (route.path === "/welcome") {
+    session.value = null;
+    return;
+  }
+  session.value = await currentSession().catch(waitForSession);
+  if (!session.value && !route.bare)
+    go("/sign-in", { replace: true, search: { next: path.value + location.search } });
+  else if (session.value && route.path === "/sign-in") go("/", { replace: true });
+}
+
+/** The service does not answer: the page's own text says so until it does. */
+function waitForSession(): Promise<null> {
+  document.getElementById("starting")?.removeAttribute("hidden");
+  connectionFailed();
+  return new Promise(() => {
+    reconnections.subscribe((count) => count > 0 && location.reload());
+  });
+}
+
+start();

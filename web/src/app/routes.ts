@@ -1,0 +1,62 @@
+/** Every screen: one line each. A screen is a folder in `screens/` whose `index.tsx` exports a component by default. */
+import type { ComponentType } from "preact";
+import type { IconName } from "./parts/icon";
+
+export interface ScreenProps {
+  params: Record<string, string>;
+}
+
+export interface Route {
+  /** Below `/app`. A screen is mounted again when a parameter changes, except `:tab` and those of a `lasting` screen. */
+  path: string;
+  title: string;
+  load: () => Promise<{ default: ComponentType<ScreenProps> }>;
+  lasting?: boolean;
+  /** Without navigation, and without a session. */
+  bare?: boolean;
+}
+
+export const routes: Route[] = [
+  { path: "/", title: "Overview", load: () => import("./screens/overview") },
+  { path: "/live", title: "Live", load: () => import("./screens/live") },
+  { path: "/live/:id/:tab?", title: "Live input", load: () => import("./screens/live_detail") },
+  { path: "/files/shares", title: "Shares", load: () => import("./screens/shares") },
+  { path: "/files/:folder?", title: "Files", load: () => import("./screens/files"), lasting: true },
+  { path: "/images/:tab?", title: "Images", load: () => import("./screens/images") },
+  { path: "/webhooks/:tab?", title: "Webhooks", load: () => import("./screens/webhooks") },
+  { path: "/settings/api/:tab?", title: "API keys", load: () => import("./screens/settings_api") },
+  { path: "/settings/usage", title: "Usage", load: () => import("./screens/settings_usage") },
+  { path: "/settings/account", title: "Account", load: () => import("./screens/settings_account") },
+  { path: "/settings", title: "Account", load: () => import("./screens/settings_account") },
+  { path: "/sign-in", title: "Sign in", load: () => import("./screens/sign_in"), bare: true },
+  { path: "/welcome", title: "Welcome", load: () => import("./screens/welcome"), bare: true },
+];
+
+export const notFound: Route = { path: "", title: "Not found", load: () => import("./screens/not_found") };
+
+export interface Place {
+  to: string;
+  label: string;
+  icon: IconName;
+  /** Further names by which the palette finds it. */
+  words?: string;
+}
+
+/** The left bar, and on phones the bar at the bottom (the first three and "More"). */
+export const places: Place[] = [
+  { to: "/", label: "Overview", icon: "overview", words: "home start" },
+  { to: "/live", label: "Live", icon: "live", words: "inputs streams rtmp srt obs" },
+  { to: "/files", label: "Files", icon: "files", words: "folders assets upload" },
+  { to: "/images", label: "Images", icon: "images", words: "delivery cdn transform builder presets purge" },
+  { to: "/webhooks", label: "Webhooks", icon: "webhooks", words: "events deliveries endpoints" },
+  { to: "/settings", label: "Settings", icon: "settings", words: "account password sessions" },
+];
+
+/** Screens that only the palette names. */
+export const furtherPlaces: Place[] = [
+  { to: "/files/shares", label: "Shares", icon: "link", words: "links" },
+  { to: "/settings/api/keys", label: "API keys", icon: "key" },
+  { to: "/settings/api/delivery-keys", label: "Delivery keys", icon: "key" },
+  { to: "/settings/api/playback-keys", label: "Playback keys", icon: "key", words: "signing" },
+  { to: "/settings/usage", label: "Usage and plan", icon: "chart", words: "quota limits operations" },
+];

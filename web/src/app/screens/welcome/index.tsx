@@ -1,0 +1,81 @@
+/** The first sign-in: the link that the service printed, and a password of one's own. */
+import { useState } from "preact/hooks";
+import { api } from "../../api/client";
+import type { ApiError } from "../../api/error";
+import { type Session, signedIn } from "../../api/session";
+import { ButtonLink, Submit } from "../../parts/button";
+import { Form, TextField } from "../../parts/form";
+import { PageTitle } from "../../parts/page";
+import { Callout } from "../../parts/states";
+import { href } from "../../router";
+import { Waves } from "../../shell/shell";
+import { words } from "./words";
+
+/** The code of the address, which leaves the address bar and the history before anything else happens. */
+const code = takeCode();
+
+function takeCode(): string {
+  const taken = decodeURIComponent(location.hash.slice(1).replace(/%(?![0-9A-Fa-f]{2})/g, ""));
+  if (location.hash) history.replaceState(null, "", location.pathname);
+  return taken;
+}
+
+export default function Welcome() {
+  const [problem, setProblem] = useState<string | undefined>(code ? undefined : words.noCode);
+  const choosePassword = async (values: FormData) => {
+    const newPassword = String(values.get("newPassword"));
+    try {
+      signedIn(await api.post<Session>("/api/session/welcome", { code, newPassword }, { anonymous: true }));
+    } catch (thrown) {
+      if ((thrown as ApiError).status !== 410) throw thrown;
+      setProblem((thrown as ApiError).message);
+      return;
+    }
+    location.replace(href("/"));
+  };
+  return (
+    <div class="gate">
+      <PageTitle title={words.title} />
+      <div class="gate-card">
+        <Waves />
+        <h1 tabIndex={-1}>{words.title}</h1>
+        {problem ? (
+          <>
+            <Callout tone="warn" title={problem} />
+            <p class="soft small">
+              {words.another} <code>sluice users reset-password admin</code>
+            </p>
+            <ButtonLink href={href("/sign-in")} look="solid">
+              {words.signIn}
+            </ButtonLink>
+          </>
+        ) : (
+          <Form action={choosePassword} label={words.title}>
+            <p class="soft">{words.lead}</p>
+            <input
+              type="text"
+              name="username"
+              value="admin"
+              autoComplete="username"
+              class="visually-hidden"
+              readOnly
+              tabIndex={-1}
+              aria-hidden="true"
+            />
+            <TextField
+              label={words.password}
+              name="newPassword"
+              type="password"
+              autoComplete="new-password"
+              minLength={8}
+              required
+              autoFocus
+              hint={words.hint}
+            />
+            <Submit>{words.begin}</Submit>
+          </Form>
+        )}
+      </div>
+    </div>
+  );
+}

@@ -1,0 +1,11 @@
+export const words = {
+  title: "Welcome to Sluice",
+  lead: "Choose a password for the user “admin”. That is all: you are signed in afterwards.",
+  password: "New password",
+  hint: "At least 8 characters; a password manager may fill it.",
+  begin: "Begin",
+  noCode: "This address has no code. Open the whole link that the service printed at its first start.",
+  another:
+    "The link works once, and for 24 hours. On the machine of the service, this makes another password:",
+  signIn: "Sign in with a password",
+};
