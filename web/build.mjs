@@ -55,6 +55,20 @@ const budgets = {
   embedded: 600 * kB,
 };
 
+/**
+ * Keeps the shell in one chunk: esbuild puts modules into the same one when the same entry points reach them, and every
+ * lazily loaded file is an entry point. Without this the shell would be as many requests as there are combinations.
+ */
+const shellInOneChunk = {
+  name: "shell-in-one-chunk",
+  setup(build) {
+    build.onLoad({ filter: /\/src\/app\/screens\/.*\.tsx?$/ }, ({ path }) => ({
+      contents: `${readFileSync(path, "utf8")}\nimport ${JSON.stringify(join(root, "src/app/main.tsx"))};`,
+      loader: extname(path).slice(1),
+    }));
+  },
+};
+
 if (process.argv.includes("--test")) {
   process.exit(await runTests());
 }
@@ -75,6 +89,7 @@ async function buildPages() {
     target: "es2021",
     jsx: "automatic",
     jsxImportSource: "preact",
+    plugins: [shellInOneChunk],
     legalComments: "none",
     metafile: true,
     logLevel: "warning",

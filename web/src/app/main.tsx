@@ -26,6 +26,7 @@ import { connectionFailed, reconnections } from "./api/connection";
 import { session } from "./api/session";
 import { go, path, startRouter } from "./router";
 import { matched, prefetch } from "./shell/outlet";
+import { watchReadiness } from "./shell/readiness";
 import { startScheme } from "./shell/scheme";
 import { Shell } from "./shell/shell";
 import { startShortcuts } from "./shell/shortcuts";
@@ -37,6 +38,9 @@ async function start() {
   startRouter();
   startShortcuts();
   followChanges();
+  watchReadiness();
+  // A page that the browser kept for "back" may be of a session that has ended.
+  addEventListener("pageshow", (event) => event.persisted && location.reload());
   const place = document.getElementById("app");
   if (place) render(<Shell />, place);
 }

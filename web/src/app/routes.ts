@@ -1,6 +1,7 @@
 /** Every screen: one line each. A screen is a folder in `screens/` whose `index.tsx` exports a component by default. */
 import type { ComponentType } from "preact";
 import type { IconName } from "./parts/icon";
+import Overview from "./screens/overview";
 
 export interface ScreenProps {
   params: Record<string, string>;
@@ -17,7 +18,8 @@ export interface Route {
 }
 
 export const routes: Route[] = [
-  { path: "/", title: "Overview", load: () => import("./screens/overview") },
+  // With the shell: the first screen costs no further request.
+  { path: "/", title: "Overview", load: () => Promise.resolve({ default: Overview }) },
   { path: "/live", title: "Live", load: () => import("./screens/live") },
   { path: "/live/:id/:tab?", title: "Live input", load: () => import("./screens/live_detail") },
   { path: "/files/shares", title: "Shares", load: () => import("./screens/shares") },

@@ -62,3 +62,17 @@ export function Icon({ name, class: extra = "" }: { name: IconName; class?: stri
     </svg>
   );
 }
+
+/** The mark of the product. */
+export function Waves() {
+  return (
+    <svg class="mark" viewBox="0 0 32 32" width="28" height="28" aria-hidden="true">
+      <rect width="32" height="32" rx="7" fill="#0b3a44" />
+      <g fill="none" stroke-linecap="round" stroke-width="2.6">
+        <path d="M6 11c3.3-3 6.7-3 10 0s6.7 3 10 0" stroke="#8fe3ec" />
+        <path d="M6 17c3.3-3 6.7-3 10 0s6.7 3 10 0" stroke="#4bbfce" />
+        <path d="M6 23c3.3-3 6.7-3 10 0s6.7 3 10 0" stroke="#1f8fa1" />
+      </g>
+    </svg>
+  );
+}

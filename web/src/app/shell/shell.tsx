@@ -1,9 +1,10 @@
 /** What surrounds every screen of a signed-in user. */
+import { render } from "preact";
 import { api } from "../api/client";
 import { offlineSince } from "../api/connection";
 import { can, session } from "../api/session";
 import { Dialog, Dialogs, openDialog } from "../parts/dialog";
-import { Icon } from "../parts/icon";
+import { Icon, Waves } from "../parts/icon";
 import { Menu } from "../parts/menu";
 import { Badge } from "../parts/states";
 import { Segmented } from "../parts/tabs";
@@ -13,6 +14,7 @@ import { OfflineBanner } from "./banners";
 import { showCurl } from "./curl_panel";
 import { matched, Outlet, prefetch } from "./outlet";
 import { openPalette } from "./palette";
+import { problems } from "./readiness";
 import { choose, type Scheme, scheme } from "./scheme";
 import { SessionOver } from "./session_over";
 import { paletteKey, showKeyHelp } from "./shortcuts";
@@ -78,19 +80,6 @@ function Side() {
   );
 }
 
-export function Waves() {
-  return (
-    <svg class="mark" viewBox="0 0 32 32" width="28" height="28" aria-hidden="true">
-      <rect width="32" height="32" rx="7" fill="#0b3a44" />
-      <g fill="none" stroke-linecap="round" stroke-width="2.6">
-        <path d="M6 11c3.3-3 6.7-3 10 0s6.7 3 10 0" stroke="#8fe3ec" />
-        <path d="M6 17c3.3-3 6.7-3 10 0s6.7 3 10 0" stroke="#4bbfce" />
-        <path d="M6 23c3.3-3 6.7-3 10 0s6.7 3 10 0" stroke="#1f8fa1" />
-      </g>
-    </svg>
-  );
-}
-
 function TopBar() {
   return (
     <header class="top">
@@ -102,19 +91,24 @@ function TopBar() {
         <span class="top-search-text">{words.searchShort}</span>
         <kbd>{paletteKey}</kbd>
       </button>
-      <span class="top-state">
-        {offlineSince.value ? (
-          <Badge tone="bad" dot>
-            {words.offline}
-          </Badge>
-        ) : (
-          <Badge tone="good" dot>
-            {words.connected}
-          </Badge>
-        )}
-      </span>
+      <a class="top-state" href={href("/")}>
+        <ServiceState />
+      </a>
       <UserMenu />
     </header>
+  );
+}
+
+function ServiceState() {
+  const [tone, text] = offlineSince.value
+    ? (["bad", words.offline] as const)
+    : problems.value.length > 0
+      ? ([problems.value.some((problem) => problem.blocking) ? "bad" : "warn", words.degraded] as const)
+      : (["good", words.ready] as const);
+  return (
+    <Badge tone={tone} dot>
+      {text}
+    </Badge>
   );
 }
 
@@ -147,6 +141,7 @@ function UserMenu() {
 /** Ends the session and leaves nothing of it in this tab. */
 async function signOut() {
   await api.delete("/api/session", { anonymous: true }).catch(() => {});
+  render(null, document.getElementById("app") as HTMLElement);
   location.replace(href("/sign-in"));
 }
 

@@ -1,12 +1,82 @@
+/** The first screen: what to do first, what is on air, what needs attention, what was used and what happened. */
+import { useMemo, useState } from "preact/hooks";
+import { api } from "../../api/client";
+import { useResource } from "../../api/resource";
 import { Page } from "../../parts/page";
-import { EmptyState } from "../../parts/states";
+import { Loaded, Skeleton } from "../../parts/states";
+import { kept } from "../../shell/kept";
+import { Activity } from "./activity";
+import { FirstSteps } from "./first_steps";
+import { Month } from "./month";
+import { NeedsYou } from "./needs_you";
+import { OnAir } from "./on_air";
+import type { Inputs, Usage, Webhook } from "./types";
+import { words } from "./words";
 
-export default function Screen() {
+/** Inputs that are asked for; those on air come first. */
+const INPUTS_SHOWN = 6;
+
+export default function Overview() {
+  const inputs = useResource(
+    (signal) =>
+      api.get<Inputs>("/api/live/inputs", { query: { sort: "lastLive", limit: INPUTS_SHOWN }, signal }),
+    [],
+    { on: ["live_input"] },
+  );
+  const webhooks = useResource(
+    (signal) => api.get<{ webhooks: Webhook[] }>("/api/webhooks", { signal }),
+    [],
+    {
+      on: ["webhook"],
+    },
+  );
+  const usage = useResource((signal) => api.get<Usage>("/api/usage", { signal }), [], { on: ["usage"] });
+  const [isHidden, setHidden] = useState(() => kept("first_steps.hidden") === "1");
+
+  const onAir = useMemo(
+    () => (inputs.data?.liveInputs ?? []).filter((input) => input.status !== "idle"),
+    [inputs.data],
+  );
+  const done = {
+    live: Boolean(inputs.data?.liveInputs.some((input) => input.lastStartedAt || input.status !== "idle")),
+    image: (usage.data?.deliveries.used ?? 0) > 0,
+    webhook: (webhooks.data?.webhooks.length ?? 0) > 0,
+  };
+  const isKnown = inputs.data && usage.data && webhooks.data;
+  const isAllDone = done.live && done.image && done.webhook;
+  const hide = () => {
+    kept("first_steps.hidden", "1");
+    setHidden(true);
+  };
   return (
-    <Page title="Overview">
-      <EmptyState icon="overview" title="Overview">
-        This screen is not built yet.
-      </EmptyState>
+    <Page title={words.title}>
+      <div class="overview">
+        <div class="stack">
+          {isKnown && !isHidden && !isAllDone && (
+            <FirstSteps
+              done={done}
+              input={inputs.data?.liveInputs[0]}
+              onHide={hide}
+              onChange={inputs.reload}
+            />
+          )}
+          <NeedsYou
+            onAir={onAir}
+            webhooks={webhooks.data?.webhooks ?? []}
+            usage={usage.data}
+            isKnown={Boolean(isKnown)}
+          />
+          <Activity />
+        </div>
+        <div class="stack">
+          <Loaded of={inputs} skeleton={<Skeleton rows={1} height={148} />}>
+            {(data) => <OnAir onAir={onAir} counts={data.counts} />}
+          </Loaded>
+          <Loaded of={usage} skeleton={<Skeleton rows={1} height={190} />}>
+            {(data) => <Month usage={data} />}
+          </Loaded>
+        </div>
+      </div>
     </Page>
   );
 }

@@ -3,9 +3,9 @@ import { api } from "../../api/client";
 import { type Session, signedIn } from "../../api/session";
 import { Submit } from "../../parts/button";
 import { Form, TextField } from "../../parts/form";
+import { Waves } from "../../parts/icon";
 import { PageTitle } from "../../parts/page";
 import { href, query } from "../../router";
-import { Waves } from "../../shell/shell";
 import { words } from "./words";
 
 export default function SignIn() {

@@ -5,10 +5,10 @@ import type { ApiError } from "../../api/error";
 import { type Session, signedIn } from "../../api/session";
 import { ButtonLink, Submit } from "../../parts/button";
 import { Form, TextField } from "../../parts/form";
+import { Waves } from "../../parts/icon";
 import { PageTitle } from "../../parts/page";
 import { Callout } from "../../parts/states";
 import { href } from "../../router";
-import { Waves } from "../../shell/shell";
 import { words } from "./words";
 
 /** The code of the address, which leaves the address bar and the history before anything else happens. */

@@ -1,0 +1,54 @@
+export interface OnAirInput {
+  id: string;
+  name: string;
+  status: "idle" | "live" | "reconnecting";
+  viewers: number | null;
+  streamKeyRevealable: boolean;
+  ingest: { obsServer: string };
+  playback: { posterUrl: string; watchUrl: string };
+  startedAt: string | null;
+  reconnectUntil: string | null;
+  lastStartedAt: string | null;
+}
+
+export interface Inputs {
+  liveInputs: OnAirInput[];
+  counts: { idle: number; live: number; reconnecting: number; disabled: number; total: number };
+}
+
+export interface Health {
+  id: string;
+  name: string;
+  advice: string[];
+  trouble: Record<"recording" | "disk" | "database" | "pull", string | null>;
+}
+
+export interface Webhook {
+  id: string;
+  url: string;
+  status: "active" | "suspended" | "paused";
+  statusReason: string | null;
+  statusSince?: string;
+  waiting?: number;
+}
+
+export interface Used {
+  used: number;
+  limit: number | null;
+  resetsAt: string;
+}
+
+export interface Usage {
+  plan: string;
+  operations: Used;
+  deliveries: Used;
+  storage: { files: number; usedBytes: number; limitBytes: number | null };
+}
+
+export interface FeedEvent {
+  id: string;
+  type: string;
+  /** Unix seconds. */
+  created: number;
+  data: Record<string, unknown>;
+}
