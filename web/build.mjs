@@ -216,7 +216,9 @@ async function runTests() {
     logLevel: "warning",
   });
   const bundles = tests.map((test) => join(outdir, test.replace(/^src\//, "").replace(/\.tsx?$/, ".mjs")));
-  return spawnSync(process.execPath, ["--test", ...bundles], { stdio: "inherit" }).status ?? 1;
+  // Numbers and times are written as the user's language has them; the tests expect one.
+  const env = { ...process.env, LC_ALL: "en_US.UTF-8" };
+  return spawnSync(process.execPath, ["--test", ...bundles], { stdio: "inherit", env }).status ?? 1;
 }
 
 function findTests(folder) {

@@ -1,6 +1,7 @@
 /** A line chart over time, drawn by uPlot, which is loaded when the first chart is shown; the same numbers as a table. */
 import { useEffect, useRef, useState } from "preact/hooks";
 import type uPlot from "uplot";
+import { scheme } from "../shell/scheme";
 import { Button } from "./button";
 import { formatDateTime, formatTime } from "./format";
 
@@ -59,7 +60,7 @@ export function Chart({ title, times, series, format, height = 140, bars, gap = 
       plot.current?.destroy();
       plot.current = undefined;
     };
-  }, [asTable, shape, height, bars]);
+  }, [asTable, shape, height, bars, scheme.value]);
   useEffect(() => plot.current?.setData(data));
 
   return (
@@ -157,7 +158,7 @@ function options(
     cursor: { y: false, points: { size: 6 } },
     scales: { y: { range: (_u, _min, max) => [0, max > 0 ? max * 1.15 : 1] } },
     axes: [
-      { ...axis, size: 24 },
+      { ...axis, size: 24, space: 70, values: (_u, seconds) => seconds.map((at) => tick(at, chart.bars)) },
       { ...axis, size: 62, values: (_u, values) => values.map((value) => chart.format(value)) },
     ],
     series: [
@@ -178,6 +179,11 @@ function options(
     hooks: { draw: [(plot) => drawGaps(plot, chart.gap, token("ink-soft"), token("surface-sunk"))] },
   };
 }
+
+const clock = new Intl.DateTimeFormat(undefined, { hour: "numeric", minute: "2-digit" });
+const day = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short" });
+const tick = (seconds: number, bars: boolean | undefined) =>
+  (bars ? day : clock).format(new Date(seconds * 1_000));
 
 /** Shades the times for which no line has a value, and names them where the word has room. */
 function drawGaps(plot: uPlot, word: string, ink: string, shade: string) {

@@ -26,8 +26,7 @@ export function Dialog({ title, onClose, children, wide, firm }: DialogProps) {
   const id = useId();
   useLayoutEffect(() => {
     const element = dialog.current;
-    element?.showModal();
-    (element?.querySelector<HTMLElement>(FIELDS) ?? element?.querySelector<HTMLElement>(ACTIONS))?.focus();
+    if (element) show(element);
     return () => element?.close();
   }, []);
   return (
@@ -40,6 +39,8 @@ export function Dialog({ title, onClose, children, wide, firm }: DialogProps) {
         event.preventDefault();
         if (!firm) onClose();
       }}
+      // Some browsers close it all the same at the second Esc.
+      onClose={() => dialog.current?.isConnected && (firm ? show(dialog.current) : onClose())}
       onClick={(event) => !firm && event.target === dialog.current && onClose()}
     >
       <div class="dialog-body">
@@ -55,6 +56,11 @@ export function Dialog({ title, onClose, children, wide, firm }: DialogProps) {
       </div>
     </dialog>
   );
+}
+
+function show(dialog: HTMLDialogElement) {
+  dialog.showModal();
+  (dialog.querySelector<HTMLElement>(FIELDS) ?? dialog.querySelector<HTMLElement>(ACTIONS))?.focus();
 }
 
 type Opened = (close: () => void) => ComponentChildren;

@@ -1,5 +1,6 @@
 /** The states that every screen has: loading, empty, error. */
 import type { ComponentChildren } from "preact";
+import { offlineSince } from "../api/connection";
 import type { ApiError } from "../api/error";
 import { type Resource, useDelayed } from "../api/resource";
 import { href } from "../router";
@@ -31,10 +32,12 @@ export function Loaded<T>({
 }) {
   const isSlow = useDelayed(of.data === undefined && of.isLoading);
   if (of.data === undefined) {
-    if (of.error) return <ErrorState error={of.error} retry={of.reload} />;
+    // Without connection the banner says so; it is loaded when the connection is back.
+    const isWaiting = of.error?.status === 0 && offlineSince.value !== null;
+    if (of.error && !isWaiting) return <ErrorState error={of.error} retry={of.reload} />;
     return (
       <div aria-busy="true" class="loading">
-        {isSlow && (skeleton ?? <Skeleton />)}
+        {(isSlow || isWaiting) && (skeleton ?? <Skeleton />)}
         {isSlow && <p class="visually-hidden">Loading</p>}
       </div>
     );

@@ -6,7 +6,8 @@ import { reads } from "../api/calls";
 import { asApiError } from "../api/error";
 import { useDelayed } from "../api/resource";
 import { ErrorState } from "../parts/states";
-import { type Matched, match, path } from "../router";
+import { type Matched, match } from "../route_match";
+import { path } from "../router";
 import { notFound, type Route, routes, type ScreenProps } from "../routes";
 
 interface Shown extends Matched<Route> {

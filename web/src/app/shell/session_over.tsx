@@ -19,7 +19,7 @@ export function SessionOver() {
     <Dialog title="Your session is over" onClose={() => {}} firm>
       <Form action={signIn}>
         <p>
-          Enter the password of <bdi>{user.username}</bdi> to go on. What you have typed is kept.
+          Enter the password of <bdi>{user.username}</bdi> to continue. What you have typed is kept.
         </p>
         <input
           type="text"

@@ -19,7 +19,7 @@ export const words = {
       newKey: "New stream key",
       keyTitle: "Stream key",
       keyNote:
-        "Whoever has this key can publish to this input. OBS: Settings, Stream, Custom…; or run the command.",
+        "Anyone who has this key can publish to this input. OBS: Settings, Stream, Custom…; or run the command.",
       key: "Stream key",
       command: "A test video by ffmpeg",
       waiting: "Waiting: nothing has reached the server yet.",
