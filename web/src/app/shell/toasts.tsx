@@ -1,4 +1,4 @@
-/** Short messages at the bottom, and what screen readers are told: at most one message in five seconds. */
+/** Short messages at the bottom, and what screen readers say of them: at most one in five seconds. */
 import { signal } from "@preact/signals";
 import { Icon } from "../parts/icon";
 
