@@ -19,6 +19,7 @@
  * `api/` asks the service and follows its changes, `parts/` has the controls, `shell/` what surrounds a screen. Screens do
  * not import one another. Text from users and from the service is only ever put into the page as text.
  */
+import "./shell/welcome_code";
 import { render } from "preact";
 import { followChanges } from "./api/changes";
 import { currentSession } from "./api/client";

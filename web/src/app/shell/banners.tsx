@@ -6,7 +6,7 @@ import { Icon } from "../parts/icon";
 export function OfflineBanner() {
   const since = offlineSince.value;
   return (
-    <div role="alert" class="banner-place">
+    <div aria-live="assertive" class="banner-place">
       {since && (
         <p class="banner">
           <Icon name="warn" />

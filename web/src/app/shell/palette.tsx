@@ -66,7 +66,7 @@ const acts: (Omit<Command, "note" | "run"> & { to: string; search: Record<string
       words: "create images",
       to: "/settings/api/delivery-keys",
       search: { new: "1" },
-      scope: "admin",
+      scope: "write",
     },
   ];
 

@@ -4,28 +4,27 @@ import { api } from "../../api/client";
 import type { ApiError } from "../../api/error";
 import { type Session, signedIn } from "../../api/session";
 import { ButtonLink, Submit } from "../../parts/button";
-import { Form, TextField } from "../../parts/form";
+import { Checkbox, Form, TextField } from "../../parts/form";
 import { Waves } from "../../parts/icon";
 import { PageTitle } from "../../parts/page";
 import { Callout } from "../../parts/states";
 import { href } from "../../router";
+import { welcomeCode } from "../../shell/welcome_code";
 import { words } from "./words";
 
-/** The code of the address, which leaves the address bar and the history before anything else happens. */
-const code = takeCode();
-
-function takeCode(): string {
-  const taken = decodeURIComponent(location.hash.slice(1).replace(/%(?![0-9A-Fa-f]{2})/g, ""));
-  if (location.hash) history.replaceState(null, "", location.pathname);
-  return taken;
-}
-
 export default function Welcome() {
-  const [problem, setProblem] = useState<string | undefined>(code ? undefined : words.noCode);
+  const [problem, setProblem] = useState<string | undefined>(welcomeCode ? undefined : words.noCode);
+  const [isShown, setShown] = useState(false);
   const choosePassword = async (values: FormData) => {
     const newPassword = String(values.get("newPassword"));
     try {
-      signedIn(await api.post<Session>("/api/session/welcome", { code, newPassword }, { anonymous: true }));
+      signedIn(
+        await api.post<Session>(
+          "/api/session/welcome",
+          { code: welcomeCode, newPassword },
+          { anonymous: true },
+        ),
+      );
     } catch (thrown) {
       if ((thrown as ApiError).status !== 410) throw thrown;
       setProblem((thrown as ApiError).message);
@@ -65,12 +64,17 @@ export default function Welcome() {
             <TextField
               label={words.password}
               name="newPassword"
-              type="password"
+              type={isShown ? "text" : "password"}
               autoComplete="new-password"
               minLength={8}
               required
               autoFocus
               hint={words.hint}
+            />
+            <Checkbox
+              label={words.show}
+              checked={isShown}
+              onChange={(event) => setShown(event.currentTarget.checked)}
             />
             <Submit>{words.begin}</Submit>
           </Form>

@@ -3,6 +3,7 @@ export const words = {
   lead: "Choose a password for the user “admin”. That is all: you are signed in afterwards.",
   password: "New password",
   hint: "At least 8 characters; a password manager may fill it.",
+  show: "Show the password",
   begin: "Begin",
   noCode: "This address has no code. Open the whole link that the service printed at its first start.",
   another:

@@ -1,0 +1,10 @@
+/** The code of the welcome link, which leaves the address bar and the history before anything else happens. */
+import { path } from "../router";
+
+export const welcomeCode = path.peek() === "/welcome" ? takeCode() : "";
+
+function takeCode(): string {
+  const text = location.hash.slice(1);
+  if (text) history.replaceState(null, "", location.pathname);
+  return text;
+}
