@@ -27,7 +27,7 @@ export class ApiError extends Error {
 
 export const NO_CONNECTION = "There is no connection to the service: check that it runs, and try again";
 
-/** The error that an answer stands for. */
+/** The error in an answer. */
 export function errorOf(status: number, retryAfter: string | null, text: string): ApiError {
   const body = parsed(text);
   const message = body ? sentence(body.error) : `The service answered with status ${status}`;

@@ -1,4 +1,4 @@
-/** Pictures of 24 units, drawn by strokes; always beside words or with a label on the button. */
+/** Icons of 24 units, drawn by strokes; always beside words or with a label on the button. */
 const PATHS = {
   overview: "M4 4h7v9H4zM13 4h7v5h-7zM13 11h7v9h-7zM4 15h7v5H4z",
   live: "M12 10a2 2 0 1 0 .01 0M8 16a5.7 5.7 0 0 1 0-8M16 8a5.7 5.7 0 0 1 0 8M5 19a10 10 0 0 1 0-14M19 5a10 10 0 0 1 0 14",

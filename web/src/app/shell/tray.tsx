@@ -1,4 +1,4 @@
-/** The place bottom right for uploads and work under way; it lasts over changes of screen. */
+/** The place bottom right for uploads and work in progress; it lasts over changes of screen. */
 import { signal } from "@preact/signals";
 import type { ComponentType } from "preact";
 import { useEffect, useRef } from "preact/hooks";
@@ -32,7 +32,7 @@ export function Tray() {
   }, [isShown]);
   if (!isShown) return null;
   return (
-    <aside class="tray" ref={place} aria-label="Under way">
+    <aside class="tray" ref={place} aria-label="In progress">
       {entries.value.map(({ name, component: Entry }) => (
         <Entry key={name} />
       ))}
