@@ -1,6 +1,7 @@
 /** A button that opens a list of actions. */
 import type { ComponentChildren } from "preact";
 import { useId, useRef, useState } from "preact/hooks";
+import type { Look } from "./button";
 import { Icon, type IconName } from "./icon";
 
 export interface MenuItem {
@@ -19,11 +20,12 @@ interface MenuProps {
   items: (MenuItem | false | null | undefined)[];
   /** In place of "⋯". */
   button?: ComponentChildren;
+  look?: Look;
   small?: boolean;
   class?: string;
 }
 
-export function Menu({ label, items, button, small, class: extra = "" }: MenuProps) {
+export function Menu({ label, items, button, look = "plain", small, class: extra = "" }: MenuProps) {
   const id = useId();
   const list = useRef<HTMLDivElement>(null);
   const opener = useRef<HTMLButtonElement>(null);
@@ -69,7 +71,7 @@ export function Menu({ label, items, button, small, class: extra = "" }: MenuPro
       <button
         type="button"
         ref={opener}
-        class={`btn ${button ? "btn-plain" : "btn-quiet btn-icon"} ${small ? "btn-small" : ""} ${extra}`}
+        class={`btn ${button ? `btn-${look}` : "btn-quiet btn-icon"} ${small ? "btn-small" : ""} ${extra}`}
         aria-haspopup="menu"
         aria-expanded={isOpen}
         aria-label={button ? undefined : label}

@@ -32,8 +32,12 @@ export interface VirtualListProps<T> {
   /** Every other key on an item, and moves with Shift: for selection, preview, deletion. */
   onKey?: (event: KeyboardEvent, item: T | undefined, index: number) => void;
   onPointer?: (event: MouseEvent, item: T, index: number) => void;
-  /** The item that has the focus. */
-  onActive?: (index: number, event: KeyboardEvent) => void;
+  /** The item that a key moved the focus to. */
+  onActive?: (index: number, event: KeyboardEvent, item: T | undefined) => void;
+  /** Set to what finds an item that is loaded. */
+  lookup?: { current: (index: number) => T | undefined };
+  /** Rows that are drawn beyond what is seen, at both ends. */
+  overscan?: number;
   itemProps?: (item: T | undefined, index: number) => HTMLAttributes<HTMLDivElement>;
   class?: string;
 }
@@ -51,7 +55,8 @@ export function VirtualList<T>(props: VirtualListProps<T>) {
   // Another query has pages of its own
   const cache = useMemo(() => new PageCache<T>(pageSize), [query, pageSize]);
   const rows = Math.ceil(total / columns);
-  const shown = windowOf(rows, rowHeight, view.height, view.top);
+  const shown = windowOf(rows, rowHeight, view.height, view.top, props.overscan);
+  if (props.lookup) props.lookup.current = (index) => cache.at(index);
   const moved = useRef(false);
 
   useLayoutEffect(() => {
@@ -117,7 +122,7 @@ export function VirtualList<T>(props: VirtualListProps<T>) {
       );
     moved.current = true;
     setActive(next);
-    props.onActive?.(next, event);
+    props.onActive?.(next, event, cache.at(next));
   };
 
   useLayoutEffect(() => {

@@ -1,5 +1,15 @@
-/** What this browser keeps: choices of looks, never data, names or secrets. Without storage nothing is kept. */
-type Key = "scheme" | "files.view" | "files.sort" | "live.view" | `columns.${string}` | "first_steps.hidden";
+/**
+ * What this browser keeps: choices of looks, and which uploads were begun; never data, names or secrets. Without storage
+ * nothing is kept.
+ */
+type Key =
+  | "scheme"
+  | "files.view"
+  | "files.sort"
+  | "live.view"
+  | `columns.${string}`
+  | "first_steps.hidden"
+  | `tus.${string}`;
 
 /** Reads a choice, or writes it (null removes it). */
 export function kept(key: Key, value?: string | null): string | null {
@@ -11,5 +21,17 @@ export function kept(key: Key, value?: string | null): string | null {
     return value;
   } catch {
     return null;
+  }
+}
+
+/** What is kept below `tus.`: the rest of the keys, with their values. */
+export function keptUploads(): [name: string, value: string][] {
+  const prefix = "sluice.tus.";
+  try {
+    return Object.entries(localStorage)
+      .filter(([name]) => name.startsWith(prefix))
+      .map(([name, value]) => [name.slice(prefix.length), String(value)]);
+  } catch {
+    return [];
   }
 }

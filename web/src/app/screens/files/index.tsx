@@ -1,12 +1,386 @@
+/** Files and folders: tree, grid or list, search, upload, preview, and what is done with a selection. */
+import { useEffect, useRef, useState } from "preact/hooks";
+import { api } from "../../api/client";
+import { asApiError } from "../../api/error";
+import { useResource } from "../../api/resource";
+import { can } from "../../api/session";
+import { Button } from "../../parts/button";
+import { Icon } from "../../parts/icon";
+import { Menu } from "../../parts/menu";
 import { Page } from "../../parts/page";
-import { EmptyState } from "../../parts/states";
+import { EmptyState, ErrorState, Loaded, Skeleton } from "../../parts/states";
+import { go, href, query, setQuery } from "../../router";
+import type { ScreenProps } from "../../routes";
+import { showCurl } from "../../shell/curl_panel";
+import { kept } from "../../shell/kept";
+import { useKeyHelp } from "../../shell/shortcuts";
+import { toast } from "../../shell/toasts";
+import { chooseAllOf } from "./choosing";
+import { type DropActs, dropInto } from "./drag";
+import { ItemList } from "./item_list";
+import { moveItems } from "./moving";
+import { PreviewPlace } from "./preview_place";
+import { anchoredAt, NONE, type Selection, without } from "./selection";
+import { SelectionBar } from "./selection_bar";
+import { Toolbar } from "./toolbar";
+import { FolderTree } from "./tree";
+import type { FolderRecord, StorageUse } from "./types";
+import { openUploads, useUploads } from "./uploading";
+import { keyOf, loadBeginning, SORTS, type View } from "./view";
+import { words } from "./words";
 
-export default function Screen() {
+const KEYS = [
+  { keys: ["↑", "↓", "←", "→"], does: words.keys.move },
+  { keys: ["Enter"], does: words.keys.open },
+  { keys: ["Space"], does: words.keys.preview },
+  { keys: ["Shift", "↓"], does: words.keys.range },
+  { keys: ["X"], does: words.keys.one },
+  { keys: ["Ctrl", "A"], does: words.keys.all },
+  { keys: ["F2"], does: words.keys.rename },
+  { keys: ["Delete"], does: words.keys.remove },
+  { keys: ["/"], does: words.keys.search },
+  { keys: ["Esc"], does: words.keys.none },
+];
+
+const acts = () => import("./acts");
+
+export default function Files({ params }: ScreenProps) {
+  const folderId = params.folder ?? null;
+  const search = query.value;
+  const savedSort = kept("files.sort") ?? "";
+  const view: View = {
+    folder: folderId,
+    q: search.get("q") ?? "",
+    type: search.get("type") ?? "",
+    tag: search.get("tag") ?? "",
+    sort: SORTS.includes(savedSort) ? savedSort : "created:desc",
+  };
+  const [look, setLook] = useState(kept("files.view") === "list" ? "list" : "grid");
+  const [, resort] = useState("");
+  const [selection, setSelection] = useState<Selection>(NONE);
+  const key = keyOf(view);
+  useEffect(() => setSelection(NONE), [key]);
+  useKeyHelp(KEYS);
+
+  const beginning = useResource((signal) => loadBeginning(view, signal), [key], {
+    on: ["file", "folder", "share"],
+    keep: true,
+  });
+  const folder = useFolder(folderId);
+  const counts = useCounts(folder.data ?? null, folderId);
+  const mayWrite = can("write");
+  const uploads = useUploads();
+  const drops: DropActs | null = mayWrite
+    ? {
+        move: (items, to) =>
+          moveItems(items, to).then(
+            () => {
+              setSelection((before) =>
+                without(
+                  before,
+                  items.files.map((file) => file.id),
+                ),
+              );
+              beginning.reload();
+            },
+            (thrown) => toast(asApiError(thrown).message, "bad"),
+          ),
+        upload: (data, to) => openUploads().then((queue) => queue.addDropped(data, to)),
+      }
+    : null;
+  usePaste(folderId, mayWrite);
+  useAskedFor(folderId, uploads.chooseFiles);
+
+  // What is shown may still be of the view before
+  const data = beginning.data;
+  const revision = useRevision(data);
+  const here = folderId === null ? words.title : (folder.data?.name ?? "");
+  const isFiltered = Boolean(view.q || view.type || view.tag);
+  const openId = search.get("file");
+
+  if (folder.error?.status === 404)
+    return (
+      <Page title={words.title} crumbs={[{ label: words.all, to: "/files" }]}>
+        <ErrorState error={asApiError(new Error(words.missing))} />
+      </Page>
+    );
   return (
-    <Page title="Files">
-      <EmptyState icon="files" title="Files">
-        This screen is not built yet.
-      </EmptyState>
+    <Page
+      full
+      title={here || words.title}
+      crumbs={folderId === null ? [] : crumbsOf(folder.data ?? null)}
+      aside={
+        <span class="numeric">
+          {isFiltered && data ? words.found(data.total) : counts && words.counts(counts.files, counts.bytes)}
+        </span>
+      }
+      actions={
+        <>
+          {folder.data && <FolderActions folder={folder.data} changed={folder.reload} />}
+          {mayWrite && (
+            <>
+              <Button icon="folder_plus" onClick={() => acts().then((module) => module.newFolder(folderId))}>
+                {words.newFolder}
+              </Button>
+              <Menu
+                label={words.upload}
+                look="solid"
+                button={
+                  <>
+                    <Icon name="upload" />
+                    {words.upload}
+                  </>
+                }
+                items={[
+                  { label: words.uploadFiles, icon: "file", onSelect: uploads.chooseFiles },
+                  { label: words.uploadFolder, icon: "files", onSelect: uploads.chooseFolder },
+                  {
+                    label: words.uploadAddress,
+                    icon: "link",
+                    onSelect: () => acts().then((module) => module.uploadAddress(folderId)),
+                  },
+                  { label: words.curl, icon: "terminal", onSelect: showCurl },
+                ]}
+              />
+            </>
+          )}
+        </>
+      }
+    >
+      {uploads.inputs(folderId)}
+      <Toolbar
+        view={view}
+        look={look}
+        folderName={folder.data?.name ?? null}
+        onLook={(next) => setLook(kept("files.view", next) ?? next)}
+        onSort={(next) => resort(kept("files.sort", next) ?? next)}
+      />
+      {selection.files.size > 0 && (
+        <SelectionBar
+          files={selection.files}
+          folder={folderId}
+          changed={beginning.reload}
+          clear={() => setSelection(NONE)}
+          chooseAll={() => data && chooseAllOf(data).then(setSelection)}
+          forget={(ids) => setSelection((before) => without(before, ids))}
+        />
+      )}
+      <div class={`files ${openId ? "files-open" : ""}`}>
+        <nav class="files-side" aria-label={words.tree}>
+          <FolderTree
+            current={folderId}
+            ancestors={folder.data?.ancestors ?? []}
+            onChoose={(id) => go(id === null ? "/files" : `/files/${id}`)}
+            drops={drops}
+          />
+          <a class="files-shares" href={href("/files/shares")}>
+            {words.shares}
+          </a>
+        </nav>
+        <div class="files-main" {...dropInto(folderId, drops, "upload")}>
+          <Loaded of={beginning} skeleton={<Skeleton rows={5} height={96} />}>
+            {(loaded) =>
+              loaded.folders.length + loaded.total === 0 ? (
+                <Nothing view={view} mayWrite={mayWrite} chooseFiles={uploads.chooseFiles} />
+              ) : (
+                <ItemList
+                  beginning={loaded}
+                  revision={revision}
+                  look={look}
+                  openId={openId}
+                  selection={selection}
+                  setSelection={setSelection}
+                  drops={drops}
+                />
+              )
+            }
+          </Loaded>
+          <p class="files-drop" aria-hidden="true">
+            {words.dropHere}
+          </p>
+        </div>
+        {openId && (
+          <PreviewPlace
+            key={openId}
+            id={openId}
+            close={() => {
+              setQuery({ file: undefined });
+              setSelection((before) => anchoredAt(before, before.anchor));
+            }}
+            changed={beginning.reload}
+          />
+        )}
+      </div>
     </Page>
+  );
+}
+
+const crumbsOf = (folder: FolderRecord | null) => [
+  { label: words.all, to: "/files" },
+  ...(folder?.ancestors ?? []).map(({ id, name }) => ({ label: name, to: `/files/${id}` })),
+];
+
+function useFolder(id: string | null) {
+  return useResource<FolderRecord | null>(
+    async (signal) =>
+      id === null
+        ? null
+        : (await api.get<{ folder: FolderRecord }>(`/api/folders/${encodeURIComponent(id)}`, { signal }))
+            .folder,
+    [id],
+    { on: ["folder", "file", "share"] },
+  );
+}
+
+/** How much is in the folder and below; at the top, in the account. */
+function useCounts(folder: FolderRecord | null, id: string | null) {
+  const use = useResource((signal) => api.get<StorageUse>("/api/usage", { signal }), [], {
+    on: ["usage", "file"],
+    when: id === null,
+  });
+  if (id === null) return use.data && { files: use.data.storage.files, bytes: use.data.storage.usedBytes };
+  if (!folder || folder.file_count === null) return undefined;
+  return { files: folder.file_count, bytes: folder.bytes ?? 0 };
+}
+
+/** Grows with each answer, so that the list loads what it shows again. */
+function useRevision(data: unknown): number {
+  const state = useRef({ data, revision: 0 });
+  if (state.current.data !== data) state.current = { data, revision: state.current.revision + 1 };
+  return state.current.revision;
+}
+
+/** Pictures that are pasted are uploaded; an address opens the dialog that takes one. */
+function usePaste(folder: string | null, mayWrite: boolean) {
+  useEffect(() => {
+    if (!mayWrite) return;
+    const onPaste = (event: ClipboardEvent) => {
+      const isField = (event.target as Element | null)?.closest?.("input, textarea, select, dialog");
+      const data = event.clipboardData;
+      if (isField || !data) return;
+      const text = data.getData("text/plain").trim();
+      if (data.files.length > 0) {
+        event.preventDefault();
+        const files = [...data.files];
+        openUploads().then((queue) => queue.addPasted(files, folder));
+      } else if (/^https?:\/\/\S+$/.test(text)) {
+        event.preventDefault();
+        acts().then((module) => module.uploadAddress(folder, text));
+      }
+    };
+    addEventListener("paste", onPaste);
+    return () => removeEventListener("paste", onPaste);
+  }, [folder, mayWrite]);
+}
+
+/** The palette asks for acts by the address: `?new=upload` and `?new=folder`. */
+function useAskedFor(folder: string | null, chooseFiles: () => void) {
+  const asked = query.value.get("new");
+  useEffect(() => {
+    if (!asked) return;
+    setQuery({ new: undefined });
+    if (asked === "folder") acts().then((module) => module.newFolder(folder));
+    else acts().then((module) => module.upload(chooseFiles));
+  }, [asked]);
+}
+
+function FolderActions({ folder, changed }: { folder: FolderRecord; changed: () => void }) {
+  const mayWrite = can("write");
+  const leave = () => go(folder.parent_id ? `/files/${folder.parent_id}` : "/files");
+  const share = () =>
+    import("../shared/share_dialog").then((module) => module.openShare(folder)).then(changed);
+  return (
+    <>
+      {mayWrite && (
+        <Button icon="link" onClick={share}>
+          {folder.shared ? words.shareOf : words.share}
+        </Button>
+      )}
+      <Menu
+        label={words.folderMenu}
+        items={[
+          mayWrite && {
+            label: words.rename,
+            icon: "edit",
+            onSelect: () =>
+              acts()
+                .then((module) => module.renameFolder(folder))
+                .then(changed),
+          },
+          mayWrite && {
+            label: words.move,
+            icon: "move",
+            onSelect: () =>
+              acts()
+                .then((module) => module.moveFolder(folder))
+                .then(changed),
+          },
+          {
+            label: words.zip,
+            icon: "download",
+            onSelect: () => acts().then((module) => module.zip([], folder)),
+          },
+          { label: words.curl, icon: "terminal", onSelect: showCurl },
+          mayWrite && {
+            label: words.remove,
+            icon: "trash",
+            danger: true,
+            onSelect: () =>
+              acts()
+                .then((module) => module.deleteFolder(folder))
+                .then((done) => done && leave()),
+          },
+        ]}
+      />
+    </>
+  );
+}
+
+function Nothing({
+  view,
+  mayWrite,
+  chooseFiles,
+}: {
+  view: View;
+  mayWrite: boolean;
+  chooseFiles: () => void;
+}) {
+  if (view.q || view.type || view.tag)
+    return (
+      <EmptyState
+        icon="search"
+        title={words.nothing.title}
+        action={
+          <Button onClick={() => setQuery({ q: undefined, type: undefined, tag: undefined })}>
+            {words.nothing.clear}
+          </Button>
+        }
+      >
+        {words.nothing.body}
+      </EmptyState>
+    );
+  const isTop = view.folder === null;
+  const text = isTop ? words.empty : words.emptyFolder;
+  return (
+    <EmptyState
+      icon="files"
+      title={text.title}
+      action={
+        mayWrite && (
+          <Button look="solid" icon="upload" onClick={chooseFiles}>
+            {words.empty.action}
+          </Button>
+        )
+      }
+      curl={
+        isTop && mayWrite
+          ? `curl -s '${location.origin}/api/files' \\\n  -H "Authorization: Bearer $KEY" -F file=@photo.jpg`
+          : undefined
+      }
+      guide={isTop ? { href: "/docs", label: words.empty.guide } : undefined}
+    >
+      <p>{text.body}</p>
+      <p>{mayWrite ? words.empty.drop : words.empty.viewer}</p>
+    </EmptyState>
   );
 }

@@ -1,0 +1,44 @@
+/** What a file is, by its media type, and the picture that shows it. */
+import { BASE } from "../../api/base";
+import type { IconName } from "../../parts/icon";
+import type { FileRecord } from "./types";
+
+export type FileKind = "image" | "video" | "audio" | "pdf" | "archive" | "other";
+
+const ARCHIVES = /^application\/(zip|gzip|x-(7z|bzip2|gtar|rar|tar|xz|zstd)[\w-]*|vnd\.rar|zstd)$/;
+
+export function kindOf(mimeType: string): FileKind {
+  const [type] = mimeType.split("/");
+  if (type === "image" || type === "video" || type === "audio") return type;
+  if (mimeType === "application/pdf") return "pdf";
+  return ARCHIVES.test(mimeType) ? "archive" : "other";
+}
+
+export const ICONS: Record<FileKind, IconName> = {
+  image: "images",
+  video: "video",
+  audio: "audio",
+  pdf: "book",
+  archive: "archive",
+  other: "file",
+};
+
+/** The ending of a name, for a file without a picture: "ZIP". */
+export function endingOf(name: string): string {
+  const ending = /\.([A-Za-z0-9]{1,5})$/.exec(name)?.[1] ?? "";
+  return ending.toUpperCase();
+}
+
+/**
+ * The address of a file's preview `width` wide on this origin: records have absolute addresses, which another name of the
+ * service may have made. Never the stored bytes, which may be an SVG.
+ */
+export function previewOf(file: FileRecord, width: 320 | 640 | 1280 | 2560): string | null {
+  if (!file.preview_url) return null;
+  const url = new URL(file.preview_url, "http://any");
+  url.searchParams.set("w", String(width));
+  return url.pathname + url.search;
+}
+
+/** The address of the stored bytes for this browser's session. */
+export const bytesOf = (file: { id: string }) => `${BASE}/api/files/${encodeURIComponent(file.id)}`;
