@@ -1,5 +1,5 @@
 /** The first sign-in: the link that the service printed, and a password of one's own. */
-import { useState } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
 import { api } from "../../api/client";
 import type { ApiError } from "../../api/error";
 import { type Session, signedIn } from "../../api/session";
@@ -14,17 +14,16 @@ import { words } from "./words";
 
 export default function Welcome() {
   const [problem, setProblem] = useState<string | undefined>(welcomeCode ? undefined : words.noCode);
+  const username = useRef<HTMLInputElement>(null);
   const [isShown, setShown] = useState(false);
   const choosePassword = async (values: FormData) => {
     const newPassword = String(values.get("newPassword"));
     try {
-      signedIn(
-        await api.post<Session>(
-          "/api/session/welcome",
-          { code: welcomeCode, newPassword },
-          { anonymous: true },
-        ),
-      );
+      const body = { code: welcomeCode, newPassword };
+      const session = await api.post<Session>("/api/session/welcome", body, { anonymous: true });
+      // Password managers take the name from the form, which the link does not know before.
+      if (username.current) username.current.value = session.user.username;
+      signedIn(session);
     } catch (thrown) {
       if ((thrown as ApiError).status !== 410) throw thrown;
       setProblem((thrown as ApiError).message);
@@ -42,7 +41,7 @@ export default function Welcome() {
           <>
             <Callout tone="warn" title={problem} />
             <p class="soft small">
-              {words.another} <code>sluice users reset-password admin</code>
+              {words.another} <code>sluice users welcome admin</code>
             </p>
             <ButtonLink href={href("/sign-in")} look="solid">
               {words.signIn}
@@ -54,7 +53,7 @@ export default function Welcome() {
             <input
               type="text"
               name="username"
-              value="admin"
+              ref={username}
               autoComplete="username"
               class="visually-hidden"
               readOnly

@@ -1,6 +1,6 @@
 export const words = {
   title: "Welcome to Sluice",
-  lead: "Choose a password for the user “admin”. That is all: you are signed in afterwards.",
+  lead: "Choose a password. That is all: you are signed in afterwards.",
   password: "New password",
   hint: "At least 8 characters; a password manager may fill it.",
   show: "Show the password",

@@ -1,0 +1,178 @@
+// What the journeys of the dashboard share: a browser that watches for errors, signing in, axe in both schemes and widths,
+// screenshots for the guides, and the search for secrets that stayed somewhere.
+//
+// `tests/it/browser/dashboard/` starts the service and gives the scene in SLUICE_DASHBOARD:
+// {base, username, password, …what the journey wants}.
+import assert from "node:assert/strict";
+import { mkdirSync } from "node:fs";
+import { after, before, describe, it } from "node:test";
+import { fileURLToPath } from "node:url";
+import axe from "axe-core";
+import { openChromium } from "../chromium.mjs";
+
+export const scene = JSON.parse(process.env.SLUICE_DASHBOARD ?? "null");
+
+/** Deadline for what a debug build does on a machine with other work. */
+export const PATIENCE_MS = 60_000;
+export const WIDE = { width: 1280, height: 800 };
+export const PHONE = { width: 320, height: 640 };
+
+/** The browser's own line for an answer that is no success; its address is beside it. */
+const FAILED_REQUEST = /responded with a status of (\d+)/;
+
+/**
+ * One browser for `steps(it, at)`: `it(name, step)` gives the page to the step, `at` has further helpers. Nothing may leave
+ * the origin, break the policy, or log an error; `expected` names answers that may fail: [[status, /path/], …].
+ */
+export function journey(name, { expected = [], ...options }, steps) {
+  const skip = scene ? false : "needs the service: cargo test --test it browser::dashboard";
+  describe(name, { skip }, () => {
+    const seen = { errors: [], foreign: [] };
+    let chromium;
+    const at = {
+      page: () => chromium.page,
+      context: () => chromium.page.context(),
+      watch: (page) => watch(page, seen, expected),
+    };
+    before(async () => {
+      chromium = await openChromium({ ...WIDE, ...options });
+      chromium.page.setDefaultTimeout(PATIENCE_MS);
+      at.watch(chromium.page);
+    });
+    after(async () => {
+      await chromium.close();
+      assert.deepEqual(seen, { errors: [], foreign: [] });
+    });
+    steps((what, step) => it(what, () => step(chromium.page)), at);
+  });
+}
+
+function watch(page, seen, expected) {
+  page.on("pageerror", (error) => seen.errors.push(String(error)));
+  page.on("console", (message) => {
+    if (message.type() !== "error") return;
+    const status = FAILED_REQUEST.exec(message.text())?.[1];
+    const path = message.location().url ? new URL(message.location().url).pathname : "";
+    const isExpected = [[401, /^\/api\/session$/], ...expected].some(
+      ([code, where]) => Number(status ?? 0) === code && where.test(path),
+    );
+    if (!isExpected) seen.errors.push(`${message.text()} ${path}`);
+  });
+  page.on("request", (request) => {
+    const { protocol, origin } = new URL(request.url());
+    if (/^(https?|wss?):$/.test(protocol) && origin !== new URL(scene.base).origin)
+      seen.foreign.push(request.url());
+  });
+}
+
+/** Signs in by the form, to the screen at `path` below `/app`. */
+export async function signIn(page, path = "/", { username, password } = scene) {
+  await page.goto(`${scene.base}/app${path === "/" ? "" : path}`);
+  await page.fill("input[name=username]", username);
+  await page.fill("input[name=password]", password);
+  await page.click("button[type=submit]");
+  await shown(page);
+}
+
+/** Goes to a screen by its address. */
+export async function visit(page, path) {
+  await page.goto(`${scene.base}/app${path === "/" ? "" : path}`);
+  await shown(page);
+}
+
+/** Waits until a screen is shown and nothing of it is loading. */
+export async function shown(page) {
+  await page.waitForSelector(".shell main:not([aria-busy]) h1");
+  await page.waitForFunction(() => !document.querySelector("main [aria-busy=true]"));
+}
+
+/** axe finds nothing and nothing is wider than the screen, in both schemes, at 1280 and 320 px. */
+export async function expectAccessible(page, what) {
+  const before = page.viewportSize();
+  await page.evaluate(axe.source);
+  const found = [];
+  for (const colorScheme of ["light", "dark"]) {
+    await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
+    for (const size of [WIDE, PHONE]) {
+      await page.setViewportSize(size);
+      const { violations } = await page.evaluate(() => globalThis.axe.run());
+      const where = `${what}, ${colorScheme}, ${size.width} px`;
+      for (const { id, nodes } of violations) {
+        const shown = nodes.map((node) => `${node.html} ${node.failureSummary}`).join("\n");
+        found.push(`${where}: ${id}: ${shown}`);
+      }
+      const overflow = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+      if (overflow > 0) found.push(`${where}: ${overflow} px wider than the screen`);
+    }
+  }
+  await page.emulateMedia({ colorScheme: null, reducedMotion: null });
+  await page.setViewportSize(before);
+  assert.deepEqual(found, []);
+}
+
+const images = fileURLToPath(new URL("../../../docs/images/", import.meta.url));
+
+/** Pictures for the guides, `docs/images/NAME-{light,dark}[-phone].png`, when SLUICE_SCREENSHOTS is set. */
+export async function screenshots(page, name, { phone = true } = {}) {
+  if (!process.env.SLUICE_SCREENSHOTS) return;
+  mkdirSync(images, { recursive: true });
+  const before = page.viewportSize();
+  for (const colorScheme of ["light", "dark"]) {
+    await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
+    for (const size of phone ? [WIDE, { width: 360, height: 740 }] : [WIDE]) {
+      await page.setViewportSize(size);
+      // Charts and lists of any length are drawn again in the next frames.
+      await page.evaluate(
+        () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))),
+      );
+      const path = `${images}${name}-${colorScheme}${size.width < 600 ? "-phone" : ""}.png`;
+      await page.screenshot({ path, animations: "disabled" });
+    }
+  }
+  await page.emulateMedia({ colorScheme: null, reducedMotion: null });
+  await page.setViewportSize(before);
+}
+
+/** Delivery tokens are public; the prefix by which a key is listed is too short to be one. */
+const SECRET = /svc_(?!pub_)(live_)?[A-Za-z0-9]{16,}|whsec_[A-Za-z0-9+/=]{16,}/;
+
+/** No key, password, CSRF or session value is in the page, its address or anything that the browser keeps. */
+export async function expectNoSecrets(page) {
+  const cookies = await page.context().cookies(scene.base);
+  const kept = await page.evaluate(async () => ({
+    html:
+      document.documentElement.outerHTML +
+      [...document.querySelectorAll("input, textarea")].map(({ value }) => value).join("\n"),
+    address: location.href,
+    local: JSON.stringify({ ...localStorage }),
+    session: JSON.stringify({ ...sessionStorage }),
+    state: JSON.stringify(history.state),
+    caches: globalThis.caches ? (await caches.keys()).join() : "",
+    databases: indexedDB.databases ? (await indexedDB.databases()).map(({ name }) => name).join() : "",
+  }));
+  assert.deepEqual(
+    [kept.session, kept.caches, kept.databases],
+    ["{}", "", ""],
+    "nothing is kept there at all",
+  );
+  const values = [scene.password, ...cookies.map(({ value }) => value)].filter(
+    (value) => value && value.length > 7,
+  );
+  for (const [where, text] of Object.entries(kept)) {
+    const found = SECRET.exec(text)?.[0] ?? values.find((value) => text.includes(value));
+    assert.equal(found, undefined, `a secret is in ${where}`);
+  }
+}
+
+/** The element that has the focus, as its tag and its text. */
+export const focused = (page) =>
+  page.evaluate(() => `${document.activeElement.tagName} ${document.activeElement.textContent.trim()}`);
+
+/** Presses Tab until `selector` has the focus. */
+export async function tabTo(page, selector, most = 60) {
+  for (let i = 0; i < most; i++) {
+    await page.keyboard.press("Tab");
+    if (await page.evaluate((wanted) => document.activeElement.matches(wanted), selector)) return;
+  }
+  assert.fail(`${selector} is not reached by ${most} times Tab`);
+}
