@@ -11,10 +11,10 @@ const LIMITS: ChunkLimits = ChunkLimits {
     unfinished: 12 << 20,
     reserve: 256 << 10,
 };
-const PICTURES: u32 = 30;
-const PICTURE_BYTES: usize = 25_000;
-const SOUNDS_PER_PICTURE: u32 = 2;
-const SOUND_BYTES: usize = 340;
+const VIDEO_FRAMES: u32 = 30;
+const VIDEO_FRAME_BYTES: usize = 25_000;
+const AUDIO_PER_VIDEO: u32 = 2;
+const AUDIO_BYTES: usize = 340;
 /// Bytes of one read of the socket.
 const READ_BYTES: usize = 64 << 10;
 
@@ -35,11 +35,11 @@ fn message(chunk_size: usize, chunk_stream: u8, kind: u8, time_ms: u32, len: usi
 
 fn one_second(chunk_size: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
-    for video_frame in 0..PICTURES {
-        let time_ms = video_frame * 1000 / PICTURES;
-        bytes.extend(message(chunk_size, 6, 9, time_ms, PICTURE_BYTES));
-        for _ in 0..SOUNDS_PER_PICTURE {
-            bytes.extend(message(chunk_size, 4, 8, time_ms, SOUND_BYTES));
+    for video_frame in 0..VIDEO_FRAMES {
+        let time_ms = video_frame * 1000 / VIDEO_FRAMES;
+        bytes.extend(message(chunk_size, 6, 9, time_ms, VIDEO_FRAME_BYTES));
+        for _ in 0..AUDIO_PER_VIDEO {
+            bytes.extend(message(chunk_size, 4, 8, time_ms, AUDIO_BYTES));
         }
     }
     bytes
@@ -72,7 +72,7 @@ fn chunk_reader(criterion: &mut Criterion) {
         ("smallest_128", 128),
     ] {
         let second = one_second(chunk_size);
-        let expected = (PICTURES + PICTURES * SOUNDS_PER_PICTURE) as usize;
+        let expected = (VIDEO_FRAMES + VIDEO_FRAMES * AUDIO_PER_VIDEO) as usize;
         group.throughput(Throughput::Bytes(second.len() as u64));
         group.bench_function(name, |bencher| {
             bencher.iter_batched(

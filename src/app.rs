@@ -123,7 +123,7 @@ impl Service {
         let inputs = inputs.map(|input| suspension::in_force(input, &suspended));
 
         let branch = Branch::prepare(config.live.clone(), store.clone(), inputs.collect()).await?;
-        let (stop, done, lost, board) = (
+        let (stop, done, lost, component_statuses) = (
             CancellationToken::new(),
             CancellationToken::new(),
             CancellationToken::new(),
@@ -131,7 +131,7 @@ impl Service {
         );
         let root = Root::start(tree::Args {
             components: Vec::new(),
-            board: board.clone(),
+            component_statuses: component_statuses.clone(),
             lost: lost.clone(),
         });
         let (component, started) = branch.component();
@@ -161,7 +161,7 @@ impl Service {
             certificates: certificates.clone(),
             outbound: media.outbound.clone(),
             program: OWN_PROGRAM.into(),
-            board: board.clone(),
+            component_statuses: component_statuses.clone(),
             rtmp_permits: Arc::new(Semaphore::new(config.rtmp.max_connections)),
             rtmp_unadmitted: NetworkLimit::new(config.rtmp.max_unadmitted),
             sessions: sessions.clone(),
@@ -187,7 +187,7 @@ impl Service {
             config,
             store.clone(),
             Arc::new(live.clone()),
-            board,
+            component_statuses,
             media,
             listening
                 .port(Protocol::Rtmp)

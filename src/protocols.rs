@@ -74,7 +74,7 @@ pub struct IngestContext {
     pub outbound: Outbound,
     /// This program, which is started again as the SRT gateway.
     pub program: PathBuf,
-    pub board: ComponentStatuses,
+    pub component_statuses: ComponentStatuses,
     pub rtmp_permits: Arc<Semaphore>,
     pub rtmp_unadmitted: Arc<NetworkLimit>,
     /// Sessions of publishers.
@@ -139,7 +139,7 @@ static SRT_TRANSPORT: Transport = Transport::Udp(&SRT, |context, udp| {
         read_interval: context.config.live.read_interval,
         program: context.program.clone(),
         sandbox: context.config.image_workers.sandbox,
-        board: context.board.clone(),
+        component_statuses: context.component_statuses.clone(),
         sessions: context.sessions.clone(),
         stop: context.stop.child_token(),
     })

@@ -52,7 +52,7 @@ pub(crate) async fn account(store: &Store) -> Uuid {
 }
 
 /// Returns the facts of a plain image of that size.
-pub(crate) fn picture(format: Format, width: u32, height: u32) -> ImageFacts {
+pub(crate) fn image_facts(format: Format, width: u32, height: u32) -> ImageFacts {
     ImageFacts {
         format,
         width,

@@ -26,7 +26,7 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 #[derive(Clone, Debug)]
 pub struct Args {
     pub components: Vec<Component>,
-    pub board: ComponentStatuses,
+    pub component_statuses: ComponentStatuses,
     /// Cancelled when a vital component is lost: the process must end.
     pub lost: CancellationToken,
 }
@@ -77,7 +77,7 @@ impl Root {
         let actor = supervisor.actor_ref().clone();
         root.link(&actor).await;
         supervisor.spawn(component.start.clone());
-        self.args.board.running(component.name);
+        self.args.component_statuses.running(component.name);
         self.supervisors
             .insert(actor.id(), (index, OwnedActor::new(actor)));
     }
@@ -109,7 +109,10 @@ impl Actor for Root {
             return Ok(ControlFlow::Continue(()));
         };
         let component = &self.args.components[index];
-        let times = self.args.board.parked(component.name, reason.to_string());
+        let times = self
+            .args
+            .component_statuses
+            .parked(component.name, reason.to_string());
         if component.vital {
             error!(component = component.name, %reason, "a vital component is lost; the service ends");
             self.args.lost.cancel();

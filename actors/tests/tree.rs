@@ -89,22 +89,22 @@ async fn eventually(what: &str, met: impl Fn() -> bool) {
     );
 }
 
-fn is_running(board: &ComponentStatuses, name: &str) -> bool {
-    board
+fn is_running(statuses: &ComponentStatuses, name: &str) -> bool {
+    statuses
         .states()
         .iter()
         .any(|state| state.name == name && state.running)
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_concern_whose_budget_is_spent_is_parked_and_comes_back_while_others_go_on() {
+async fn a_component_whose_budget_is_spent_is_parked_and_comes_back_while_others_continue() {
     let (poisoned, healthy) = (WorkerArgs::default(), WorkerArgs::default());
     poisoned.broken.store(true, SeqCst);
-    let board = ComponentStatuses::default();
+    let component_statuses = ComponentStatuses::default();
     let lost = CancellationToken::new();
     let root = Root::start(Args {
         components: Vec::new(),
-        board: board.clone(),
+        component_statuses: component_statuses.clone(),
         lost: lost.clone(),
     });
     root.ask(Add(component("healthy", true, &healthy)))
@@ -115,10 +115,10 @@ async fn a_concern_whose_budget_is_spent_is_parked_and_comes_back_while_others_g
         .unwrap();
 
     eventually("the poisoned component is parked", || {
-        !is_running(&board, "poisoned")
+        !is_running(&component_statuses, "poisoned")
     })
     .await;
-    let state = board
+    let state = component_statuses
         .states()
         .into_iter()
         .find(|state| state.name == "poisoned")
@@ -139,7 +139,7 @@ async fn a_concern_whose_budget_is_spent_is_parked_and_comes_back_while_others_g
 
     poisoned.broken.store(false, SeqCst);
     eventually("the component comes back by itself", || {
-        is_running(&board, "poisoned") && poisoned.ticks.load(SeqCst) > 0
+        is_running(&component_statuses, "poisoned") && poisoned.ticks.load(SeqCst) > 0
     })
     .await;
     assert!(!lost.is_cancelled());
@@ -154,7 +154,7 @@ async fn the_loss_of_a_vital_concern_is_reported_to_the_process() {
     let lost = CancellationToken::new();
     let root = Root::start(Args {
         components: Vec::new(),
-        board: ComponentStatuses::default(),
+        component_statuses: ComponentStatuses::default(),
         lost: lost.clone(),
     });
     root.ask(Add(component("vital", true, &args)))

@@ -414,9 +414,9 @@ impl Done {
 
     /// Width and height of the inspected file, as shown.
     pub fn shown_size(&self) -> Option<(u32, u32)> {
-        let picture = || Some(self.media.as_ref()?.video_track()?.shown_size());
+        let frame_size = || Some(self.media.as_ref()?.video_track()?.shown_size());
         let image = self.image.as_ref().map(ImageFacts::shown_size);
-        image.or_else(picture)
+        image.or_else(frame_size)
     }
 
     /// Returns the duration of the inspected file.

@@ -152,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_can_stand_in_a_path() {
+    fn a_name_can_be_in_a_path() {
         for (name, expected) in [
             ("hero", true),
             ("Hero_2-x", true),

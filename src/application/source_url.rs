@@ -175,9 +175,9 @@ impl Spooling<'_> {
 impl outbound::Sink for Spooling<'_> {
     async fn write(&mut self, piece: Bytes) -> io::Result<()> {
         self.keep(piece).await.map_err(|failure| {
-            let told = io::Error::other(failure.to_string());
+            let io_error = io::Error::other(failure.to_string());
             self.failure = Some(failure);
-            told
+            io_error
         })
     }
 }

@@ -73,7 +73,7 @@ impl Service {
 }
 
 /// The service's own sentence in a rejection, when it is one of a service.
-pub(super) async fn told(answer: &mut Stream) -> Option<String> {
+pub(super) async fn error_message(answer: &mut Stream) -> Option<String> {
     let mut body = Vec::new();
     // A rejection that breaks off is one all the same.
     while let Ok(Some(piece)) = answer.next().await {

@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn progress_is_told_in_files_and_bytes() {
+    fn progress_is_reported_in_files_and_bytes() {
         let progress = BackupProgress {
             count: 12,
             bytes: 3 << 20,

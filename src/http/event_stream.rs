@@ -137,13 +137,13 @@ impl<W: Work> Pieces for Followed<W> {
         if !is_still_admitted(&self.context, &self.caller).await {
             return None;
         }
-        let told = match waited {
-            Waited::Happened(told) => told.ok()?,
+        let report = match waited {
+            Waited::Happened(report) => report.ok()?,
             Waited::Silent => return Some((STILL_HERE.to_owned(), Some(self))),
             Waited::Closing => return None,
         };
-        let text = event("progress", told.progress);
-        if !told.has_ended {
+        let text = event("progress", report.progress);
+        if !report.has_ended {
             return Some((text, Some(self)));
         }
         let end = self.work.end(&self.context, &self.reached).await.ok()?;

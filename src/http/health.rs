@@ -102,8 +102,8 @@ fn reasons(context: &ServiceContext) -> Vec<Reason> {
             .unwrap_or_else(|| "it does not run".to_owned());
         add(component.name, reason, true);
     }
-    if let Some(trouble) = context.store.write_failure() {
-        add("database", trouble.reason, false);
+    if let Some(failure) = context.store.write_failure() {
+        add("database", failure.reason, false);
     }
     for subsystem in context.subsystems.iter() {
         for degradation in subsystem.degradations() {

@@ -264,7 +264,7 @@ pub async fn live_poster(request: HttpRequest, playback_id: web::Path<String>) -
         let entry =
             cdn::poster(context::of::<DeliveryContext>(&request), access.playback()).await?;
         let cache = access.cache_control(CacheLifetime::Seconds(cdn::GOOD_FOR_S));
-        Ok(body::picture(&request, &entry, cache))
+        Ok(body::image(&request, &entry, cache))
     })
     .await
 }

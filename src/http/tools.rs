@@ -118,7 +118,7 @@ pub async fn on_upload(
         submit(&asking, wanted).await
     };
     let submitted = submitted.await;
-    let submitted = rejection::told(&context, caller.account_id(), asked, submitted).await?;
+    let submitted = rejection::reported(&context, caller.account_id(), asked, submitted).await?;
     answer(&context, &reached, submitted).await
 }
 
@@ -170,7 +170,7 @@ pub async fn on_file(
         submit(&asking, wanted).await
     };
     let submitted = submitted.await;
-    let submitted = rejection::told(&context, caller.account_id(), asked, submitted).await?;
+    let submitted = rejection::reported(&context, caller.account_id(), asked, submitted).await?;
     answer(&context, &reached, submitted).await
 }
 

@@ -184,13 +184,13 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_names_the_message_when_it_can() {
+    fn a_rejection_names_the_message_when_it_can() {
         let rejection = read(br#"{"jsonrpc":"1.0","id":"a","method":"ping"}"#).unwrap_err();
         assert_eq!(rejection.id, Some(RequestId::String("a".into())));
     }
 
     #[test]
-    fn messages_are_told_apart() {
+    fn messages_are_distinguished() {
         let versioned = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}"#;
         let cases = [
             (

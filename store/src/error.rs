@@ -157,7 +157,7 @@ mod tests {
 
     /// SQLite's own errors, not built ones: the codes are what counts.
     #[tokio::test]
-    async fn errors_of_the_disk_are_told_from_errors_of_the_call() {
+    async fn errors_of_the_disk_differ_from_errors_of_the_call() {
         let folder = tempfile::tempdir().unwrap();
         let database = |name: &str| SqliteConnectOptions::new().filename(folder.path().join(name));
 

@@ -113,14 +113,14 @@ async fn a_page_stays_open_over_a_lost_encoder_and_a_killed_service() -> Result<
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn picture_alone_and_audio_alone_play() -> Result<(), Failure> {
+async fn video_alone_and_audio_alone_play() -> Result<(), Failure> {
     let Some(turn) = Turn::begin().await? else {
         return Ok(());
     };
     let (server, silent) = on_stage().await?;
     let mut page = turn.open(&page_of(&server, &silent)).await?;
     page.expect_state("waiting").await?;
-    let _pictures = publish(&Recipe::video_only().make()?, &silent)?;
+    let _video = publish(&Recipe::video_only().make()?, &silent)?;
     page.expect_played(4).await?;
 
     let blind = server.api().create(json!({"name": "radio"})).await?;

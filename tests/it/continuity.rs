@@ -73,7 +73,7 @@ async fn an_encoder_that_drops_in_mid_message_returns_to_the_same_playlist() -> 
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_plain_playlist_goes_on_as_well() -> Result<(), Failure> {
+async fn a_plain_playlist_continues_as_well() -> Result<(), Failure> {
     drop_and_return("standard").await
 }
 

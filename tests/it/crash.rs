@@ -76,7 +76,7 @@ fn check_ranges(seen: &Collection, firsts: &[u32]) -> Result<(), Failure> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn killed_in_mid_stream_everything_listed_is_played_and_the_encoder_goes_on()
+async fn killed_in_mid_stream_everything_listed_is_played_and_the_encoder_continues()
 -> Result<(), Failure> {
     let mut server = Server::start().await?;
     let api = server.api();
@@ -172,7 +172,7 @@ async fn what_had_left_the_list_before_the_kill_does_not_come_back() -> Result<(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn stopped_politely_and_started_again_the_stream_goes_on() -> Result<(), Failure> {
+async fn stopped_politely_and_started_again_the_stream_continues() -> Result<(), Failure> {
     let mut server = Server::start().await?;
     let api = server.api();
     let input = api.create(json!({})).await?;

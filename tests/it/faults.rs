@@ -20,7 +20,7 @@ use crate::support::{
 const SOON: Duration = Duration::from_secs(5);
 const MENDED: Duration = Duration::from_secs(15);
 
-fn trouble<'a>(health: &'a Value, of: &str) -> Option<&'a str> {
+fn issue<'a>(health: &'a Value, of: &str) -> Option<&'a str> {
     health["trouble"][of].as_str()
 }
 
@@ -48,17 +48,17 @@ async fn a_locked_database_is_no_business_of_viewers() -> Result<(), Failure> {
     api.wait_status(&input.id, "reconnecting", SOON).await?;
     let mut encoder = Publisher::open(&input.target(), &numbered(20_000)).await?;
     encoder.send_frames(180, Pace::RealTime).await?;
-    let told =
-        |health: &Value| trouble(health, "database").is_some() && advises(health, "database");
+    let is_reported =
+        |health: &Value| issue(health, "database").is_some() && advises(health, "database");
     let health = api
-        .wait_health(&input.id, "the locked database", SOON, told)
+        .wait_health(&input.id, "the locked database", SOON, is_reported)
         .await?;
     assert_eq!(health["status"], "live");
-    assert_eq!(trouble(&health, "disk"), None);
+    assert_eq!(issue(&health, "disk"), None);
     viewing.check()?;
 
     lock.release().await?;
-    let mended = |health: &Value| trouble(health, "database").is_none();
+    let mended = |health: &Value| issue(health, "database").is_none();
     let (health, sent) = tokio::join!(
         api.wait_health(&input.id, "the database again", MENDED, mended),
         encoder.send_frames(270, Pace::RealTime)
@@ -91,13 +91,13 @@ async fn a_full_disk_is_no_business_of_viewers_and_the_folder_is_made_good() -> 
 
     let ballast = disk.fill()?;
     encoder.send_frames(240, Pace::RealTime).await?;
-    let told = |health: &Value| trouble(health, "disk").is_some() && advises(health, "disk");
-    api.wait_health(&input.id, "the full disk", SOON, told)
+    let is_reported = |health: &Value| issue(health, "disk").is_some() && advises(health, "disk");
+    api.wait_health(&input.id, "the full disk", SOON, is_reported)
         .await?;
     assert!(viewing.collected().outages.is_empty());
 
     std::fs::remove_file(ballast)?;
-    let mended = |health: &Value| trouble(health, "disk").is_none();
+    let mended = |health: &Value| issue(health, "disk").is_none();
     let (mended, sent) = tokio::join!(
         api.wait_health(&input.id, "the disk again", MENDED, mended),
         encoder.send_frames(330, Pace::RealTime)

@@ -36,7 +36,7 @@ fn check_log(log: &str, inputs: &[&Input]) {
         key.expect("slug and key").1
     });
     for secret in keys.chain([API_KEY, ADMIN_PASSWORD]) {
-        let told = lines.iter().find(|line| line.contains(secret));
-        assert_eq!(told, None);
+        let leaked = lines.iter().find(|line| line.contains(secret));
+        assert_eq!(leaked, None);
     }
 }

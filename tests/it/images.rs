@@ -8,7 +8,7 @@ mod tools;
 
 use crate::support::{
     Failure,
-    images::{BLUE, Picture, Pixel, RED, YELLOW},
+    images::{BLUE, DecodedImage, Pixel, RED, YELLOW},
 };
 
 /// Colours of the four quadrants of every drawn image, upright.
@@ -22,7 +22,7 @@ fn expect<T>(case: &str, result: Result<T, Failure>) -> Result<T, Failure> {
 }
 
 /// Upright, in its colours, with nothing left to turn it by.
-fn check_upright(case: &str, picture: &Picture) -> Result<(), Failure> {
-    assert_eq!(picture.orientation, 1, "{case}: still to be turned");
-    expect(case, picture.check_corners(UPRIGHT, LOSSY))
+fn check_upright(case: &str, image: &DecodedImage) -> Result<(), Failure> {
+    assert_eq!(image.orientation, 1, "{case}: still to be turned");
+    expect(case, image.check_corners(UPRIGHT, LOSSY))
 }

@@ -112,13 +112,13 @@ async fn no_spelling_of_this_machine_is_reached() -> Result<(), Failure> {
         ] {
             let (status, answer) = api.call(method, path, Some(body)).await?;
             assert_eq!(status, StatusCode::BAD_REQUEST, "{url}: {answer}");
-            let told = error_of(&answer);
+            let message = error_of(&answer);
             assert_eq!(
-                told.contains("outbound.allow = [\""),
+                message.contains("outbound.allow = [\""),
                 has_setting,
-                "{url}: {told}"
+                "{url}: {message}"
             );
-            assert!(!told.contains("secret"), "{url}: {told}");
+            assert!(!message.contains("secret"), "{url}: {message}");
         }
         let form = Form::new().field("sourceUrl", &url);
         let answer = api
@@ -126,11 +126,11 @@ async fn no_spelling_of_this_machine_is_reached() -> Result<(), Failure> {
             .await?
             .expect(400)?
             .json()?;
-        let told = error_of(&answer);
+        let message = error_of(&answer);
         assert_eq!(
-            told.contains("outbound.allow = [\""),
+            message.contains("outbound.allow = [\""),
             has_setting,
-            "{url}: {told}"
+            "{url}: {message}"
         );
     }
     assert_eq!(receiver.connections(), 0);
@@ -161,13 +161,13 @@ async fn leave_that_is_taken_back_holds_from_the_next_attempt_on() -> Result<(),
         .await?;
     let attempt = attempted(&server.api(), &by_address).await?;
     assert_eq!(attempt["status"], "failed", "{attempt}");
-    let told = error_of(&attempt);
+    let message = error_of(&attempt);
     for part in [
         "127.0.0.1",
         "loopback",
         "outbound.allow = [\"127.0.0.0/8\"]",
     ] {
-        assert!(told.contains(part), "{attempt}");
+        assert!(message.contains(part), "{attempt}");
     }
     assert_eq!(receiver.connections(), reached);
     Ok(())
@@ -215,8 +215,11 @@ async fn authorities_that_cannot_be_read_stop_the_start() -> Result<(), Failure>
             .env("SLUICE_RTMP__LISTEN", "127.0.0.1:0")
             .env("SLUICE_SRT__LISTEN", "127.0.0.1:0")
             .env("SLUICE_OUTBOUND__CA_FILE", &file);
-        let told = rejection.fail().await?;
-        assert!(told.contains(&format!("outbound.ca_file {file}")), "{told}");
+        let message = rejection.fail().await?;
+        assert!(
+            message.contains(&format!("outbound.ca_file {file}")),
+            "{message}"
+        );
     }
     Ok(())
 }

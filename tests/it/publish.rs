@@ -285,7 +285,7 @@ async fn a_wrong_key_is_refused_with_a_reason() -> Result<(), Failure> {
     ] {
         let mut target = input.target();
         target.stream = stream.to_owned();
-        let rejection = Publisher::expect_refusal(&target, &clip).await?;
+        let rejection = Publisher::expect_rejection(&target, &clip).await?;
         assert_eq!(rejection.code, BAD_NAME, "{stream:?}");
         assert!(
             rejection.description.contains("unknown stream key"),
@@ -322,7 +322,7 @@ async fn disabling_ends_the_publish_and_the_broadcast() -> Result<(), Failure> {
     );
     viewing.until_ended(SOON).await?;
     api.wait_status(&input.id, "idle", SOON).await?;
-    let rejection = Publisher::expect_refusal(&input.target(), &clip).await?;
+    let rejection = Publisher::expect_rejection(&input.target(), &clip).await?;
     assert_eq!(rejection.code, BAD_NAME);
     assert!(rejection.description.contains("disabled"), "{rejection:?}");
 
@@ -332,7 +332,7 @@ async fn disabling_ends_the_publish_and_the_broadcast() -> Result<(), Failure> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn rotating_the_key_ends_the_publish_and_the_new_key_goes_on() -> Result<(), Failure> {
+async fn rotating_the_key_ends_the_publish_and_the_new_key_continues() -> Result<(), Failure> {
     let clip = numbered(0);
     let server = Server::start().await?;
     let api = server.api();
@@ -347,7 +347,7 @@ async fn rotating_the_key_ends_the_publish_and_the_new_key_goes_on() -> Result<(
         "the encoder was sent away"
     );
     api.wait_status(&input.id, "reconnecting", SOON).await?;
-    let rejection = Publisher::expect_refusal(&input.target(), &clip).await?;
+    let rejection = Publisher::expect_rejection(&input.target(), &clip).await?;
     assert_eq!(rejection.code, BAD_NAME);
 
     let mut encoder = Publisher::open(&rotated.target(), &numbered(20_000)).await?;
@@ -379,7 +379,7 @@ async fn deleting_ends_the_publish_and_leaves_nothing() -> Result<(), Failure> {
     let path = format!("/api/live/inputs/{}", input.id);
     let (status, _) = api.call(Method::GET, &path, None).await?;
     assert_eq!(status, 404);
-    let rejection = Publisher::expect_refusal(&input.target(), &clip).await?;
+    let rejection = Publisher::expect_rejection(&input.target(), &clip).await?;
     assert_eq!(rejection.code, BAD_NAME);
     let folder = server.data_dir().join("live").join(&input.id);
     eventually("the broadcast's files are gone", SOON, async || {

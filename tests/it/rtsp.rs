@@ -126,7 +126,7 @@ async fn private_networks_are_not_dialled() -> Result<(), Failure> {
         .api()
         .create(json!({"pullUrl": "rtsp://127.0.0.1/1"}))
         .await;
-    let told = refused.err().ok_or("it was accepted")?.to_string();
-    assert!(told.contains("outbound.allow"), "{told}");
+    let message = refused.err().ok_or("it was accepted")?.to_string();
+    assert!(message.contains("outbound.allow"), "{message}");
     Ok(())
 }

@@ -284,11 +284,11 @@ async fn a_trusted_proxy_says_where_the_service_is() -> Result<(), Failure> {
             "{headers:?}"
         );
     }
-    clients_behind_a_proxy_are_told_apart(&trusting).await
+    clients_behind_a_proxy_are_distinguished(&trusting).await
 }
 
 /// The sign-in limit counts by client, and the cookie is for HTTPS where the client uses it.
-async fn clients_behind_a_proxy_are_told_apart(server: &Server) -> Result<(), Failure> {
+async fn clients_behind_a_proxy_are_distinguished(server: &Server) -> Result<(), Failure> {
     let sign_in = |client_address: &str, password: &str| -> RequestBuilder {
         client()
             .request(Method::POST, format!("{}/api/session", server.base_url()))

@@ -96,13 +96,13 @@ async fn begin(
         .post_form(&run_path(workflow), file(filename, bytes))
         .await?;
     let body = answer.json()?;
-    let is_told = match answer.status {
+    let is_explained = match answer.status {
         StatusCode::OK => body["status"] == "completed" || body["status"] == "failed",
         StatusCode::ACCEPTED => body["status"] == "queued" || body["status"] == "processing",
         _ => false,
     };
     let id = text(&body["runId"])?;
-    assert!(is_told, "{}: {body}", answer.status);
+    assert!(is_explained, "{}: {body}", answer.status);
     assert_eq!(
         (&body["run"]["id"], &body["run"]["status"]),
         (&json!(id), &body["status"])

@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn demands_stand_at_the_end() {
+    fn demands_come_at_the_end() {
         for (input, fault) in [
             (&b""[..], None),
             (b"\x89PNG...IEND", None),

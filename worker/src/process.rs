@@ -260,7 +260,7 @@ impl WorkerProcess {
             .channel
             .send(&job, &descriptors, patience())
             .and_then(|()| self.receive(patience()));
-        while let Ok(Reply::Told { id, report }) = answer {
+        while let Ok(Reply::Reported { id, report }) = answer {
             if id == job.id {
                 tell(report);
             }

@@ -46,7 +46,8 @@ pub enum Reply {
         #[serde(default)]
         missing_elements: Vec<String>,
     },
-    Told {
+    #[serde(rename = "told")]
+    Reported {
         id: u64,
         report: Report,
     },
@@ -82,7 +83,7 @@ impl Reply {
                     return Err("a list of elements that names none".into());
                 }
             }
-            Self::Told { report, .. } => check_report(report)?,
+            Self::Reported { report, .. } => check_report(report)?,
             Self::Done { done, .. } => check_done(done)?,
             Self::Failed { failure, .. } => plain(&mut failure.message),
         }

@@ -163,9 +163,9 @@ impl Worker {
         let outputs = descriptors.split_off(job.inputs.into());
         if let Task::Av(task) = &job.task {
             let mut tell = |report| {
-                let told = Reply::Told { id: job.id, report };
+                let reply = Reply::Reported { id: job.id, report };
                 // A service that does not listen any more ends this process by itself.
-                let _ = channel.send(&told, &[], Patience::default());
+                let _ = channel.send(&reply, &[], Patience::default());
             };
             #[cfg(debug_assertions)]
             self.misbehave(descriptors.first().and_then(faults::asked_by), &mut tell);

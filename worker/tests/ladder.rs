@@ -21,11 +21,11 @@ use bench::{entry, ffmpeg, heights, make, packets, plan};
 use clips::{can_be_made, clip};
 
 /// 320×180, 25 frames a second, 7 s.
-const PICTURES: &str = "-f lavfi -i testsrc2=size=320x180:rate=25:duration=7";
-const SOUND: &str = "-f lavfi -i sine=frequency=440:duration=7:sample_rate=44100";
+const VIDEO: &str = "-f lavfi -i testsrc2=size=320x180:rate=25:duration=7";
+const AUDIO: &str = "-f lavfi -i sine=frequency=440:duration=7:sample_rate=44100";
 const H264: &str = "-c:v libx264 -preset ultrafast -pix_fmt yuv420p";
 /// A frame of 25 a second.
-const PICTURE_S: f64 = 0.04;
+const FRAME_S: f64 = 0.04;
 
 #[test]
 fn renditions_are_whole_and_cut_at_the_same_frames() {
@@ -35,7 +35,7 @@ fn renditions_are_whole_and_cut_at_the_same_frames() {
     clips::start();
     let clip = clip(
         "ladder.mp4",
-        &format!("{PICTURES} {SOUND} {H264} -bf 2 -c:a libmp3lame"),
+        &format!("{VIDEO} {AUDIO} {H264} -bf 2 -c:a libmp3lame"),
     );
     let ladder = plan(&clip, &heights(&[90, 120, 180]));
     let run = make("ladder", &clip, &ladder);
@@ -127,7 +127,7 @@ fn frames_and_audio_stay_together() {
         let init = heard.init.as_ref().expect("an init section");
         assert_eq!(init.2, copied, "{name}");
         let start: f64 = entry(&video_frames.path, "start_time").parse().unwrap();
-        let seen = start + seen_at(&video_frames.path) as f64 * PICTURE_S;
+        let seen = start + seen_at(&video_frames.path) as f64 * FRAME_S;
         let apart = seen - heard_at(&heard.path);
         assert!(apart.abs() < 0.025, "{name}: {apart} s");
     }
@@ -143,7 +143,7 @@ fn a_resumed_ladder_is_the_same() {
         let clip = clip(
             name,
             &format!(
-                "-f lavfi -i testsrc2=size=320x180:rate={rate}:duration=7 {SOUND} {H264} -bf 2 -c:a mp2"
+                "-f lavfi -i testsrc2=size=320x180:rate={rate}:duration=7 {AUDIO} {H264} -bf 2 -c:a mp2"
             ),
         );
         let ladder = plan(&clip, &heights(&[90, 120]));
@@ -260,7 +260,7 @@ fn a_source_that_fits_is_repackaged() {
         ("copied.ts", "-g 25", true),
         ("far.mp4", "-g 500", false),
     ] {
-        let clip = clip(name, &format!("{PICTURES} {H264} {keys} -b:v 150k"));
+        let clip = clip(name, &format!("{VIDEO} {H264} {keys} -b:v 150k"));
         let ladder = plan(&clip, &Profile::SourceMax);
         assert!(ladder.video[0].copy, "{name} might fit");
         let run = make(name, &clip, &ladder);
@@ -279,7 +279,7 @@ fn a_source_that_fits_is_repackaged() {
             .map(|packet| packet.pts_s)
             .fold(0.0, f64::max);
         assert!(
-            first.abs() < 1e-4 && (last - 6.96).abs() <= PICTURE_S,
+            first.abs() < 1e-4 && (last - 6.96).abs() <= FRAME_S,
             "{name}: {first} to {last}"
         );
         for segment in &made.segments {
@@ -363,14 +363,14 @@ fn odd_sources_become_plain_renditions() {
         for made in &run.renditions {
             let packets = packets(&made.path);
             let sum: f64 = packets.iter().map(|packet| packet.duration_s).sum();
-            let told: i64 = made
+            let declared: i64 = made
                 .segments
                 .iter()
                 .map(|segment| i64::from(segment.duration_90k))
                 .sum();
             assert!(
-                (sum - told as f64 / 90_000.0).abs() < 0.03,
-                "{name}: {sum} {told}"
+                (sum - declared as f64 / 90_000.0).abs() < 0.03,
+                "{name}: {sum} {declared}"
             );
             if made.init.as_ref().unwrap().1.has_video {
                 let keys = packets.iter().filter(|packet| packet.key).count();
@@ -393,7 +393,7 @@ fn damage_and_limits_are_failures() {
     clips::start();
     let clip = clip(
         "whole.mp4",
-        &format!("{PICTURES} {SOUND} {H264} -g 25 -c:a libmp3lame -movflags +faststart"),
+        &format!("{VIDEO} {AUDIO} {H264} -g 25 -c:a libmp3lame -movflags +faststart"),
     );
     let ladder = plan(&clip, &heights(&[90]));
     let bytes = fs::read(&clip).unwrap();

@@ -40,7 +40,7 @@ pub enum NoFrame {
     #[error("nothing is on air")]
     NotOnAir,
     #[error("the live stream has no frame")]
-    NoPicture,
+    NoKeyFrame,
     #[error(transparent)]
     Problem(#[from] Problem),
 }
@@ -154,7 +154,7 @@ pub(super) async fn newest(
     playback: &Playback,
 ) -> Result<Arc<ImageSource>, NoFrame> {
     let view = playback.now().listed().ok_or(NoFrame::NotOnAir)?;
-    let newest = KeyFrame::newest(&view).ok_or(NoFrame::NoPicture)?;
+    let newest = KeyFrame::newest(&view).ok_or(NoFrame::NoKeyFrame)?;
     let now_ms = now_ms();
     let (slot, gone) = services.frames.slot(playback.input_id, now_ms);
     for input_id in gone {

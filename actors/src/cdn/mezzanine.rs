@@ -133,7 +133,7 @@ mod tests {
     use super::*;
     use sluice_media::task::Gravity;
 
-    use crate::fixtures::picture;
+    use crate::fixtures::image_facts;
 
     #[test]
     fn only_costly_stills_have_one() {
@@ -147,7 +147,7 @@ mod tests {
             (Format::Pdf, 8000, false, None),
         ];
         for (format, side, has_alpha, expected) in cases {
-            let mut facts = picture(format, side, side);
+            let mut facts = image_facts(format, side, side);
             facts.has_alpha = has_alpha;
             assert_eq!(format_for(&facts), expected, "{format:?} {side}");
             facts.animated = true;
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn small_variants_have_the_size_that_the_source_gives() {
-        let mut facts = picture(Format::Heif, 3024, 4032);
+        let mut facts = image_facts(Format::Heif, 3024, 4032);
         facts.orientation = 6;
         let wanted = |width, height, fit| {
             let mut render = Render::new(Format::Heif, Encode::new(Format::Webp, 80));

@@ -117,7 +117,7 @@ pub(super) async fn render(
                 assign(services, source.account_id, task, in_memory(&frame.body)?).await?;
             only_output(finished)?
         }
-        (Task::Render(render), None) => picture(services, source, *render).await?,
+        (Task::Render(render), None) => render_image(services, source, *render).await?,
         (task, None) => perform(services, source, task).await?,
     };
     Ok(entry(source, resolved.mime, body))
@@ -152,12 +152,12 @@ async fn facts(
         animated: false,
         focal_point,
     };
-    let is_picture = matches!(
+    let is_image = matches!(
         format.class(),
         Class::Raster | Class::Vector | Class::Document
     );
     let has_secrets = format.class() == Class::Raster && format != Format::Jpg;
-    if has_secrets || (is_picture && request.kind() == Kind::Json) {
+    if has_secrets || (is_image && request.kind() == Kind::Json) {
         let inspected = inspect(services, source, format).await?;
         facts.has_alpha = inspected.has_alpha;
         facts.animated = inspected.animated;
@@ -206,8 +206,8 @@ fn describe(source: &ImageSource, inspected: &ImageFacts) -> Bytes {
 
 /// The same of a clip, whose width and height are those of its upright frame.
 fn describe_clip(source: &ImageSource, probed: &MediaFacts) -> Bytes {
-    let picture = probed.video_track();
-    let (width, height) = picture.map(|track| track.shown_size()).unzip();
+    let video = probed.video_track();
+    let (width, height) = video.map(|track| track.shown_size()).unzip();
     let facts = json!({
         "fileId": source.id,
         "width": width,
@@ -216,15 +216,15 @@ fn describe_clip(source: &ImageSource, probed: &MediaFacts) -> Bytes {
         "mimeType": source.mime_type,
         "sizeBytes": source.size_bytes,
         "duration": probed.duration_s(),
-        "frameRate": picture.and_then(|track| track.frames_per_second()),
-        "videoCodec": picture.map(|track| &track.codec),
+        "frameRate": video.and_then(|track| track.frames_per_second()),
+        "videoCodec": video.map(|track| &track.codec),
         "audioCodec": probed.audio_track().map(|track| &track.codec),
     });
     facts.to_string().into()
 }
 
 /// A rendered image, from the mezzanine where that serves, else from the source.
-async fn picture(
+async fn render_image(
     services: &ImageServices,
     source: &Arc<ImageSource>,
     wanted: Render,

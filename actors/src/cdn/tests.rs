@@ -34,7 +34,7 @@ use super::{CdnSettings, Fetched, Images, Key, Problem, Renderer, VariantJob};
 use crate::{
     component::ComponentStatuses,
     compute::{self, Assignment, ComputeSettings, Finished, Lane},
-    fixtures::{picture, until},
+    fixtures::{image_facts, until},
     subsystem::Subsystem as _,
     tree::{self, Root},
 };
@@ -112,12 +112,12 @@ impl Renderer for Fake {
 
 /// Facts that the substitute returns of every file.
 fn photo() -> ImageFacts {
-    picture(Format::Heif, 4032, 3024)
+    image_facts(Format::Heif, 4032, 3024)
 }
 
 /// Facts that it returns of every clip: a portrait video of a telephone.
 fn clip() -> MediaFacts {
-    let picture = VideoTrack {
+    let track = VideoTrack {
         codec: "h264".into(),
         width: 1920,
         height: 1080,
@@ -128,7 +128,7 @@ fn clip() -> MediaFacts {
     MediaFacts {
         format: Some(Format::Mov),
         duration_ms: Some(12_500),
-        video: vec![picture],
+        video: vec![track],
         ..MediaFacts::default()
     }
 }
@@ -259,7 +259,7 @@ async fn start(
     images.load().await.unwrap();
     let root = Root::start(tree::Args {
         components: images.components(),
-        board: ComponentStatuses::default(),
+        component_statuses: ComponentStatuses::default(),
         lost: CancellationToken::new(),
     });
     until("the shards run", async || {
@@ -298,7 +298,7 @@ async fn a_thousand_equal_requests_make_one_render() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_render_goes_on_when_everyone_has_left() {
+async fn a_render_continues_when_everyone_has_left() {
     let site = Site::open(Fake::closed()).await;
     let wanted = site.wanted("w=100").await;
     let leaving = {
@@ -554,7 +554,7 @@ async fn what_is_no_image_is_said_so() {
 }
 
 /// Seconds of the frames that were taken out of clips, and how many images were made of them.
-fn pictures(tasks: &[Task]) -> (Vec<f64>, usize) {
+fn frames_and_renders(tasks: &[Task]) -> (Vec<f64>, usize) {
     let mut taken = Vec::new();
     let mut made = 0;
     for task in tasks {
@@ -578,14 +578,14 @@ fn pictures(tasks: &[Task]) -> (Vec<f64>, usize) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_picture_is_taken_out_of_a_clip_once() {
+async fn a_frame_is_taken_out_of_a_clip_once() {
     let mut site = Site::open_with(Fake::open(), "video/mp4", CdnSettings::default()).await;
     for query in ["w=100", "w=50&t=1.0", "f=blurhash", "w=8000&f=png", "w=100"] {
         site.fetch(query).await.unwrap();
     }
-    assert_eq!(pictures(&site.fake.tasks()), (vec![1.0], 4));
+    assert_eq!(frames_and_renders(&site.fake.tasks()), (vec![1.0], 4));
     site.fetch("w=100&t=2.5").await.unwrap();
-    assert_eq!(pictures(&site.fake.tasks()), (vec![1.0, 2.5], 5));
+    assert_eq!(frames_and_renders(&site.fake.tasks()), (vec![1.0, 2.5], 5));
     assert_eq!(site.images.statistics().mezzanines, 2);
 
     until("all of it is on disk", async || {
@@ -595,16 +595,19 @@ async fn a_picture_is_taken_out_of_a_clip_once() {
     site.restart().await;
     assert!(!site.fetch("w=100&t=2.5").await.unwrap().rendered);
     site.fetch("w=60&t=2.5").await.unwrap();
-    assert_eq!(pictures(&site.fake.tasks()), (vec![1.0, 2.5], 6));
+    assert_eq!(frames_and_renders(&site.fake.tasks()), (vec![1.0, 2.5], 6));
 
     site.images.purge_file(site.file_id).await;
     assert_eq!(walk(&site.folder.path().join("cache")).len(), 0);
     site.fetch("w=60&t=2.5").await.unwrap();
-    assert_eq!(pictures(&site.fake.tasks()), (vec![1.0, 2.5, 2.5], 7));
+    assert_eq!(
+        frames_and_renders(&site.fake.tasks()),
+        (vec![1.0, 2.5, 2.5], 7)
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn facts_of_a_clip_are_those_of_its_picture_as_shown() {
+async fn facts_of_a_clip_are_those_of_its_frame_as_shown() {
     let site = Site::open_with(Fake::open(), "video/quicktime", CdnSettings::default()).await;
     let fetched = site.fetch("format=json&t=5").await.unwrap();
     let facts: serde_json::Value = serde_json::from_slice(&fetched.entry.body).unwrap();
@@ -618,11 +621,11 @@ async fn facts_of_a_clip_are_those_of_its_picture_as_shown() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_audio_is_delivered_as_its_cover_and_nothing_without_one() {
+async fn an_audio_file_is_delivered_as_its_cover_and_nothing_without_one() {
     let site = Site::open_with(Fake::open(), "audio/mpeg", CdnSettings::default()).await;
     site.fetch("w=100").await.unwrap();
     site.fetch("w=50&t=9").await.unwrap();
-    assert_eq!(pictures(&site.fake.tasks()), (vec![0.0], 2));
+    assert_eq!(frames_and_renders(&site.fake.tasks()), (vec![0.0], 2));
     site.images.purge_file(site.file_id).await;
     site.fake.fails.store(true, SeqCst);
     for _ in 0..3 {

@@ -111,16 +111,16 @@ impl Ring {
     }
 
     pub(super) fn status(&self) -> VideoStatus {
-        let board = &self.terms.board;
+        let state = &self.terms.state;
         VideoStatus {
             short: self.line.short(),
             long: self.line.long(),
             ended: self.line.ended(),
-            told: self.terms.told.load(Relaxed),
-            retried: board.replaced.load(Relaxed),
-            killed: board.killed.load(Relaxed),
-            layers: board.layers(),
-            refused: board.failure_reason(),
+            reports: self.terms.reports.load(Relaxed),
+            retried: state.replaced.load(Relaxed),
+            killed: state.killed.load(Relaxed),
+            layers: state.layers(),
+            refused: state.failure_reason(),
         }
     }
 }

@@ -57,7 +57,7 @@ pub struct Compute {
     workers: Option<Addr<ImageWorker>>,
     admission: AdmissionQueue,
     av: av::Ring,
-    board: Arc<PoolState>,
+    state: Arc<PoolState>,
     limits: Limits,
 }
 
@@ -72,7 +72,7 @@ impl Compute {
         registry: PathBuf,
     ) -> Self {
         let threads = settings.worker_count();
-        let board = Arc::new(PoolState::default());
+        let state = Arc::new(PoolState::default());
         let av = av::Ring::new(video, settings.sandbox, program.clone(), registry);
         let terms = Arc::new(ImageRing {
             launch: launch(settings, program),
@@ -81,7 +81,7 @@ impl Compute {
             document_timeout: settings.document_timeout,
             recycle_after: settings.recycle_after,
             recycle_above: settings.recycle_above,
-            board: board.clone(),
+            state: state.clone(),
         });
         if System::try_current().is_some() {
             av.warm_up_later();
@@ -96,7 +96,7 @@ impl Compute {
             workers,
             admission: AdmissionQueue::new(settings),
             av,
-            board,
+            state,
             limits: settings.limits(),
         }
     }
@@ -134,14 +134,14 @@ impl Compute {
     /// The pool at this moment; costs no message.
     pub fn status(&self) -> PoolStatus {
         PoolStatus {
-            workers: self.board.workers.load(Relaxed),
+            workers: self.state.workers.load(Relaxed),
             busy: self.admission.busy(),
             waiting: self.admission.waiting(),
             ended: self.admission.ended(),
-            replaced: self.board.replaced.load(Relaxed),
-            killed: self.board.killed.load(Relaxed),
-            layers: self.board.layers(),
-            refused: self.board.failure_reason(),
+            replaced: self.state.replaced.load(Relaxed),
+            killed: self.state.killed.load(Relaxed),
+            layers: self.state.layers(),
+            refused: self.state.failure_reason(),
             video: self.av.status(),
         }
     }

@@ -95,28 +95,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn many_deaths_in_a_row_are_trouble_and_one_success_ends_it() {
-        let board = PoolState::default();
+    fn many_deaths_in_a_row_are_a_failure_and_one_success_ends_it() {
+        let state = PoolState::default();
         for _ in 1..SUSPICIOUS_DEATHS {
-            board.died("signal: 11");
-            assert_eq!(board.failure_reason(), None);
+            state.died("signal: 11");
+            assert_eq!(state.failure_reason(), None);
         }
-        board.died("signal: 6");
-        let failure_reason = board.failure_reason().unwrap();
+        state.died("signal: 6");
+        let failure_reason = state.failure_reason().unwrap();
         assert!(failure_reason.ends_with("signal: 6"), "{failure_reason}");
-        board.finished();
-        assert_eq!(board.failure_reason(), None);
+        state.finished();
+        assert_eq!(state.failure_reason(), None);
     }
 
     #[test]
-    fn a_failed_start_is_forgotten_with_the_next_and_a_refusal_stays() {
-        let board = PoolState::default();
-        board.not_started("no such file".into());
-        assert_eq!(board.failure_reason().as_deref(), Some("no such file"));
-        board.started(Layers::default());
-        assert_eq!(board.failure_reason(), None);
-        board.refused(Layers::default(), "no landlock".into());
-        board.started(Layers::default());
-        assert_eq!(board.failure_reason().as_deref(), Some("no landlock"));
+    fn a_failed_start_is_forgotten_with_the_next_and_a_rejection_stays() {
+        let state = PoolState::default();
+        state.not_started("no such file".into());
+        assert_eq!(state.failure_reason().as_deref(), Some("no such file"));
+        state.started(Layers::default());
+        assert_eq!(state.failure_reason(), None);
+        state.refused(Layers::default(), "no landlock".into());
+        state.started(Layers::default());
+        assert_eq!(state.failure_reason().as_deref(), Some("no landlock"));
     }
 }

@@ -33,7 +33,7 @@ pub(super) enum AfterFailure {
 /// took too long.
 pub(super) fn judge(
     error: JobError,
-    board: &PoolState,
+    state: &PoolState,
     ring: &'static str,
     overtime: impl FnOnce() -> String,
 ) -> AfterFailure {
@@ -42,26 +42,26 @@ pub(super) fn judge(
             if failure.code == FailureCode::Internal {
                 warn!(ring, %failure, "a worker failed, and is replaced");
             } else {
-                board.finished();
+                state.finished();
             }
             AfterFailure::Give(failure.into())
         }
         JobError::Limit(failure) => {
             debug!(ring, %failure, "a limit ended a worker");
-            board.finished();
+            state.finished();
             AfterFailure::Give(failure.into())
         }
         JobError::Died(reason) => {
             warn!(ring, reason, "a worker died at its task");
-            board.died(&reason);
+            state.died(&reason);
             AfterFailure::TryAgain
         }
         JobError::Deadline => {
-            board.killed.fetch_add(1, Relaxed);
+            state.killed.fetch_add(1, Relaxed);
             AfterFailure::Give(Failure::new(FailureCode::TimedOut, overtime()).into())
         }
         JobError::Cancelled => {
-            board.killed.fetch_add(1, Relaxed);
+            state.killed.fetch_add(1, Relaxed);
             AfterFailure::Give(abandoned())
         }
     }

@@ -95,7 +95,7 @@ pub struct VideoStatus {
     /// Tasks that have ended since the service started, in any way.
     pub ended: u64,
     /// Reports of tasks since the service started.
-    pub told: u64,
+    pub reports: u64,
     /// Tasks that were tried again after their process died.
     pub retried: u64,
     /// Processes that were killed for a deadline, a silence or because no caller waited any more.

@@ -41,7 +41,7 @@ pub(super) struct ImageRing {
     pub(super) document_timeout: Duration,
     pub(super) recycle_after: u32,
     pub(super) recycle_above: ByteSize,
-    pub(super) board: Arc<PoolState>,
+    pub(super) state: Arc<PoolState>,
 }
 
 impl ImageRing {
@@ -159,7 +159,7 @@ impl ImageWorker {
         );
         match outcome {
             Ok(done) => {
-                self.terms.board.finished();
+                self.terms.state.finished();
                 // Anyone who leaves what cannot be read is not the worker that was started.
                 let bytes = target
                     .collect(assignment.limits.max_output_bytes)
@@ -187,7 +187,7 @@ impl ImageWorker {
             self.kill_process();
         }
         let (setting, timeout) = self.terms.timeout_of(task);
-        recovery::judge(error, &self.terms.board, RING, || {
+        recovery::judge(error, &self.terms.state, RING, || {
             let seconds = timeout.as_secs_f32();
             format!("the task took longer than {seconds} s ({setting})")
         })
@@ -203,7 +203,7 @@ impl ImageWorker {
         self.kill_process();
         match was_fresh {
             true => {
-                self.terms.board.finished();
+                self.terms.state.finished();
                 AfterFailure::Give(failure.into())
             }
             false => AfterFailure::TryAgain,
@@ -236,7 +236,7 @@ impl ImageWorker {
         if left.is_zero() {
             return Ok(());
         }
-        if self.terms.board.workers.load(Relaxed) == 0 || watch.has_left_within(left.min(PATIENCE))
+        if self.terms.state.workers.load(Relaxed) == 0 || watch.has_left_within(left.min(PATIENCE))
         {
             return Err(unavailable.error());
         }
@@ -253,10 +253,10 @@ impl ImageWorker {
     }
 
     fn accept(&mut self, process: WorkerProcess, started: Instant) {
-        let (board, layers) = (&self.terms.board, process.layers().clone());
+        let (state, layers) = (&self.terms.state, process.layers().clone());
         if let Some(reason) = rejection(self.terms.sandbox, &layers) {
             warn!(reason, "images are not processed");
-            board.refused(layers, reason.clone());
+            state.refused(layers, reason.clone());
             self.unavailable = Some(ProcessUnavailable::for_good(reason));
             return;
         }
@@ -265,9 +265,9 @@ impl ImageWorker {
             ready_after = ?started.elapsed(),
             "an image worker is ready"
         );
-        board.started(layers);
+        state.started(layers);
         if self.had > 0 {
-            board.replaced.fetch_add(1, Relaxed);
+            state.replaced.fetch_add(1, Relaxed);
         }
         self.had += 1;
         self.unavailable = None;
@@ -275,7 +275,7 @@ impl ImageWorker {
     }
 
     fn note_start_failure(&mut self, error: &StartError) {
-        self.terms.board.not_started(error.to_string());
+        self.terms.state.not_started(error.to_string());
         self.unavailable = Some(ProcessUnavailable::after(
             self.unavailable.as_ref(),
             error,
@@ -285,7 +285,7 @@ impl ImageWorker {
 
     fn kill_process(&mut self) {
         if self.process.take().is_some() {
-            self.terms.board.ended();
+            self.terms.state.ended();
         }
     }
 

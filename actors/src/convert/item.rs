@@ -39,7 +39,7 @@ pub(super) enum ItemOutcome {
         attachment: Option<Box<Attached>>,
     },
     /// There is no result but what was found out.
-    Told(serde_json::Value),
+    Facts(serde_json::Value),
     Failed {
         code: String,
         message: String,
@@ -102,7 +102,7 @@ async fn made(
     let done = run(services, job, task, inputs, &mut spools, (follow, pixels)).await?;
     let mut spools = spools.into_iter();
     let Some(spool) = spools.next() else {
-        return Ok(ItemOutcome::Told(done.facts()));
+        return Ok(ItemOutcome::Facts(done.facts()));
     };
     let facts = first_output(done)?;
     let (filename, format) = operation.output(&sources[0]);
@@ -247,7 +247,7 @@ impl ItemOutcome {
             Self::Failed { code, message } => {
                 jobs::fail_item(tx, lease, item.id, code, message).await
             }
-            Self::Told(facts) => {
+            Self::Facts(facts) => {
                 let result = NewResult {
                     filename: item.original_name.clone(),
                     mime_type: "application/json".to_owned(),

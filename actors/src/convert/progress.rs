@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_end_is_never_before_what_was_told_late() {
+    fn an_end_is_never_before_what_was_reported_late() {
         let all_done = progress(JobState::Completed, 3, 3, 0);
         let late = progress(JobState::Processing, 3, 2, 0);
         let cancelled = progress(JobState::Cancelled, 3, 1, 0);
@@ -160,13 +160,13 @@ mod tests {
             queue_place,
         };
         let one_of_four = progress(JobState::Processing, 4, 1, 0);
-        let told = one_of_four.beside(shares(1_500, None), None);
-        assert_eq!((told.percent(), told.queue_place), (62, None));
-        let again = one_of_four.beside(shares(0, Some(3)), Some(&told));
+        let reported = one_of_four.beside(shares(1_500, None), None);
+        assert_eq!((reported.percent(), reported.queue_place), (62, None));
+        let again = one_of_four.beside(shares(0, Some(3)), Some(&reported));
         assert_eq!((again.percent(), again.queue_place), (62, Some(3)));
-        let nearly = one_of_four.beside(shares(3_000, None), Some(&told));
+        let nearly = one_of_four.beside(shares(3_000, None), Some(&reported));
         assert_eq!(nearly.percent(), 99);
         let ended = progress(JobState::Cancelled, 4, 1, 0);
-        assert_eq!(ended.beside(shares(900, None), Some(&told)), ended);
+        assert_eq!(ended.beside(shares(900, None), Some(&reported)), ended);
     }
 }

@@ -302,7 +302,7 @@ fn start(store: &Store, workers: &Arc<Fake>) -> (Conversions, ActorRef<Root>) {
     );
     let root = Root::start(tree::Args {
         components: conversions.components(),
-        board: ComponentStatuses::default(),
+        component_statuses: ComponentStatuses::default(),
         lost: CancellationToken::new(),
     });
     (conversions, root)
@@ -351,7 +351,7 @@ async fn a_batch_converts_what_it_can_and_gives_back_the_rest() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_killed_batch_goes_on_at_its_first_unfinished_file() {
+async fn a_killed_batch_continues_at_its_first_unfinished_file() {
     let mut site = Site::open().await;
     let job = site
         .submit(

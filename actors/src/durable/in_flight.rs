@@ -40,7 +40,7 @@ struct Row<R> {
     owners: u32,
     /// State in the row.
     known: Option<R>,
-    told: Option<R>,
+    reported: Option<R>,
     published_at: Option<Instant>,
     tasks: HashMap<Uuid, TaskState>,
 }
@@ -85,7 +85,7 @@ impl<R> InFlight<R> {
         let row = rows.entry(id).or_insert_with(|| Row {
             owners: 0,
             known: None,
-            told: None,
+            reported: None,
             published_at: None,
             tasks: HashMap::new(),
         });
@@ -128,36 +128,36 @@ impl<R: Report> InFlight<R> {
 
     /// Notes the report of a task; returns the progress to report of its row, if it is time for it.
     pub(super) fn hear(&self, id: Uuid, task: Uuid, report: &av::Report) -> Option<R> {
-        let stand = TaskState::of(report)?;
+        let state = TaskState::of(report)?;
         let mut rows = self.0.lock();
         let row = rows.get_mut(&id)?;
-        let before = row.tasks.insert(task, stand);
-        let told = row.tell(row.known.clone()?);
-        let has_moved = match (before, stand) {
+        let before = row.tasks.insert(task, state);
+        let reported = row.tell(row.known.clone()?);
+        let has_moved = match (before, state) {
             (Some(TaskState::Working { .. }), TaskState::Working { .. }) => false,
-            (before, stand) => before != Some(stand),
+            (before, state) => before != Some(state),
         };
         let is_due = row.published_at.is_none_or(|at| at.elapsed() >= TELL_EVERY);
         (has_moved || is_due).then(|| {
             row.published_at = Some(Instant::now());
-            told
+            reported
         })
     }
 }
 
 impl<R: Report> Row<R> {
     fn tell(&mut self, known: R) -> R {
-        let told = known.beside(self.shares(), self.told.as_ref());
-        self.told = Some(told.clone());
-        told
+        let reported = known.beside(self.shares(), self.reported.as_ref());
+        self.reported = Some(reported.clone());
+        reported
     }
 }
 
 impl<R> Row<R> {
     fn shares(&self) -> TaskShares {
         let (mut shares, mut first, mut is_working) = (TaskShares::default(), None::<u32>, false);
-        for stand in self.tasks.values() {
-            match *stand {
+        for state in self.tasks.values() {
+            match *state {
                 TaskState::Working { thousandths } => {
                     shares.thousandths += thousandths;
                     is_working = true;
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_told_at_once_and_shares_at_their_time() {
+    fn places_are_reported_at_once_and_shares_at_their_time() {
         let (in_flight, id) = (InFlight::<PublishedProgress>::default(), Uuid::now_v7());
         let task = Uuid::now_v7();
         assert_eq!(in_flight.hear(id, task, &working(0.1)), None, "unattended");

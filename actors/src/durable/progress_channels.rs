@@ -36,7 +36,7 @@ pub trait Report: Clone + PartialEq + Send + Sync + 'static {
 /// Followers of rows of one kind, and their channels.
 pub(crate) struct Followers<R> {
     store: Store,
-    board: ProgressChannels<R>,
+    channels: ProgressChannels<R>,
     in_flight: InFlight<R>,
     permits: Arc<Semaphore>,
     /// Message for a follower beyond the bound.
@@ -47,7 +47,7 @@ impl<R: Report> Followers<R> {
     pub(crate) fn new(store: Store, most: usize, full: &'static str) -> Self {
         Self {
             store,
-            board: ProgressChannels::default(),
+            channels: ProgressChannels::default(),
             in_flight: InFlight::default(),
             permits: Arc::new(Semaphore::new(most)),
             full,
@@ -57,7 +57,7 @@ impl<R: Report> Followers<R> {
     /// Publishes to followers. Changes may come in any order: one older than the last is left out.
     pub(crate) fn publish(&self, id: Uuid, report: R) {
         let report = self.in_flight.know(id, report);
-        self.board.publish(id, report);
+        self.channels.publish(id, report);
     }
 
     /// An owner works on the row until this is dropped: its running tasks count from now on.
@@ -67,10 +67,10 @@ impl<R: Report> Followers<R> {
 
     /// Returns a task of a row, and the receiver of its reports, which publishes them to the row's followers.
     pub(crate) fn task(&self, row: Uuid, task: Uuid) -> (RunningTask<R>, Follow) {
-        let (board, in_flight) = (self.board.clone(), self.in_flight.clone());
+        let (channels, in_flight) = (self.channels.clone(), self.in_flight.clone());
         let follow = Follow::new(move |report| {
-            if let Some(told) = in_flight.hear(row, task, &report) {
-                board.publish(row, told);
+            if let Some(reported) = in_flight.hear(row, task, &report) {
+                channels.publish(row, reported);
             }
         });
         (self.in_flight.task(row, task), follow)
@@ -83,7 +83,7 @@ impl<R: Report> Followers<R> {
 
     /// Tells those who follow, although it seems to be older: the row began again.
     pub(crate) fn begin_again(&self, id: Uuid, report: R) {
-        self.board.replace(id, report);
+        self.channels.replace(id, report);
     }
 
     /// Follows a row from its present state on. [`Error::Busy`] when as many as may do so already.
@@ -106,7 +106,7 @@ impl<R: Report> Followers<R> {
 
     fn follower(&self, id: Uuid, permit: Option<OwnedSemaphorePermit>) -> Follower<R> {
         Follower {
-            following: self.board.follow(id),
+            following: self.channels.follow(id),
             in_flight: self.in_flight.clone(),
             store: self.store.clone(),
             id,
@@ -179,7 +179,7 @@ impl<R: Report> ProgressChannels<R> {
             .or_insert_with(|| watch::Sender::new(None))
             .subscribe();
         Following {
-            board: self.clone(),
+            channels: self.clone(),
             id,
             published,
         }
@@ -207,7 +207,7 @@ impl<R: Report> ProgressChannels<R> {
 /// A follower of a row; the row's channel is dropped with its last one.
 #[derive(Debug)]
 struct Following<R> {
-    board: ProgressChannels<R>,
+    channels: ProgressChannels<R>,
     id: Uuid,
     published: watch::Receiver<Option<R>>,
 }
@@ -222,7 +222,7 @@ impl<R: Clone> Following<R> {
 
 impl<R> Drop for Following<R> {
     fn drop(&mut self) {
-        let mut rows = self.board.0.lock();
+        let mut rows = self.channels.0.lock();
         if rows
             .get(&self.id)
             .is_some_and(|followers| followers.receiver_count() <= 1)
@@ -256,26 +256,26 @@ mod tests {
 
     #[tokio::test]
     async fn a_row_leaves_the_board_with_its_last_follower() {
-        let board = ProgressChannels::<Steps>::default();
+        let channels = ProgressChannels::<Steps>::default();
         let id = Uuid::now_v7();
-        let (one, two) = (board.follow(id), board.follow(id));
+        let (one, two) = (channels.follow(id), channels.follow(id));
         drop(one);
-        assert_eq!(board.0.lock().len(), 1);
+        assert_eq!(channels.0.lock().len(), 1);
         drop(two);
-        assert!(board.0.lock().is_empty());
+        assert!(channels.0.lock().is_empty());
     }
 
     #[tokio::test]
-    async fn what_is_told_late_does_not_undo_the_end_but_a_new_beginning_does() {
-        let board = ProgressChannels::default();
+    async fn what_is_reported_late_does_not_undo_the_end_but_a_new_beginning_does() {
+        let channels = ProgressChannels::default();
         let id = Uuid::now_v7();
-        let mut follower = board.follow(id);
-        board.publish(id, Steps(3, true));
-        board.publish(id, Steps(2, false));
+        let mut follower = channels.follow(id);
+        channels.publish(id, Steps(3, true));
+        channels.publish(id, Steps(2, false));
         assert_eq!(follower.next().await, Some(Steps(3, true)));
-        board.replace(id, Steps(1, false));
+        channels.replace(id, Steps(1, false));
         assert_eq!(follower.next().await, Some(Steps(1, false)));
-        board.publish(id, Steps(2, false));
+        channels.publish(id, Steps(2, false));
         assert_eq!(follower.next().await, Some(Steps(2, false)));
     }
 }

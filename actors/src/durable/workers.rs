@@ -50,7 +50,7 @@ impl Workers for Compute {
 
     fn signs(&self) -> u64 {
         let status = self.status();
-        status.ended + status.video.ended + status.video.told
+        status.ended + status.video.ended + status.video.reports
     }
 
     fn refused(&self) -> Option<String> {

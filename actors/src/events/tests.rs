@@ -14,12 +14,12 @@ use super::*;
 pub(crate) async fn feed(store: &Store, account_id: Uuid) -> Vec<(String, Value)> {
     let mut reader = store.read().await.unwrap();
     let events = outbox::after(&mut reader, account_id, 0, 10_000).await;
-    let told = |event: outbox::Event| {
+    let typed = |event: outbox::Event| {
         let mut envelope: Value = serde_json::from_str(&event.body).unwrap();
         assert_eq!(envelope["type"], event.event_type);
         (event.event_type, envelope["data"].take())
     };
-    events.unwrap().into_iter().map(told).collect()
+    events.unwrap().into_iter().map(typed).collect()
 }
 
 /// The data's `sequence`.
@@ -338,7 +338,7 @@ async fn open_store() -> (Store, Uuid, tempfile::TempDir) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_undone_is_not_told_and_takes_no_number() {
+async fn what_is_undone_is_not_reported_and_takes_no_number() {
     let (store, account_id, _folder) = open_store().await;
     let connect = |is_undone: bool| {
         store.write(move |tx| {
@@ -357,8 +357,8 @@ async fn what_is_undone_is_not_told_and_takes_no_number() {
     connect(false).await.unwrap();
     connect(true).await.unwrap_err();
     connect(false).await.unwrap();
-    let told = feed(&store, account_id).await;
-    let numbers: Vec<u64> = told.iter().map(|(_, data)| sequence(data)).collect();
+    let events = feed(&store, account_id).await;
+    let numbers: Vec<u64> = events.iter().map(|(_, data)| sequence(data)).collect();
     assert_eq!(numbers, [1, 2]);
 }
 
@@ -394,9 +394,9 @@ async fn opt_in_types_go_to_those_only_that_name_them() {
         endpoints.push(made.await.unwrap().0);
     }
     for event in samples() {
-        let told = store
+        let written = store
             .write(move |tx| Box::pin(async move { emit(tx, account_id, &event, now_ms()).await }));
-        told.await.unwrap();
+        written.await.unwrap();
     }
     for (endpoint, (subscribed, expected)) in endpoints.iter().zip(&cases) {
         let filter = webhooks::DeliveryFilter {

@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_people_paste_by_mistake_is_told_apart() {
+    fn what_people_paste_by_mistake_is_distinguished() {
         assert_eq!(read("no address"), Err(Malformed::Character));
         assert_eq!(read("rtmp://h\\live"), Err(Malformed::Character));
         assert_eq!(read("rtmp://h/\u{7}"), Err(Malformed::Character));

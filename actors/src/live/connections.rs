@@ -50,7 +50,7 @@ pub(super) async fn tell_connected(
         id: connection.id,
         account_id: input.account_id,
         broadcast_id: connection.broadcast.clone(),
-        told: serde_json::to_value(&connected).map_err(not_json)?,
+        payload: serde_json::to_value(&connected).map_err(not_json)?,
     };
     live_connections::open(tx, &open).await?;
     let event = Event::LiveInputConnected(connected);
@@ -87,7 +87,7 @@ pub(super) async fn tell_broadcast_over(
 pub(super) async fn tell_lost(store: &Store, recovered: &[String]) -> Result<(), StoreError> {
     loop {
         let keep = recovered.to_vec();
-        let told = store
+        let ended = store
             .write(move |tx| {
                 Box::pin(async move {
                     let lost = live_connections::take_lost(tx, &keep).await?;
@@ -99,7 +99,7 @@ pub(super) async fn tell_lost(store: &Store, recovered: &[String]) -> Result<(),
                 })
             })
             .await?;
-        if told == 0 {
+        if ended == 0 {
             return Ok(());
         }
     }
@@ -111,7 +111,7 @@ async fn tell_end(
     reason: Parting,
 ) -> Result<(), StoreError> {
     let disconnected = LiveInputDisconnected {
-        connection: serde_json::from_value(connection.told).map_err(not_json)?,
+        connection: serde_json::from_value(connection.payload).map_err(not_json)?,
         reason,
     };
     let event = Event::LiveInputDisconnected(disconnected);

@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_appended_before_their_lines_and_removed_when_told() {
+    fn parts_are_appended_before_their_lines_and_removed_when_asked() {
         let root = tempfile::tempdir().unwrap();
         let folder = root.path().join("b1");
         let disk = Disk::start(folder.clone()).unwrap();

@@ -81,7 +81,7 @@ pub(super) struct Facts<'a> {
     pub sessions: u64,
     pub conflicts: u64,
     pub conflict_addresses: &'a [String],
-    pub database_trouble: Option<String>,
+    pub database_error: Option<String>,
 }
 
 impl Health {
@@ -110,8 +110,8 @@ impl Health {
                 low_latency: header.low_latency,
                 damaged_units: report.damaged,
                 last_damage: report.last_damage,
-                disk_trouble: broadcast.disk().error(),
-                database_trouble: facts.database_trouble.clone(),
+                disk_error: broadcast.disk().error(),
+                database_error: facts.database_error.clone(),
                 conflicts: facts.conflicts,
                 conflict_addresses: facts.conflict_addresses.to_vec(),
                 line: line.map(facts_of),
@@ -160,7 +160,7 @@ impl Health {
             trouble: HealthIssue {
                 recording: stopped,
                 disk: broadcast.disk().error(),
-                database: facts.database_trouble,
+                database: facts.database_error,
                 pull: None,
             },
             advice,

@@ -368,7 +368,7 @@ impl LiveInput {
             self.args.playback.set_health(None);
             return;
         };
-        let trouble = self.args.services.store.write_failure();
+        let failure = self.args.services.store.write_failure();
         let is_counted = self.args.services.settings.count_viewers;
         let viewers = is_counted.then(|| self.args.playback.viewers(now_ms));
         self.totals.peak_viewers = self.totals.peak_viewers.max(viewers);
@@ -380,7 +380,7 @@ impl LiveInput {
             sessions: self.sessions,
             conflicts: self.conflicts,
             conflict_addresses: &self.conflict_addresses,
-            database_trouble: trouble.map(|trouble| trouble.reason),
+            database_error: failure.map(|failure| failure.reason),
         })));
     }
 }

@@ -135,7 +135,7 @@ pub struct Playback {
     state: watch::Sender<Arc<Published>>,
     health: ArcSwapOption<Health>,
     /// Reason why the input's source is not pulled at the moment.
-    pull_trouble: ArcSwapOption<String>,
+    pull_error: ArcSwapOption<String>,
     viewers: Viewers,
     /// Units of the encoder, for outputs.
     tap: Arc<UnitWindow>,
@@ -163,7 +163,7 @@ impl Playback {
             policy: ArcSwap::from_pointee(Policy::from(row)),
             state: watch::Sender::new(Arc::new(idle)),
             health: ArcSwapOption::empty(),
-            pull_trouble: ArcSwapOption::empty(),
+            pull_error: ArcSwapOption::empty(),
             viewers: Viewers::default(),
             tap: Arc::default(),
             last_started_ms: AtomicI64::new(row.last_started_at.unwrap_or(NEVER)),
@@ -266,12 +266,12 @@ impl Playback {
     }
 
     /// Returns why the input's source is not pulled at the moment; `None` when it is, or when there is none.
-    pub fn pull_trouble(&self) -> Option<String> {
-        self.pull_trouble.load().as_ref().map(|it| it.to_string())
+    pub fn pull_error(&self) -> Option<String> {
+        self.pull_error.load().as_ref().map(|it| it.to_string())
     }
 
-    pub(super) fn set_pull_trouble(&self, trouble: Option<String>) {
-        self.pull_trouble.store(trouble.map(Arc::new));
+    pub(super) fn set_pull_error(&self, error: Option<String>) {
+        self.pull_error.store(error.map(Arc::new));
     }
 
     pub(super) fn set_health(&self, health: Option<Health>) {

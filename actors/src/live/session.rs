@@ -164,7 +164,7 @@ impl PublishSession for LiveSession {
             units: std::mem::take(units),
         };
         let deliver = match self.input.tell(deliver).try_send() {
-            Ok(()) => return self.go_on(),
+            Ok(()) => return self.check_open(),
             Err(kameo::error::SendError::MailboxFull(deliver)) => deliver,
             Err(_) => return Err(Closed),
         };
@@ -176,7 +176,7 @@ impl PublishSession for LiveSession {
             sent = self.input.tell(deliver).send() => sent.map_err(|_| Closed)?,
             () = overdue => return Err(Closed),
         }
-        self.go_on()
+        self.check_open()
     }
 
     fn report(&mut self, report: SessionReport) {
@@ -219,7 +219,7 @@ impl LiveSession {
         self.ticket.end().then_some(Finish { generation, how })
     }
 
-    fn go_on(&self) -> Result<(), Closed> {
+    fn check_open(&self) -> Result<(), Closed> {
         match self.ticket.closed.is_cancelled() {
             false => Ok(()),
             true => Err(Closed),

@@ -67,7 +67,7 @@ async fn start_with(
         .unwrap();
     let args = Args {
         components: Vec::new(),
-        board: ComponentStatuses::default(),
+        component_statuses: ComponentStatuses::default(),
         lost: CancellationToken::new(),
     };
     let root = Root::start(args);

@@ -32,7 +32,7 @@ fn start(store: &Store) -> (Meter, kameo::actor::ActorRef<Root>) {
     let meter = Meter::new(store.clone(), caps());
     let root = Root::start(tree::Args {
         components: vec![meter.component()],
-        board: ComponentStatuses::default(),
+        component_statuses: ComponentStatuses::default(),
         lost: CancellationToken::new(),
     });
     (meter, root)

@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_says_what_would_allow_it() {
+    fn a_rejection_says_what_would_allow_it() {
         for (address, allow, expected) in [
             ("127.0.0.1", &[][..], &["127.0.0.0/8"][..]),
             ("172.18.3.4", &[], &["172.18.0.0/16"]),

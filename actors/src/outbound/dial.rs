@@ -121,7 +121,9 @@ impl Dialler {
         };
         let name = tls::server_name(target.host()).map_err(|error| no_tls(error.to_string()))?;
         let stream = self.tls.connect(name, tcp).await;
-        Ok(Box::new(stream.map_err(|error| no_tls(tls::told(&error)))?))
+        Ok(Box::new(
+            stream.map_err(|error| no_tls(tls::explain(&error)))?,
+        ))
     }
 }
 

@@ -14,7 +14,7 @@ use super::{
 pub enum Rejection {
     #[error(transparent)]
     Url(#[from] UrlError),
-    #[error("{}", told(host, *address, verdict))]
+    #[error("{}", describe(host, *address, verdict))]
     Address {
         host: String,
         address: IpAddr,
@@ -33,7 +33,7 @@ impl Rejection {
 }
 
 /// Host, address, why, and the exact setting.
-fn told(host: &str, address: IpAddr, verdict: &AddressVerdict) -> String {
+fn describe(host: &str, address: IpAddr, verdict: &AddressVerdict) -> String {
     let subject = if host.trim_matches(['[', ']']) == address.to_string() {
         host.to_owned()
     } else {

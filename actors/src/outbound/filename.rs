@@ -168,11 +168,11 @@ mod tests {
                 let value = HeaderValue::from_bytes(disposition).expect("a header's bytes");
                 headers.insert(CONTENT_DISPOSITION, value);
             }
-            let told = String::from_utf8_lossy(disposition);
+            let header = String::from_utf8_lossy(disposition);
             assert_eq!(
                 filename(&headers, path).as_deref(),
                 expected,
-                "{told} {path}"
+                "{header} {path}"
             );
         }
     }

@@ -138,13 +138,13 @@ async fn beginning(body: &mut Incoming, max: usize) -> Result<(Vec<u8>, bool), E
 /// Returns how long a receiver says it keeps an idle connection (`Keep-Alive: timeout=5`, RFC 2068 §19.7.1), so that a
 /// request is not sent on one that it closes.
 fn patience(headers: &HeaderMap) -> Duration {
-    let told = headers.get("keep-alive").and_then(|value| {
+    let timeout = headers.get("keep-alive").and_then(|value| {
         let value = value.to_str().ok()?;
         let mut parameters = value.split(',').map(str::trim);
         let timeout_s = parameters.find_map(|parameter| parameter.strip_prefix("timeout="))?;
         timeout_s.parse().ok().map(Duration::from_secs)
     });
-    told.map_or(Duration::MAX, |told| told.saturating_sub(MARGIN))
+    timeout.map_or(Duration::MAX, |timeout| timeout.saturating_sub(MARGIN))
 }
 
 /// The request as it goes out.
@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn receivers_say_how_long_they_keep_connections() {
-        for (told, kept) in [
+        for (header, kept) in [
             (None, Duration::MAX),
             (Some("timeout=5"), Duration::from_secs(4)),
             (Some("max=100, timeout=72"), Duration::from_secs(71)),
@@ -176,8 +176,9 @@ mod tests {
             (Some("timeout=-1"), Duration::MAX),
             (Some("timeout"), Duration::MAX),
         ] {
-            let told = told.map(|value| ("keep-alive".parse().unwrap(), value.parse().unwrap()));
-            let headers: HeaderMap = told.into_iter().collect();
+            let header =
+                header.map(|value| ("keep-alive".parse().unwrap(), value.parse().unwrap()));
+            let headers: HeaderMap = header.into_iter().collect();
             assert_eq!(patience(&headers), kept, "{headers:?}");
         }
     }

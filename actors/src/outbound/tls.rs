@@ -65,7 +65,7 @@ fn add_file(roots: &mut RootCertStore, path: &Path) -> Result<(), String> {
 
 /// Explains why a handshake failed, and for a certificate that is not trusted, the change to make. `CaUsedAsEndEntity`
 /// is what `openssl req -x509` makes without further words.
-pub(super) fn told(error: &io::Error) -> String {
+pub(super) fn explain(error: &io::Error) -> String {
     let inner = error.get_ref().and_then(|inner| inner.downcast_ref());
     match inner {
         Some(rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer)) => {

@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     fn a_target_tells_its_parts_and_keeps_its_secrets() {
-        for (text, told, authority, origin_form) in [
+        for (text, shown, authority, origin_form) in [
             ("http://a.test", "http://a.test", "a.test", "/"),
             ("HTTP://A.Test:80/x", "http://a.test", "a.test", "/x"),
             (
@@ -201,7 +201,7 @@ mod tests {
             ("http://[0::1]:81/", "http://[::1]:81", "[::1]:81", "/"),
         ] {
             let target = Target::parse(text).expect(text);
-            assert_eq!(target.to_string(), told, "{text}");
+            assert_eq!(target.to_string(), shown, "{text}");
             assert_eq!(target.authority(), authority, "{text}");
             assert_eq!(target.origin_form(), origin_form, "{text}");
             assert_eq!(target.is_tls(), text.starts_with("https"), "{text}");

@@ -97,7 +97,7 @@ impl Site {
         };
         let root = Root::start(tree::Args {
             components: vec![Component::new("errands", args, MAILBOX, handle.clone())],
-            board: ComponentStatuses::default(),
+            component_statuses: ComponentStatuses::default(),
             lost: CancellationToken::new(),
         });
         Self {

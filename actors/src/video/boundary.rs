@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ladder_goes_on_behind_the_last_segment_that_is_kept() {
+    fn a_ladder_continues_behind_the_last_segment_that_is_kept() {
         let tracks = [
             track(0, RenditionKind::Video, 4),
             track(1, RenditionKind::Audio, 4),

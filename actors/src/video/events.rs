@@ -9,7 +9,7 @@ use crate::events::{self, Event, VideoStream, error_text, recording_ready::strea
 
 /// Work on the stream begins for the first time.
 pub(super) async fn started(tx: &mut Tx<'_>, stream: &Stream, now_ms: i64) -> Result<(), Error> {
-    let event = Event::VideoStreamStarted(told(stream));
+    let event = Event::VideoStreamStarted(payload(stream));
     emit(tx, stream, event, now_ms).await
 }
 
@@ -22,7 +22,7 @@ pub(super) async fn ready(
 ) -> Result<(), Error> {
     let event = Event::VideoStreamReady(VideoStream {
         manifest_url: manifest_url(stream, base_url),
-        ..told(stream)
+        ..payload(stream)
     });
     emit(tx, stream, event, now_ms).await?;
     stream_ended(tx, stream.id, now_ms).await
@@ -30,7 +30,7 @@ pub(super) async fn ready(
 
 /// The stream has failed.
 pub(super) async fn failed(tx: &mut Tx<'_>, stream: &Stream, now_ms: i64) -> Result<(), Error> {
-    let event = Event::VideoStreamFailed(told(stream));
+    let event = Event::VideoStreamFailed(payload(stream));
     emit(tx, stream, event, now_ms).await?;
     stream_ended(tx, stream.id, now_ms).await
 }
@@ -40,7 +40,7 @@ async fn emit(tx: &mut Tx<'_>, stream: &Stream, event: Event, now_ms: i64) -> Re
     Ok(())
 }
 
-fn told(stream: &Stream) -> VideoStream {
+fn payload(stream: &Stream) -> VideoStream {
     VideoStream {
         stream_id: stream.id,
         playback_id: stream.playback_id.clone(),

@@ -102,7 +102,9 @@ impl Asset<'_> {
         let noted = with_patience(|| {
             let lease = lease.clone();
             store.write(move |tx| {
-                Box::pin(async move { video::pictured(tx, &lease, video_frames, now_ms()).await })
+                Box::pin(
+                    async move { video::images_made(tx, &lease, video_frames, now_ms()).await },
+                )
             })
         });
         self.playback.stream = noted.await?;

@@ -310,7 +310,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_told_lies_in_the_file() {
+    fn what_is_reported_lies_in_the_file() {
         let segment = |rendition, offset, length| Segment {
             rendition,
             number: 0,

@@ -149,7 +149,7 @@ fn read(answer: &Answer, secrets: &[&str], wall_ms: i64, ended_at: i64) -> Attem
 fn no_answer(error: &Error, secrets: &[&str], ended_at: i64) -> AttemptOutcome {
     let status = error.status();
     let ending = match status.map(|status| meaning(status, || None).0) {
-        Some(told @ (AttemptResult::Success | AttemptResult::Gone)) => told,
+        Some(result @ (AttemptResult::Success | AttemptResult::Gone)) => result,
         _ => AttemptResult::Failure { retry_after: None },
     };
     AttemptOutcome {

@@ -222,7 +222,7 @@ impl Dispatcher {
         let (busy, outcomes) = (self.busy(), self.outcomes());
         let mut load = Load {
             in_all: self.in_flight(),
-            in_trouble: 0,
+            failing: 0,
         };
         let (mut applicants, mut dues) = (Vec::new(), HashMap::new());
         for lane in lanes {
@@ -235,10 +235,10 @@ impl Dispatcher {
             let applicant = Candidate {
                 endpoint_id,
                 in_flight: busy.map_or(0, |busy| busy.attempts),
-                is_in_trouble: health::is_failing(&health) || self.is_slow(busy, now_ms),
+                is_failing: health::is_failing(&health) || self.is_slow(busy, now_ms),
             };
-            if applicant.is_in_trouble {
-                load.in_trouble += applicant.in_flight;
+            if applicant.is_failing {
+                load.failing += applicant.in_flight;
             }
             let due = self.due(lane, &health, busy, now_ms, &mut plan);
             if due.replay || due.regular.is_some() {

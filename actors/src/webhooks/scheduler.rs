@@ -19,7 +19,7 @@ pub struct Bounds {
 
 impl Bounds {
     /// For all failing endpoints together; one at least, or no one could ever get well.
-    pub fn in_trouble(&self) -> usize {
+    pub fn failing(&self) -> usize {
         (self.in_all / 2).max(1)
     }
 }
@@ -29,14 +29,14 @@ impl Bounds {
 pub struct Candidate {
     pub endpoint_id: Uuid,
     pub in_flight: usize,
-    pub is_in_trouble: bool,
+    pub is_failing: bool,
 }
 
 /// Attempts in flight, of all endpoints, whether they apply or not.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Load {
     pub in_all: usize,
-    pub in_trouble: usize,
+    pub failing: usize,
 }
 
 /// Turns of the endpoints: one entry for each that was seen last time.
@@ -75,7 +75,7 @@ impl Scheduler {
         queue.sort_by_key(|applicant| (self.served_at(applicant), applicant.endpoint_id));
         let mut places = vec![0; queue.len()];
         let mut free = bounds.in_all.saturating_sub(load.in_all);
-        let mut free_in_trouble = bounds.in_trouble().saturating_sub(load.in_trouble);
+        let mut free_for_failing = bounds.failing().saturating_sub(load.failing);
         let mut is_short = false;
         loop {
             let mut has_given = false;
@@ -83,12 +83,12 @@ impl Scheduler {
                 if applicant.in_flight + *given >= allowed(bounds, applicant) {
                     continue;
                 }
-                if free == 0 || (applicant.is_in_trouble && free_in_trouble == 0) {
+                if free == 0 || (applicant.is_failing && free_for_failing == 0) {
                     is_short = true;
                     continue;
                 }
                 free -= 1;
-                free_in_trouble -= usize::from(applicant.is_in_trouble);
+                free_for_failing -= usize::from(applicant.is_failing);
                 *given += 1;
                 has_given = true;
                 self.turn += 1;
@@ -113,7 +113,7 @@ impl Scheduler {
 }
 
 fn allowed(bounds: Bounds, applicant: &Candidate) -> usize {
-    match applicant.is_in_trouble {
+    match applicant.is_failing {
         true => 1,
         false => bounds.for_one,
     }
@@ -132,16 +132,16 @@ mod tests {
         Uuid::from_u128(number)
     }
 
-    fn applicant(number: u128, in_flight: usize, is_in_trouble: bool) -> Candidate {
+    fn applicant(number: u128, in_flight: usize, is_failing: bool) -> Candidate {
         Candidate {
             endpoint_id: id(number),
             in_flight,
-            is_in_trouble,
+            is_failing,
         }
     }
 
-    fn load(in_all: usize, in_trouble: usize) -> Load {
-        Load { in_all, in_trouble }
+    fn load(in_all: usize, failing: usize) -> Load {
+        Load { in_all, failing }
     }
 
     /// Endpoints and places, by endpoint.
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn one_place_is_enough_for_those_in_trouble_to_get_well() {
+    fn one_place_is_enough_for_failing_endpoints_to_get_well() {
         let tiny = Bounds {
             in_all: 1,
             for_one: 1,
@@ -222,15 +222,15 @@ mod tests {
 
     #[test]
     fn everybody_has_a_turn_though_only_one_place_is_free() {
-        for is_in_trouble in [false, true] {
+        for is_failing in [false, true] {
             let mut scheduler = Scheduler::default();
             let applicants: Vec<Candidate> = (0..5)
-                .map(|number| applicant(number, 0, is_in_trouble))
+                .map(|number| applicant(number, 0, is_failing))
                 .collect();
             let mut turns = Vec::new();
             for round in 0..15 {
                 // A newcomer in every round must not push the others back for ever.
-                let newcomer = applicant(100 + round, 0, is_in_trouble);
+                let newcomer = applicant(100 + round, 0, is_failing);
                 let all: Vec<Candidate> = applicants.iter().copied().chain([newcomer]).collect();
                 scheduler.meet(all.iter().map(|applicant| applicant.endpoint_id));
                 let (grants, is_short) = scheduler.divide(BOUNDS, load(7, 3), &all);
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_neighbour_that_is_well_does_not_decide_whose_turn_it_is_in_trouble() {
+    fn a_neighbour_that_is_well_does_not_decide_whose_turn_it_is_among_failing_ones() {
         let mut scheduler = Scheduler::default();
         let applicants = [
             applicant(1, 0, true),

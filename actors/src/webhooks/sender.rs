@@ -67,7 +67,7 @@ pub(super) struct Sender {
     /// The predecessor's attempts are noted as interrupted.
     has_recovered: bool,
     /// The last turn failed.
-    is_in_trouble: bool,
+    is_failing: bool,
     alarm: Option<AbortOnDropHandle<()>>,
     _pacer: AbortOnDropHandle<()>,
 }
@@ -96,7 +96,7 @@ impl Actor for Sender {
             turn: None,
             asked_again: false,
             has_recovered: false,
-            is_in_trouble: false,
+            is_failing: false,
             alarm: None,
             _pacer: AbortOnDropHandle::new(pacer),
             services,
@@ -129,15 +129,15 @@ impl Sender {
     }
 
     /// A turn is over.
-    fn end(&mut self, goes_on: bool, me: &ActorRef<Self>) {
+    fn end(&mut self, has_more: bool, me: &ActorRef<Self>) {
         self.turn = None;
-        self.is_in_trouble = false;
+        self.is_failing = false;
         let in_flight = self.dispatcher.in_flight() as u64;
         self.services.counters.in_flight.store(in_flight, Relaxed);
         if self.services.closing.is_cancelled() && self.dispatcher.is_idle() {
             self.services.closed.cancel();
         }
-        if goes_on || self.asked_again {
+        if has_more || self.asked_again {
             self.begin(me);
         }
     }
@@ -149,7 +149,7 @@ impl Sender {
         self.asked_again = false;
         // After its close every attempt is recorded, and the store ends while the last look is in progress.
         let has_ended = self.services.closed.is_cancelled();
-        if !std::mem::replace(&mut self.is_in_trouble, true) && !has_ended {
+        if !std::mem::replace(&mut self.is_failing, true) && !has_ended {
             warn!(%error, "webhooks wait until the database takes changes again");
         }
     }
@@ -422,7 +422,7 @@ impl Message<Nudge> for Sender {
 
     async fn handle(&mut self, _: Nudge, context: &mut Context<Self, ()>) {
         // While it fails only the scan tries again.
-        if !self.is_in_trouble {
+        if !self.is_failing {
             let me = context.actor_ref().clone();
             self.begin(&me);
         }
@@ -529,9 +529,9 @@ impl Message<PlanWritten> for Sender {
         }
         let now_ms = self.services.clock.now_ms();
         let late = self.reports.lock().drain(..late).collect();
-        let goes_on = self.dispatcher.carried_out(&plan, &claimed, late, now_ms);
+        let has_more = self.dispatcher.carried_out(&plan, &claimed, late, now_ms);
         self.send(claimed, &receivers, &me);
-        self.end(goes_on, &me);
+        self.end(has_more, &me);
     }
 }
 

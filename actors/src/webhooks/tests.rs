@@ -264,7 +264,7 @@ impl Site {
 fn start(webhooks: &Webhooks) -> ActorRef<Root> {
     Root::start(tree::Args {
         components: webhooks.components(),
-        board: ComponentStatuses::default(),
+        component_statuses: ComponentStatuses::default(),
         lost: CancellationToken::new(),
     })
 }
@@ -395,7 +395,7 @@ async fn what_a_killed_process_had_in_flight_is_interrupted_and_made_again() {
 }
 
 #[tokio::test]
-async fn an_actor_that_panics_interrupts_its_own_attempts_and_goes_on() {
+async fn an_actor_that_panics_interrupts_its_own_attempts_and_continues() {
     let site = Site::open(|_| {}).await;
     let endpoint = site.endpoint("wait").await;
     site.event(1).await;
@@ -415,7 +415,7 @@ async fn an_actor_that_panics_interrupts_its_own_attempts_and_goes_on() {
 
 /// The mailbox outlives the actor, and a turn of the fallen one may have left its message there.
 #[tokio::test]
-async fn an_actor_does_not_go_on_with_its_predecessors_turn() {
+async fn an_actor_does_not_continue_with_its_predecessors_turn() {
     let site = Site::open(|settings| {
         settings.max_in_flight = 1;
         settings.max_per_endpoint = 1;

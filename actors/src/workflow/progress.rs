@@ -70,14 +70,14 @@ impl Report for RunProgress {
         }
         // Neither is known of a definition that this version does not read, or of a journal that a retry has just begun
         // again.
-        let told = match definition::load(&mut reader, &run).await {
+        let loaded = match definition::load(&mut reader, &run).await {
             Ok(definition) => definition::journalled(&definition, &steps)
                 .map(|path| Self::in_flight(&definition, &path)),
             Err(error) => Err(error),
         };
-        match told {
+        match loaded {
             Err(Error::Internal(_)) => Ok(Self::at_rest(&run, steps.len())),
-            told => told,
+            loaded => loaded,
         }
     }
 
@@ -96,11 +96,11 @@ impl Report for RunProgress {
         if self.status != RunStatus::Processing {
             return self;
         }
-        let told = u8::try_from(100 * shares.thousandths / WHOLE).unwrap_or(100);
+        let percent = u8::try_from(100 * shares.thousandths / WHOLE).unwrap_or(100);
         let before = before.filter(|before| before.steps_done == self.steps_done);
         let floor = before.and_then(|before| before.step_percent);
         Self {
-            step_percent: Some(told).filter(|told| *told > 0).max(floor),
+            step_percent: Some(percent).filter(|percent| *percent > 0).max(floor),
             queue_place: shares.queue_place,
             ..self
         }
@@ -185,7 +185,7 @@ mod tests {
             status: RunStatus::Completed,
             ..at(3)
         };
-        let told = ended.clone().beside(shares(300, None), Some(&half));
-        assert_eq!(told, ended);
+        let reported = ended.clone().beside(shares(300, None), Some(&half));
+        assert_eq!(reported, ended);
     }
 }

@@ -251,7 +251,7 @@ impl RunTraversal<'_> {
             }
             Kind::Operation(Operation::Inspect(_)) => {
                 let facts = self.inspect().await?;
-                self.told(facts)
+                self.inspection_note(facts)
             }
             Kind::Operation(operation) => {
                 let destination = self.destination(node);
@@ -312,14 +312,14 @@ impl RunTraversal<'_> {
 
     async fn inspect(&mut self) -> Result<serde_json::Value, StepError> {
         let (services, run) = (self.services, self.run.clone());
-        let told = operation::inspect(services, &run, &mut self.buffer);
-        let (told, facts) = in_time(services, told).await?;
+        let report = operation::inspect(services, &run, &mut self.buffer);
+        let (report, facts) = in_time(services, report).await?;
         self.buffer.measured(facts);
-        Ok(told)
+        Ok(report)
     }
 
     /// Returns the log entry of an inspection.
-    fn told(&mut self, facts: serde_json::Value) -> StepNote {
+    fn inspection_note(&mut self, facts: serde_json::Value) -> StepNote {
         match self.facts_left.checked_sub(facts.to_string().len()) {
             Some(left) => {
                 self.facts_left = left;

@@ -10,7 +10,7 @@ use clap::Args;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use super::{Cost, ffmpeg, film, median, print, print_beside, used};
+use super::{Cost, clip, ffmpeg, median, print, print_beside, used};
 use sluice_testkit::{Failure, process};
 
 use crate::{
@@ -88,9 +88,9 @@ pub(crate) async fn run(options: &Options) -> Result<(), Failure> {
     let (root, scratch) = workplace()?;
     let program = root.join(&options.program);
     let service = Service::start(&program, scratch.path()).await?;
-    let source = film::obtain(root, 1080, options.seconds)?;
+    let source = clip::obtain(root, 1080, options.seconds)?;
     let bytes = std::fs::read(&source)?;
-    let id = upload(&mut Client::new(service.address()), "film.mp4", &bytes).await?;
+    let id = upload(&mut Client::new(service.address()), "clip.mp4", &bytes).await?;
     println!(
         "ladder: {} s of 1920×1080, profile standard, the middle of {} turns",
         options.seconds, options.rounds

@@ -3,7 +3,7 @@
 //! The service's figures are of all its processes, workers that have ended included; ffmpeg's are of the whole command.
 //! Both take turns on the same source, on the same cores, with nothing else running.
 
-mod film;
+mod clip;
 mod ladder;
 mod transcode;
 

@@ -10,7 +10,7 @@ use clap::Args;
 use serde_json::Value;
 use tokio::time::sleep;
 
-use super::{Cost, ffmpeg, film, median, print, print_beside, used};
+use super::{Cost, clip, ffmpeg, median, print, print_beside, used};
 use sluice_testkit::Failure;
 
 use crate::{
@@ -152,7 +152,7 @@ async fn compare(
     options: &Options,
     case: &Case,
 ) -> Result<(), Failure> {
-    let source = film::obtain(root, 720, case.seconds)?;
+    let source = clip::obtain(root, 720, case.seconds)?;
     let bytes = std::fs::read(&source)?;
     println!(
         "transcode: {} s of 1280×720 to {}, the middle of {} turns",
@@ -176,7 +176,7 @@ async fn convert(
     fields: &[(&str, &str)],
 ) -> Result<Cost, Failure> {
     let mut client = Client::new(service.address());
-    let body = form("files", "film.mp4", bytes, fields);
+    let body = form("files", "clip.mp4", bytes, fields);
     let before = used(service);
     let answer = client.post("/api/jobs", &form_headers(), &body).await?;
     let started = Instant::now();
@@ -206,7 +206,7 @@ async fn ended(client: &mut Client, path: &str) -> Result<Value, Failure> {
 
 /// Measures a frame at nine tenths of a long video, by the tool for stored files.
 async fn video_frame(service: &Service, root: &Path, hours: u32) -> Result<(), Failure> {
-    let source = film::obtain_long(root, hours)?;
+    let source = clip::obtain_long(root, hours)?;
     let mut client = Client::new(service.address());
     let id = upload(&mut client, "long.mp4", &std::fs::read(&source)?).await?;
     let at = hours * 3_240;

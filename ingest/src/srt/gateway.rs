@@ -186,7 +186,7 @@ impl ListenerState {
         }
     }
 
-    fn take_refusals(&self) -> VecDeque<RejectedCaller> {
+    fn take_rejections(&self) -> VecDeque<RejectedCaller> {
         std::mem::take(&mut self.rejections.lock())
     }
 
@@ -444,7 +444,7 @@ impl ConnectionLoop {
             FromGateway::Line { session: *id, line }.encode(&mut self.out);
         }
         self.listener_state.note_wrong_passphrases(now);
-        for rejection in self.listener_state.take_refusals() {
+        for rejection in self.listener_state.take_rejections() {
             FromGateway::Refused {
                 input: rejection.input,
                 remote: rejection.remote,

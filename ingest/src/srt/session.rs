@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_gap_frames_go_on_at_a_key_frame() {
+    fn after_a_gap_frames_continue_at_a_key_frame() {
         let audio = Unit::Audio(AudioUnit {
             pts_90k: 7,
             data: Bytes::from_static(b"audio"),

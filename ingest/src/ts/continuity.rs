@@ -55,7 +55,7 @@ mod tests {
     use crate::ts::packet::Pid;
 
     #[test]
-    fn repetitions_and_gaps_are_told_apart() {
+    fn repetitions_and_gaps_are_distinguished() {
         let packet = |continuity, discontinuity| Packet {
             pid: Pid::PAT,
             starts_unit: true,

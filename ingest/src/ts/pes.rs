@@ -218,8 +218,8 @@ mod tests {
     #[test]
     fn packets_are_collected() {
         let open = [&NO_TIME[..], &[7; 100]].concat();
-        let mut told = open.clone();
-        told[5] = (open.len() - PREFIX_BYTES + 50) as u8;
+        let mut bounded = open.clone();
+        bounded[5] = (open.len() - PREFIX_BYTES + 50) as u8;
         let truncated = Err(Corruption::Truncated { what: "frame" });
         let too_large = Err(Corruption::TooLarge {
             what: "frame",
@@ -228,13 +228,17 @@ mod tests {
         for (payloads, expected) in [
             (&[(true, &open[..]), (false, &[7; 60])][..], vec![Ok(160)]),
             (&[(true, &open), (true, &open)], vec![Ok(100), Ok(100)]),
-            (&[(true, &told), (false, &[7; 60])], vec![Ok(150)]), // what follows is no one's
+            (&[(true, &bounded), (false, &[7; 60])], vec![Ok(150)]), // what follows is no one's
             (
-                &[(true, &told[..4]), (false, &told[4..]), (false, &[7; 50])],
+                &[
+                    (true, &bounded[..4]),
+                    (false, &bounded[4..]),
+                    (false, &[7; 50]),
+                ],
                 vec![Ok(150)],
             ),
             (
-                &[(true, &told), (true, &open)],
+                &[(true, &bounded), (true, &open)],
                 vec![truncated.clone(), Ok(100)],
             ),
             (&[(false, &open)], vec![]), // its start was not seen

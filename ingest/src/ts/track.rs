@@ -9,7 +9,7 @@ use super::{
     continuity::{Continuity, Step},
     pes::{Assembler, Pes},
     tables::{AudioFormat, ProgramMap},
-    video::{PictureTime, VideoTrack},
+    video::{FrameTime, VideoTrack},
 };
 
 /// The tracks that are followed, on one clock.
@@ -234,7 +234,7 @@ impl Stream for VideoTrack {
             });
         };
         let dts = pes.dts.unwrap_or(pts);
-        let time = PictureTime {
+        let time = FrameTime {
             dts_90k: clock.unwrap_90k(dts),
             cts_90k: distance_90k(dts, pts),
             random_access: pes.random_access,

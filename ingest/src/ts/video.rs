@@ -29,7 +29,7 @@ const MAX_SET_BYTES: usize = 16 * 1024;
 
 /// Times at which a frame is decoded and shown, and the marks of its transport packet.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct PictureTime {
+pub(super) struct FrameTime {
     pub(super) dts_90k: i64,
     /// Presentation minus decode time.
     pub(super) cts_90k: i64,
@@ -67,7 +67,7 @@ impl VideoTrack {
     /// Reads the byte stream of one frame. `Ok` where nothing was damaged, which includes sets without a frame.
     pub(super) fn push(
         &mut self,
-        time: PictureTime,
+        time: FrameTime,
         payload: &[u8],
         units: &mut Vec<Unit>,
     ) -> Result<(), Corruption> {

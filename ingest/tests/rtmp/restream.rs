@@ -88,21 +88,21 @@ fn assert_same(first: &Notes, second: &Notes) {
 }
 
 #[tokio::test]
-async fn h264_and_aac_go_on_as_they_came() {
+async fn h264_and_aac_continue_as_they_came() {
     let codecs = ["-c:v", "libx264", "-bf", "2", "-g", "30", "-c:a", "aac"];
     let (first, second) = published_twice(Path::new(ffmpeg::DEBIAN), &codecs).await;
     assert_same(&first, &second);
 }
 
 #[tokio::test]
-async fn mp3_goes_on_as_it_came() {
+async fn mp3_continues_as_it_came() {
     let codecs = ["-c:v", "libx264", "-g", "30", "-c:a", "libmp3lame"];
     let (first, second) = published_twice(Path::new(ffmpeg::DEBIAN), &codecs).await;
     assert_same(&first, &second);
 }
 
 #[tokio::test]
-async fn the_codecs_of_enhanced_rtmp_go_on_as_they_came() {
+async fn the_codecs_of_enhanced_rtmp_continue_as_they_came() {
     let Some(program) = ffmpeg::current().await else {
         eprintln!("SKIPPED: HEVC, AV1 and Opus, for want of a current ffmpeg");
         return;
@@ -128,7 +128,7 @@ async fn the_codecs_of_enhanced_rtmp_go_on_as_they_came() {
 }
 
 #[tokio::test]
-async fn a_refusal_is_told_in_the_words_of_the_server() {
+async fn a_rejection_is_reported_in_the_words_of_the_server() {
     let authorizer = RecordingAuthorizer::refusing(Rejection::Unauthorized);
     let server = Server::start(&authorizer).await;
     let rejection = open(&server).await.unwrap_err().to_string();

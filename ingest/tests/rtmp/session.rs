@@ -272,7 +272,7 @@ async fn a_player_is_refused_politely() {
 }
 
 #[tokio::test]
-async fn a_second_publish_is_refused_and_the_first_goes_on() {
+async fn a_second_publish_is_refused_and_the_first_continues() {
     let authorizer = RecordingAuthorizer::new();
     let server = Server::start(&authorizer).await;
     let mut client = publishing(&server).await;
@@ -575,7 +575,7 @@ fn aggregates_become_units_and_lying_ones_are_counted() {
 }
 
 #[test]
-fn timestamps_go_on_over_the_32_bit_wrap() {
+fn timestamps_continue_over_the_32_bit_wrap() {
     let mut session = publishing_session();
     let start = u32::MAX - 40;
     let bytes = [

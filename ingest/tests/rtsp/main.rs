@@ -23,9 +23,9 @@ use tokio_util::sync::CancellationToken;
 use url::Url;
 
 const DEADLINE: Duration = Duration::from_secs(60);
-const PICTURE: &str =
+const VIDEO: &str =
     "videotestsrc is-live=true ! video/x-raw,format=I420,width=320,height=180,framerate=30/1";
-const SOUND: &str = "audiotestsrc is-live=true ! audio/x-raw,rate=48000,channels=2";
+const AUDIO: &str = "audiotestsrc is-live=true ! audio/x-raw,rate=48000,channels=2";
 
 struct Server {
     child: Child,
@@ -190,8 +190,8 @@ fn codecs(notes: &Notes) -> (Option<VideoCodec>, Option<AudioCodec>) {
 #[tokio::test]
 async fn h264_with_b_frames_and_aac_over_tcp() {
     let launch = format!(
-        "( {PICTURE} ! x264enc bframes=3 b-adapt=false b-pyramid=true ref=4 key-int-max=30 speed-preset=veryfast ! \
-         video/x-h264,profile=main ! h264parse ! rtph264pay name=pay0 pt=96 config-interval=-1 {SOUND} ! avenc_aac ! rtpmp4gpay name=pay1 pt=97 )"
+        "( {VIDEO} ! x264enc bframes=3 b-adapt=false b-pyramid=true ref=4 key-int-max=30 speed-preset=veryfast ! \
+         video/x-h264,profile=main ! h264parse ! rtph264pay name=pay0 pt=96 config-interval=-1 {AUDIO} ! avenc_aac ! rtpmp4gpay name=pay1 pt=97 )"
     );
     let server = Server::start("tcp", &launch, "").await;
     let transport = RtspTransport::Tcp(server.line().await);
@@ -206,8 +206,8 @@ async fn h264_with_b_frames_and_aac_over_tcp() {
 #[tokio::test]
 async fn hevc_over_udp_with_other_audio_left_out() {
     let launch = format!(
-        "( {PICTURE} ! x265enc key-int-max=30 speed-preset=ultrafast tune=zerolatency ! \
-         rtph265pay name=pay0 pt=96 config-interval=-1 {SOUND} ! audioresample ! audioconvert ! \
+        "( {VIDEO} ! x265enc key-int-max=30 speed-preset=ultrafast tune=zerolatency ! \
+         rtph265pay name=pay0 pt=96 config-interval=-1 {AUDIO} ! audioresample ! audioconvert ! \
          audio/x-raw,rate=8000,channels=1 ! alawenc ! rtppcmapay name=pay1 pt=8 )"
     );
     let server = Server::start("udp", &launch, "").await;
@@ -231,7 +231,7 @@ async fn hevc_over_udp_with_other_audio_left_out() {
 #[tokio::test]
 async fn a_password_is_asked_for() {
     let launch = format!(
-        "( {PICTURE} ! x264enc tune=zerolatency speed-preset=ultrafast key-int-max=30 ! rtph264pay name=pay0 pt=96 )"
+        "( {VIDEO} ! x264enc tune=zerolatency speed-preset=ultrafast key-int-max=30 ! rtph264pay name=pay0 pt=96 )"
     );
     let server = Server::start("tcp", &launch, "cam:secret").await;
     let source = server.source(Some(("cam", "secret")));
@@ -249,7 +249,7 @@ async fn a_password_is_asked_for() {
 #[tokio::test]
 async fn a_source_that_dies_is_noticed() {
     let launch = format!(
-        "( {PICTURE} ! x264enc tune=zerolatency speed-preset=ultrafast ! rtph264pay name=pay0 pt=96 )"
+        "( {VIDEO} ! x264enc tune=zerolatency speed-preset=ultrafast ! rtph264pay name=pay0 pt=96 )"
     );
     let mut server = Server::start("tcp", &launch, "").await;
     let (authorizer, settings, orders) = (

@@ -125,6 +125,6 @@ fn hevc_and_surround_audio() {
 }
 
 #[test]
-fn times_go_on_over_the_wrap() {
+fn times_continue_over_the_wrap() {
     check(&format!("{H264} -c:a aac -output_ts_offset 95441.5"));
 }

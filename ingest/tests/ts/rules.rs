@@ -62,8 +62,8 @@ fn a_lost_audio_packet_costs_its_frames_alone() {
     let mut mux = Mux::new(&[(ADTS, AUDIO)]);
     for number in 0..4 {
         let frame = adts(300);
-        let told = frame.len() as u16 + 8;
-        mux.pes(AUDIO, Some(90_000 + number * 1_920), told, &frame);
+        let length = frame.len() as u16 + 8;
+        mux.pes(AUDIO, Some(90_000 + number * 1_920), length, &frame);
     }
     // After two tables, each frame takes two packets: the first packet of the second frame is removed.
     mux.bytes.drain(4 * 188..5 * 188);

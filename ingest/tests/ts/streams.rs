@@ -163,7 +163,7 @@ fn h264_and_opus() {
 }
 
 #[test]
-fn times_go_on_over_the_wrap() {
+fn times_continue_over_the_wrap() {
     let options = format!("{H264} -c:a aac -output_ts_offset 95441.5");
     let (demuxed, _) = check(&options, VideoCodec::Avc, AudioCodec::Aac);
     let (first, last) = (&demuxed.video_frames[0], &demuxed.video_frames[59]);

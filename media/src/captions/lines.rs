@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_stand_between_blank_lines() {
+    fn blocks_come_between_blank_lines() {
         let mut lines = Lines::of("\n \na\nb\n\t\n\nc");
         assert_eq!(lines.block(), Some(vec![(3, "a"), (4, "b")]));
         assert_eq!(lines.block(), Some(vec![(7, "c")]));

@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_goes_on_where_the_last_ended() {
+    fn a_session_continues_where_the_last_ended() {
         for first in [0, -5, 123_456_789, WRAP_MS, -WRAP_MS] {
             let placed = placements(900_000, &[(Video, first), (Audio, first + 10)]);
             assert_eq!(placed, [(900_000, false), (900_010, false)]);

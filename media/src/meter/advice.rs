@@ -17,9 +17,9 @@ pub struct AdviceContext {
     /// In plain words, what the last of them was.
     pub last_damage: Option<String>,
     /// Reason why segments cannot be written, if so.
-    pub disk_trouble: Option<String>,
+    pub disk_error: Option<String>,
     /// Reason why the database cannot be reached, if so.
-    pub database_trouble: Option<String>,
+    pub database_error: Option<String>,
     /// Times another encoder with the same key was refused or displaced of late.
     pub conflicts: u64,
     /// Addresses of the encoders that fight for the key, as many as are known.
@@ -107,17 +107,17 @@ fn conflict(_: &Measured, context: &AdviceContext) -> Option<String> {
 }
 
 fn disk(_: &Measured, context: &AdviceContext) -> Option<String> {
-    let trouble = context.disk_trouble.as_deref()?;
+    let reason = context.disk_error.as_deref()?;
     Some(format!(
-        "Segments cannot be written ({trouble}); viewers continue from memory, but a restart would lose the window: free \
+        "Segments cannot be written ({reason}); viewers continue from memory, but a restart would lose the window: free \
          space on the service's disk."
     ))
 }
 
 fn database(_: &Measured, context: &AdviceContext) -> Option<String> {
-    let trouble = context.database_trouble.as_deref()?;
+    let reason = context.database_error.as_deref()?;
     Some(format!(
-        "The database cannot be reached ({trouble}); viewers continue, but changes to this input are not stored."
+        "The database cannot be reached ({reason}); viewers continue, but changes to this input are not stored."
     ))
 }
 

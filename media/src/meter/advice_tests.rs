@@ -198,11 +198,11 @@ fn what_surrounds_the_stream_has_its_words() {
             &["12 units were", "Speex", "Audio Encoder to AAC"],
         ),
         (
-            |c| c.disk_trouble = Some("no space left on device".to_owned()),
+            |c| c.disk_error = Some("no space left on device".to_owned()),
             &["no space left", "free"],
         ),
         (
-            |c| c.database_trouble = Some("database is locked".to_owned()),
+            |c| c.database_error = Some("database is locked".to_owned()),
             &["database is locked"],
         ),
         (

@@ -197,7 +197,7 @@ fn key_frame_intervals_count_the_one_under_way() {
 }
 
 #[test]
-fn b_frames_are_told_from_a_constant_offset() {
+fn b_frames_differ_from_a_constant_offset() {
     for (pattern, used, delay_ms) in [
         (&[0][..], false, 0),
         (&[6_000], false, 0),               // constant delay of two frames
@@ -221,7 +221,7 @@ fn b_frames_are_told_from_a_constant_offset() {
 }
 
 #[test]
-fn jumps_and_stalls_are_told_apart() {
+fn jumps_and_stalls_are_distinguished() {
     // (media jumps by, wall clock jumps by, jumps, stalls)
     for (media_ms, wall_ms, jumps, stalls) in [
         (0, 0, 0, 0),

@@ -123,7 +123,7 @@ fn seconds(ticks_90k: f64) -> f64 {
 }
 
 /// Frames that one judgement on reordering looks at.
-const REORDER_PICTURES: u32 = 120;
+const REORDER_FRAMES: u32 = 120;
 /// Smaller differences are the rounding of a protocol's clock, not another order.
 const REORDER_NOISE_90K: i32 = 450;
 
@@ -145,7 +145,7 @@ impl Reordering {
         self.least_90k = self.least_90k.min(cts_90k);
         self.most_90k = self.most_90k.max(cts_90k);
         self.video_frames += 1;
-        if self.video_frames == REORDER_PICTURES {
+        if self.video_frames == REORDER_FRAMES {
             self.judged_90k = Some(self.spread_90k());
             self.video_frames = 0;
         }

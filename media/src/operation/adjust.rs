@@ -159,13 +159,13 @@ impl Adjusting {
     /// Refuses what would be a copy that is paid for: all that is asked for applies to what such files do not have.
     fn check(&self, source: Format) -> Result<(), Failure> {
         let class = source.class();
-        let (has_pictures, has_audio) = (class != Class::Audio, class.is_timed());
+        let (has_image, has_audio) = (class != Class::Audio, class.is_timed());
         let (is_seen, is_heard) = (
             self.adjust != Adjust::default(),
             self.audio.changes_loudness(),
         );
         let applicable = match (is_seen, is_heard) {
-            (true, false) if !has_pictures => HEARD,
+            (true, false) if !has_image => HEARD,
             (false, true) if !has_audio => SEEN,
             _ => return Ok(()),
         };

@@ -8,7 +8,7 @@ use super::{
     params::FieldError,
     reader::Reader,
     row::Row,
-    timed::{self, SOUND_TARGETS},
+    timed::{self, AUDIO_TARGETS},
     values::Values,
     writable,
 };
@@ -20,12 +20,12 @@ use crate::{
 
 const FORMAT: Field = Field::new(
     "format",
-    Kind::Format(SOUND_TARGETS),
+    Kind::Format(AUDIO_TARGETS),
     Some("mp3"),
     "the format to make",
 );
 
-const SOUNDING: &[Class] = &[Class::Audio, Class::Video];
+const WITH_AUDIO: &[Class] = &[Class::Audio, Class::Video];
 
 pub(super) const AUDIO: Row = Row {
     tool: "audio",
@@ -34,7 +34,7 @@ pub(super) const AUDIO: Row = Row {
     effects: &[],
     min_files: 1,
     max_files: 1,
-    accepts: SOUNDING,
+    accepts: WITH_AUDIO,
     summary: "Converts audio, or the audio of a video, into another format",
 };
 
@@ -99,7 +99,7 @@ pub(super) const CONCAT_AUDIO: Row = Row {
     effects: &[],
     min_files: 2,
     max_files: 100,
-    accepts: SOUNDING,
+    accepts: WITH_AUDIO,
     summary: "Joins audio, or the audio of videos, in the order given",
 };
 
@@ -164,7 +164,7 @@ pub(super) const WAVEFORM: Row = Row {
     effects: &[],
     min_files: 1,
     max_files: 1,
-    accepts: SOUNDING,
+    accepts: WITH_AUDIO,
     summary: "Draws what audio, or the audio of a video, looks like, as a PNG",
 };
 

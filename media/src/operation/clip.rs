@@ -124,7 +124,7 @@ pub struct Gif {
     pub start: f64,
     pub duration: f64,
     pub width: u32,
-    pub pictures_per_second: f32,
+    pub frames_per_second: f32,
 }
 
 impl Values for Gif {
@@ -133,7 +133,7 @@ impl Values for Gif {
             start: fields.number("start")?,
             duration: fields.number("duration")?,
             width: fields.integer("width")?,
-            pictures_per_second: fields.number("fps")? as f32,
+            frames_per_second: fields.number("fps")? as f32,
         })
     }
 
@@ -146,7 +146,7 @@ impl Values for Gif {
                 accurate: true,
             },
             resize: Some(Resize::new(Some(self.width), None, Fit::Inside)),
-            frames_per_second: self.pictures_per_second,
+            frames_per_second: self.frames_per_second,
             output: Encode::new(Format::Gif, QUALITY),
         })))
     }
@@ -161,7 +161,7 @@ impl Values for Gif {
 pub(super) fn moving_image(resize: Option<Resize>, output: Encode) -> Task {
     const LONGEST_S: f64 = 30.0;
     const WIDTH: u32 = 480;
-    const PICTURES_PER_SECOND: f32 = 12.0;
+    const FRAMES_PER_SECOND: f32 = 12.0;
     timed::task(AvTask::Animation(Animation {
         range: Range {
             start_s: 0.0,
@@ -169,7 +169,7 @@ pub(super) fn moving_image(resize: Option<Resize>, output: Encode) -> Task {
             accurate: true,
         },
         resize: resize.or(Some(Resize::new(Some(WIDTH), None, Fit::Inside))),
-        frames_per_second: PICTURES_PER_SECOND,
+        frames_per_second: FRAMES_PER_SECOND,
         output,
     }))
 }

@@ -169,7 +169,7 @@ impl Convert {
                 let output = Encode::new(self.format, self.quality);
                 Ok(clip::moving_image(self.sizing.resize(), output))
             }
-            (Class::Raster, Class::Video) => Ok(timed::picture(
+            (Class::Raster, Class::Video) => Ok(timed::still(
                 source,
                 timed::default_timestamp(),
                 self.render(source),

@@ -72,7 +72,7 @@ impl Values for PosterFrame {
             resize: Some(Resize::new(Some(self.width), None, Fit::Inside)),
             ..Render::new(source, Encode::new(self.format, self.quality))
         };
-        Ok(timed::picture(source, self.timestamp, render))
+        Ok(timed::still(source, self.timestamp, render))
     }
 
     fn output_format(&self, _: Format) -> Option<Format> {

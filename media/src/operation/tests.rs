@@ -400,7 +400,7 @@ fn several_files_go_into_one_operation_where_its_row_says_so() {
 }
 
 #[test]
-fn a_crop_starts_at_the_corner_unless_told() {
+fn a_crop_starts_at_the_corner_unless_given() {
     let crop = |fields| render("transform", fields, Format::Png).crop;
     assert_eq!(
         crop(json!({"cropWidth": 7, "cropHeight": 8, "cropTop": 3})),

@@ -8,7 +8,7 @@ use crate::{
 };
 
 /// Containers of audio alone.
-pub(super) const SOUND_TARGETS: &[Format] = &[
+pub(super) const AUDIO_TARGETS: &[Format] = &[
     Format::Mp3,
     Format::M4a,
     Format::Wav,
@@ -122,7 +122,7 @@ pub(super) fn same(source: Format, video: VideoWork, audio: AudioWork) -> Task {
 }
 
 /// A render of an image, or of a video's frame at that time.
-pub(super) fn picture(source: Format, at_s: f64, render: Render) -> Task {
+pub(super) fn still(source: Format, at_s: f64, render: Render) -> Task {
     if source.class() != Class::Video {
         return Task::Render(Box::new(render));
     }

@@ -83,7 +83,7 @@ impl Values for Thumbnail {
 
     fn task(&self, source: &OperationInput, _: &[OperationInput]) -> Result<Task, Failure> {
         let source = source.format;
-        Ok(timed::picture(
+        Ok(timed::still(
             source,
             self.timestamp,
             Render {

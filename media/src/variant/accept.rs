@@ -16,7 +16,7 @@ impl AcceptClass {
         for range in header.unwrap_or_default().split(',') {
             let mut parts = range.split(';').map(str::trim);
             let media_type = parts.next().unwrap_or_default();
-            let is_accepted = parts.all(is_no_refusal);
+            let is_accepted = parts.all(is_no_rejection);
             class.webp |= is_accepted && media_type.eq_ignore_ascii_case("image/webp");
             class.avif |= is_accepted && media_type.eq_ignore_ascii_case("image/avif");
         }
@@ -43,7 +43,7 @@ impl AcceptClass {
 }
 
 /// Returns whether a parameter of a media range leaves it accepted.
-fn is_no_refusal(parameter: &str) -> bool {
+fn is_no_rejection(parameter: &str) -> bool {
     match parameter.split_once('=') {
         Some((name, weight)) if name.trim().eq_ignore_ascii_case("q") => weight
             .trim()

@@ -59,7 +59,7 @@ impl VariantRequest {
                 frame_ms: None,
             };
         }
-        let picture = SourceFacts {
+        let of_frame = SourceFacts {
             format: FRAME,
             has_alpha: false,
             animated: false,
@@ -67,7 +67,7 @@ impl VariantRequest {
         };
         Resolved {
             frame_ms: Some(self.wanted.at_ms),
-            ..self.of_image(accept, &picture)
+            ..self.of_image(accept, &of_frame)
         }
     }
 

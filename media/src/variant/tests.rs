@@ -137,7 +137,7 @@ fn bad_parameters_are_refused_by_name_and_range() {
 }
 
 #[test]
-fn a_live_inputs_picture_is_asked_for_by_name() {
+fn a_live_inputs_frame_is_asked_for_by_name() {
     for query in [
         "frame=live",
         "w=320&frame=live",
@@ -343,7 +343,7 @@ fn what_is_no_image_is_refused_and_facts_are_no_image() {
 }
 
 #[test]
-fn a_clip_is_delivered_as_its_picture_at_a_time() {
+fn a_clip_is_delivered_as_its_frame_at_a_time() {
     for format in [Format::Mp4, Format::Mp3] {
         let clip = SourceFacts {
             format,

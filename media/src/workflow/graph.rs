@@ -201,10 +201,10 @@ fn check_outgoing(
     problems: &mut Problems,
 ) {
     let mut seen = HashSet::new();
-    let mut told = HashSet::new();
+    let mut reported = HashSet::new();
     for edge in edges {
         let way_out = (edge.source.as_str(), edge.label);
-        if seen.insert(way_out) || !told.insert(way_out) {
+        if seen.insert(way_out) || !reported.insert(way_out) {
             continue;
         }
         let source = &outlines[index[edge.source.as_str()]];

@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_stand_before_the_extension() {
+    fn numbers_come_before_the_extension() {
         let long = "x".repeat(255);
         let cases = [
             ("a.jpg", false, "a (2).jpg".to_owned()),

@@ -125,7 +125,7 @@ pub(crate) fn judge(operation: &Operation, files: &[&Material]) -> Result<(), Fa
 }
 
 /// Returns whether an operation on a file becomes many operations.
-pub(crate) fn stands_for_many(operation: &Operation, file: &Material) -> bool {
+pub(crate) fn is_many(operation: &Operation, file: &Material) -> bool {
     operation.opens_archives()
         && file
             .source()

@@ -19,7 +19,7 @@ use crate::{
         context::JobContext,
         error::ApiError,
         files::request::id_or_top,
-        jobs::material::{Material, Settled, judge, stands_for_many},
+        jobs::material::{Material, Settled, is_many, judge},
         part::SizeLimits,
         reached::Reached,
         source_url,
@@ -263,7 +263,7 @@ fn check_types(wanted: &JobRequest, operations: &[Operation]) -> Result<(), ApiE
 /// Returns the lane: one file with a waiting caller is interactive work; everything else is batch work.
 fn lane_of(wanted: &JobRequest, operations: &[Operation]) -> Lane {
     match (&wanted.files[..], operations) {
-        ([file], [operation]) if wanted.is_waited_for && !stands_for_many(operation, file) => {
+        ([file], [operation]) if wanted.is_waited_for && !is_many(operation, file) => {
             Lane::Interactive
         }
         _ => Lane::Batch,

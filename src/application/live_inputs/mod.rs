@@ -23,10 +23,10 @@ pub(crate) fn health_of(context: &LiveContext, input_id: Uuid) -> Result<Value, 
         None => health::idle(),
     };
     let playback = context.live.playback_of(input_id);
-    health["trouble"]["pull"] = playback.and_then(|it| it.pull_trouble()).into();
+    health["trouble"]["pull"] = playback.and_then(|it| it.pull_error()).into();
     if let Value::Array(advice) = &mut health["advice"] {
-        let troubles = context.restreams.troubles(input_id).into_iter();
-        advice.extend(troubles.map(|(url, reason)| {
+        let failures = context.restreams.failures(input_id).into_iter();
+        advice.extend(failures.map(|(url, reason)| {
             Value::from(format!(
                 "the output to {url} does not go out and is tried again: {reason}"
             ))

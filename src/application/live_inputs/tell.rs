@@ -14,18 +14,18 @@ const RETRY_AFTER_S: [u64; 6] = [1, 2, 4, 8, 16, 30];
 /// Applies the committed row to the live input.
 pub(crate) async fn changed(context: &Arc<LiveContext>, input: &LiveInput) {
     let input_in_force = context.suspensions.in_force(input.clone());
-    let told = context.live.changed(input_in_force).await;
-    follow_up(context, input.id, told);
+    let result = context.live.changed(input_in_force).await;
+    follow_up(context, input.id, result);
 }
 
 /// Ends the live input of a deleted row.
 pub(crate) async fn deleted(context: &Arc<LiveContext>, id: Uuid) {
-    let told = context.live.deleted(id).await;
-    follow_up(context, id, told);
+    let result = context.live.deleted(id).await;
+    follow_up(context, id, result);
 }
 
-fn follow_up(context: &Arc<LiveContext>, id: Uuid, told: Result<(), Error>) {
-    if let Err(error) = told {
+fn follow_up(context: &Arc<LiveContext>, id: Uuid, result: Result<(), Error>) {
+    if let Err(error) = result {
         tracing::warn!(input = %id, %error, "a change was committed and live inputs do not know it yet");
         tokio::spawn(tell_until_known(context.clone(), id));
     }

@@ -199,11 +199,11 @@ impl StreamRecord {
 
 /// Returns the qualities that viewers choose between: audio is a part of each, and the only one without video.
 fn qualities(renditions: Vec<Rendition>) -> Vec<RenditionRecord> {
-    let (pictures, audio): (Vec<_>, Vec<_>) = renditions
+    let (video, audio): (Vec<_>, Vec<_>) = renditions
         .into_iter()
         .partition(|rendition| rendition.kind == RenditionKind::Video);
     let audio_codec = audio.first().and_then(|audio| audio.codecs.clone());
-    let shown = if pictures.is_empty() { audio } else { pictures };
+    let shown = if video.is_empty() { audio } else { video };
     shown
         .into_iter()
         .map(|rendition| RenditionRecord {

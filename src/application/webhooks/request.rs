@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn types_may_stand_beside_the_star() {
+    fn types_may_be_beside_the_star() {
         for given in [
             json!(["*"]),
             json!(["*", "live.input.connected"]),

@@ -84,7 +84,7 @@ mod tests {
     use super::{super::finding::Level, *};
 
     #[test]
-    fn networks_that_lead_to_secrets_are_told() {
+    fn networks_that_lead_to_secrets_are_reported() {
         for (allow, level, says) in [
             (&[][..], Level::Ok, "public addresses only"),
             (

@@ -11,7 +11,7 @@ use sluice_actors::outbound::{self, Body, HeaderName, HeaderValue, Method, Outgo
 use super::{
     super::{
         event_stream::Reader,
-        service::{Service, sentence, told},
+        service::{Service, error_message, sentence},
     },
     error::BridgeError,
     header,
@@ -134,16 +134,16 @@ impl Endpoint {
         broken(&self.service.url, error)
     }
 
-    /// Explains a rejection that came before the protocol; `told` is the service's own sentence.
-    fn explain(&self, status: u16, told: Option<String>) -> BridgeError {
+    /// Explains a rejection that came before the protocol; `message` is the service's own sentence.
+    fn explain(&self, status: u16, message: Option<String>) -> BridgeError {
         let url = self.service.url.clone();
-        match (status, told) {
+        match (status, message) {
             (401, _) => BridgeError::UnknownKey { url },
             (404 | 405, _) | (200..=399, _) => BridgeError::NoTools { url },
-            (status, told) => BridgeError::Told {
+            (status, message) => BridgeError::Rejected {
                 url,
                 status,
-                told: told.unwrap_or_else(|| "it says no more".to_owned()),
+                message: message.unwrap_or_else(|| "it says no more".to_owned()),
             },
         }
     }
@@ -167,8 +167,8 @@ impl Endpoint {
         match answer.status() {
             200..=299 => Ok(()),
             status => {
-                let told = told(&mut answer).await;
-                Err(told.unwrap_or_else(|| format!("the service answers {status}")))
+                let message = error_message(&mut answer).await;
+                Err(message.unwrap_or_else(|| format!("the service answers {status}")))
             }
         }
     }
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_says_what_to_do() {
+    fn a_rejection_says_what_to_do() {
         let settings = Default::default();
         let service = Service {
             url: "http://host/mcp".to_owned(),
@@ -282,7 +282,7 @@ mod tests {
         };
         let endpoint = Endpoint::new(service, LONGEST, 1);
         assert_eq!(endpoint.url(), "http://host");
-        for (status, told, words) in [
+        for (status, message, words) in [
             (401, Some("who?"), "SLUICE_API_KEY"),
             (404, Some("not found"), "mcp.enabled"),
             (405, None, "mcp.enabled"),
@@ -294,7 +294,7 @@ mod tests {
             (502, None, "http://host answers 502: it says no more"),
         ] {
             let text = endpoint
-                .explain(status, told.map(str::to_owned))
+                .explain(status, message.map(str::to_owned))
                 .to_string();
             assert!(text.contains(words), "{status}: {text}");
         }

@@ -28,11 +28,11 @@ pub(super) enum BridgeError {
         "what answers at {url} has no agent tools: is --url the address of a Sluice whose mcp.enabled is true?"
     )]
     NoTools { url: String },
-    #[error("{url} answers {status}: {told}")]
-    Told {
+    #[error("{url} answers {status}: {message}")]
+    Rejected {
         url: String,
         status: u16,
-        told: String,
+        message: String,
     },
     #[error(
         "the answer of {url} broke off: {reason}; what was asked for may have happened, so look before asking again"

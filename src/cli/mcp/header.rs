@@ -124,11 +124,11 @@ mod tests {
             (json!({"method": "x"}), Some("1\n2"), &[]),
         ] {
             let headers = headers(&body, agreed);
-            let told = headers[2..].iter();
-            let told: Vec<_> = told
+            let found = headers[2..].iter();
+            let found: Vec<_> = found
                 .map(|(name, value)| (name.as_str(), value.to_str().unwrap()))
                 .collect();
-            assert_eq!(told, expected, "{body} {agreed:?}");
+            assert_eq!(found, expected, "{body} {agreed:?}");
         }
     }
 }

@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_told_apart() {
+    fn lines_are_distinguished() {
         let request = |id: Value, method: &str, body: &str| {
             Ok(Message::Request(Request {
                 id,

@@ -43,7 +43,7 @@ pub(super) async fn send(
     let mut put = pin!(put);
     let patience = endpoint.patience();
     audience.hear(&name, 0).await;
-    let mut told = 0;
+    let mut reported = 0;
     loop {
         tokio::select! {
             answered = &mut put => return answered,
@@ -53,8 +53,8 @@ pub(super) async fn send(
                 Ok(Err(_gone)) => return in_time(patience, put).await,
                 Ok(Ok(())) => {
                     let percent = percent(*moved.borrow_and_update(), length);
-                    if percent > told && percent < 100 {
-                        told = percent;
+                    if percent > reported && percent < 100 {
+                        reported = percent;
                         audience.hear(&name, percent).await;
                     }
                 }

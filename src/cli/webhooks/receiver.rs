@@ -112,8 +112,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_is_told_with_what_it_would_mean() {
-        for (status, body, told) in [
+    fn an_answer_is_reported_with_what_it_would_mean() {
+        for (status, body, expected) in [
             (200, "ok", "verified, answered 200 in 3 ms"),
             (204, "", "verified, answered 204 in 3 ms"),
             (
@@ -137,7 +137,7 @@ mod tests {
                 headers: HeaderMap::new(),
                 body: body.into(),
             };
-            assert_eq!(answered(&answer, Duration::from_micros(3_900)), told);
+            assert_eq!(answered(&answer, Duration::from_micros(3_900)), expected);
         }
     }
 }

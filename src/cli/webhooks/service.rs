@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use sluice_actors::outbound::{HeaderName, HeaderValue, Stream};
 
-use super::super::service::{Service, told};
+use super::super::service::{Service, error_message};
 
 /// For a connection and the head of the answer.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -36,8 +36,8 @@ impl Service {
             .await
             .map_err(|error| Unfollowed::Away(format!("no service answers: {error}")))?;
         if stream.status() != 200 {
-            let told = told(&mut stream).await;
-            return Err(self.explain(stream.status(), told));
+            let message = error_message(&mut stream).await;
+            return Err(self.explain(stream.status(), message));
         }
         let kind = stream.headers().get("content-type");
         let is_stream = kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"));
@@ -65,9 +65,9 @@ impl Service {
         Ok(headers)
     }
 
-    /// Explains a rejection; `told` is the service's own sentence.
-    fn explain(&self, status: u16, told: Option<String>) -> Unfollowed {
-        match (status, told) {
+    /// Explains a rejection; `message` is the service's own sentence.
+    fn explain(&self, status: u16, message: Option<String>) -> Unfollowed {
+        match (status, message) {
             (401, _) => Unfollowed::Refused(format!(
                 "{} does not know this API key: give a valid one with --key or SLUICE_API_KEY",
                 self.url
@@ -76,12 +76,12 @@ impl Service {
                 "the events after this cursor are no longer kept: leave --since out to begin with what happens now"
                     .to_owned(),
             ),
-            (429 | 500.., told) => Unfollowed::Away(format!(
+            (429 | 500.., message) => Unfollowed::Away(format!(
                 "{} answers {status}: {}",
                 self.url,
-                told.unwrap_or_else(|| "it says no more".to_owned())
+                message.unwrap_or_else(|| "it says no more".to_owned())
             )),
-            (_, Some(told)) if status != 404 => Unfollowed::Refused(told),
+            (_, Some(message)) if status != 404 => Unfollowed::Refused(message),
             _ => self.is_another(),
         }
     }
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_says_what_to_do_and_whether_to_wait() {
+    fn a_rejection_says_what_to_do_and_whether_to_wait() {
         for (status, body, is_final, words) in [
             (401, r#"{"error":"x"}"#, true, "--key or SLUICE_API_KEY"),
             (
@@ -128,10 +128,13 @@ mod tests {
             (503, r#"{"error":"starting"}"#, false, "503: starting"),
             (502, "<html>", false, "http://host answers 502"),
         ] {
-            let told = service().explain(status, sentence(body.as_bytes()));
-            let expected = matches!(told, Unfollowed::Refused(_));
-            assert_eq!(expected, is_final, "{status}: {told}");
-            assert!(told.to_string().contains(words), "{status}: {told}");
+            let explained = service().explain(status, sentence(body.as_bytes()));
+            let expected = matches!(explained, Unfollowed::Refused(_));
+            assert_eq!(expected, is_final, "{status}: {explained}");
+            assert!(
+                explained.to_string().contains(words),
+                "{status}: {explained}"
+            );
         }
     }
 

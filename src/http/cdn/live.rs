@@ -64,7 +64,7 @@ pub(super) async fn deliver(
     let cache = HeaderValue::try_from(viewer.cache_control(cache)).map_err(ApiError::internal)?;
     let spent = spend(context, request, &key.account).await?;
     let playback = &viewer.watched.playback;
-    let fetched = picture(context, playback, parsed, accept_of(request), Some(key)).await?;
+    let fetched = live_frame(context, playback, parsed, accept_of(request), Some(key)).await?;
     let delivery = Delivery {
         entry: &fetched.entry,
         cached: Cached::from(&fetched),
@@ -96,12 +96,12 @@ pub(in crate::http) async fn poster(
     playback: &Playback,
 ) -> Result<Arc<Entry>, ApiError> {
     let parsed = Parsed::of(POSTER, &context.config.cdn.variants())?;
-    let fetched = picture(context, playback, &parsed, AcceptClass::default(), None).await?;
+    let fetched = live_frame(context, playback, &parsed, AcceptClass::default(), None).await?;
     Ok(fetched.entry)
 }
 
 /// Renders a variant of the newest image; without a delivery key no key's limit applies.
-async fn picture(
+async fn live_frame(
     context: &DeliveryContext,
     playback: &Playback,
     parsed: &Parsed,
@@ -141,7 +141,7 @@ impl From<NoFrame> for ApiError {
     fn from(reason: NoFrame) -> Self {
         match reason {
             NoFrame::NotOnAir => Self::NotFound("live stream"),
-            NoFrame::NoPicture => Self::NotFound("frame of the live stream"),
+            NoFrame::NoKeyFrame => Self::NotFound("frame of the live stream"),
             NoFrame::Problem(problem) => problem.into(),
         }
     }

@@ -46,7 +46,7 @@ pub(super) async fn respond(
 }
 
 /// Answers 200 with the image, or 304 to a client that has it.
-pub(super) fn picture(request: &HttpRequest, entry: &Entry, cache: String) -> HttpResponse {
+pub(super) fn image(request: &HttpRequest, entry: &Entry, cache: String) -> HttpResponse {
     let tag = String::from_utf8_lossy(&entry.etag).into_owned();
     let is_unchanged = is_known(request, &tag) == Some(true);
     let mut response = match is_unchanged {

@@ -35,8 +35,8 @@ impl ShareAccess {
             return Ok(());
         }
         let download = (id, what, self.client().map(client_network));
-        let goes_on = start != Some(0) && locked(&counts.begun).known.contains(&download);
-        if goes_on {
+        let is_resumed = start != Some(0) && locked(&counts.begun).known.contains(&download);
+        if is_resumed {
             return Ok(());
         }
         if self.share.is_used_up() {

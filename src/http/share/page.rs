@@ -153,7 +153,7 @@ async fn folder_page(
     let listing = listing(context, access, folder, cursor.as_deref()).await?;
     let asked = PageRequest {
         token: token_of(request),
-        goes_on: cursor.is_some(),
+        is_continuation: cursor.is_some(),
         view,
     };
     let html =

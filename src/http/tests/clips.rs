@@ -49,12 +49,12 @@ async fn open() -> Site {
 #[actix_web::test]
 async fn what_cannot_be_done_is_refused_and_costs_nothing() {
     let site = open().await;
-    let film: File = ("file", "film.mp4", MP4);
+    let clip: File = ("file", "film.mp4", MP4);
     let song: File = ("file", "song.mp3", MP3);
-    let picture: File = ("file", "photo.png", PNG);
+    let image: File = ("file", "photo.png", PNG);
     let playlist: File = ("file", "film.mp4", PLAYLIST);
     let long = [MP4, &[0; 200]].concat();
-    let large_picture = [PNG, &[0; 100]].concat();
+    let large_image = [PNG, &[0; 100]].concat();
     let cases: Vec<Refused> = vec![
         (
             "media/trim",
@@ -72,7 +72,7 @@ async fn what_cannot_be_done_is_refused_and_costs_nothing() {
         ),
         (
             "media/trim",
-            vec![picture],
+            vec![image],
             vec![],
             415,
             "trim takes a video or an audio file",
@@ -87,14 +87,14 @@ async fn what_cannot_be_done_is_refused_and_costs_nothing() {
         ),
         (
             "media/transform",
-            vec![film],
+            vec![clip],
             vec![("flip", "true")],
             415,
             "transform takes a raster image",
         ),
         (
             "convert",
-            vec![picture],
+            vec![image],
             vec![("format", "mp4")],
             415,
             "mp4 is made of video or audio",
@@ -108,28 +108,28 @@ async fn what_cannot_be_done_is_refused_and_costs_nothing() {
         ),
         (
             "convert",
-            vec![film],
+            vec![clip],
             vec![("format", "avi")],
             400,
             "format must be one of jpg",
         ),
         (
             "compress",
-            vec![film],
+            vec![clip],
             vec![("targetBytes", "1000")],
             422,
             "give quality instead",
         ),
         (
             "media/trim",
-            vec![film],
+            vec![clip],
             vec![("duration", "0")],
             400,
             "duration must be a number from 0.1",
         ),
         (
             "media/trim",
-            vec![film],
+            vec![clip],
             vec![("start", "-1")],
             400,
             "start must be a number from 0",
@@ -157,21 +157,21 @@ async fn what_cannot_be_done_is_refused_and_costs_nothing() {
         ),
         (
             "media/concat-audio",
-            vec![song, picture],
+            vec![song, image],
             vec![],
             415,
             "png is a raster image",
         ),
         (
             "media/watermark",
-            vec![film, ("watermarkFile", "mark.mp4", MP4)],
+            vec![clip, ("watermarkFile", "mark.mp4", MP4)],
             vec![],
             415,
             "watermarkFile takes an image",
         ),
         (
             "media/watermark",
-            vec![film],
+            vec![clip],
             vec![],
             400,
             "needs text or watermarkFile",
@@ -185,19 +185,19 @@ async fn what_cannot_be_done_is_refused_and_costs_nothing() {
         ),
         (
             "convert",
-            vec![("file", "photo.png", &large_picture)],
+            vec![("file", "photo.png", &large_image)],
             vec![("format", "webp")],
             413,
             "100 bytes (image_upload of the plan)",
         ),
         (
             "media/watermark",
-            vec![film, ("watermarkFile", "mark.png", &large_picture)],
+            vec![clip, ("watermarkFile", "mark.png", &large_image)],
             vec![],
             413,
             "mark.png is larger than 100 bytes",
         ),
-        ("media/teleport", vec![film], vec![], 404, "storyboard"),
+        ("media/teleport", vec![clip], vec![], 404, "storyboard"),
     ];
     let key = site.first.api_key.expose();
     for (path, files, fields, status, says) in cases {
@@ -214,27 +214,27 @@ async fn clips_are_accepted_by_every_tool_that_takes_them() {
     let site = open().await;
     let key = site.first.api_key.expose();
     // Larger than an image may be.
-    let film = [MP4, &[0; 150]].concat();
-    let film: File = ("file", "film.mp4", &film);
+    let clip = [MP4, &[0; 150]].concat();
+    let clip: File = ("file", "film.mp4", &clip);
     let song: File = ("file", "song.mp3", MP3);
     let mark: File = ("watermarkFile", "mark.png", PNG);
     let mut used = 0;
     for (path, files, fields) in [
-        ("media/inspect", vec![film], vec![]),
-        ("media/thumbnail", vec![film], vec![]),
-        ("media/poster-frame", vec![film], vec![("timestamp", "2.5")]),
-        ("media/storyboard", vec![film], vec![("frames", "4")]),
-        ("media/gif", vec![film], vec![]),
-        ("media/trim", vec![film], vec![("mode", "fast")]),
-        ("media/extract-audio", vec![film], vec![("format", "m4a")]),
+        ("media/inspect", vec![clip], vec![]),
+        ("media/thumbnail", vec![clip], vec![]),
+        ("media/poster-frame", vec![clip], vec![("timestamp", "2.5")]),
+        ("media/storyboard", vec![clip], vec![("frames", "4")]),
+        ("media/gif", vec![clip], vec![]),
+        ("media/trim", vec![clip], vec![("mode", "fast")]),
+        ("media/extract-audio", vec![clip], vec![("format", "m4a")]),
         ("media/audio", vec![song], vec![("format", "flac")]),
-        ("media/watermark", vec![film, mark], vec![]),
+        ("media/watermark", vec![clip, mark], vec![]),
         ("media/adjust", vec![song], vec![("normalize", "true")]),
         ("media/waveform", vec![song], vec![]),
         ("media/strip-metadata", vec![song], vec![]),
-        ("media/resize", vec![film], vec![("resizeWidth", "64")]),
-        ("media/convert", vec![film], vec![("format", "mkv")]),
-        ("media/compress", vec![film], vec![]),
+        ("media/resize", vec![clip], vec![("resizeWidth", "64")]),
+        ("media/convert", vec![clip], vec![("format", "mkv")]),
+        ("media/compress", vec![clip], vec![]),
     ] {
         let body = form(&files, &[&fields[..], &[("async", "true")]].concat());
         let answer = site.send_form(key, &format!("/api/{path}"), body).await;

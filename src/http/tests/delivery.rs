@@ -88,7 +88,7 @@ impl Gallery {
         planned.await.unwrap();
         let root = Root::start(tree::Args {
             components: site.app.delivery.images.components(),
-            board: ComponentStatuses::default(),
+            component_statuses: ComponentStatuses::default(),
             lost: CancellationToken::new(),
         });
         let made = site

@@ -260,7 +260,7 @@ fn frame(event: &Event) -> String {
 }
 
 #[actix_web::test]
-async fn the_stream_goes_on_from_now_or_from_a_cursor() {
+async fn the_stream_continues_from_now_or_from_a_cursor() {
     let site = Site::open().await;
     let [first, second] = [
         site.emit("file.uploaded").await,

@@ -175,7 +175,7 @@ async fn a_job_is_shown_to_its_owner_only_and_ends_once() {
 }
 
 #[actix_web::test]
-async fn what_takes_long_is_answered_and_goes_on() {
+async fn what_takes_long_is_answered_and_continues() {
     let site = Site::with_slow_workers(|config| {
         config.convert.inline_wait = Duration::from_millis(1);
     })

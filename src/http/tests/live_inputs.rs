@@ -55,7 +55,7 @@ async fn a_new_input_has_every_field_and_addresses_to_paste() {
     assert_eq!(*input, expected);
     assert!(input["createdAt"].as_str().unwrap().ends_with('Z'));
     assert_eq!(
-        site.live.told(),
+        site.live.changes(),
         [format!(
             "changed {} enabled=true",
             input["id"].as_str().unwrap()
@@ -276,7 +276,7 @@ async fn changes_reach_live_inputs_even_when_they_are_busy() {
     let site = Site::open().await;
     let made = create(&site, json!({})).await;
     let id = made["liveInput"]["id"].as_str().unwrap();
-    site.live.told.lock().clear();
+    site.live.changes.lock().clear();
     site.live.busy.store(true, Ordering::Relaxed);
     let writer = site.key(Scope::Write).await;
     let answer = site
@@ -291,14 +291,17 @@ async fn changes_reach_live_inputs_even_when_they_are_busy() {
         (answer.status, &answer.json()["liveInput"]["enabled"]),
         (200, &json!(false))
     );
-    let are_told = async || !site.live.told().is_empty();
-    eventually("live inputs were never notified", are_told).await;
-    assert_eq!(site.live.told(), [format!("changed {id} enabled=false")]);
+    let are_notified = async || !site.live.changes().is_empty();
+    eventually("live inputs were never notified", are_notified).await;
+    assert_eq!(site.live.changes(), [format!("changed {id} enabled=false")]);
     assert_eq!(
         site.call("DELETE", &path_of(&made), None).await.json(),
         json!({"success": true})
     );
-    assert_eq!(site.live.told().last().unwrap(), &format!("deleted {id}"));
+    assert_eq!(
+        site.live.changes().last().unwrap(),
+        &format!("deleted {id}")
+    );
     assert_eq!(site.call("GET", &path_of(&made), None).await.status, 404);
 }
 
@@ -342,7 +345,7 @@ async fn an_idle_input_has_health_without_measurements() {
 }
 
 #[actix_web::test]
-async fn a_playback_token_stands_in_addresses_and_has_an_end() {
+async fn a_playback_token_is_in_addresses_and_has_an_end() {
     let site = Site::open().await;
     let made = create(&site, json!({"requireSignedPlayback": true})).await;
     assert_eq!(made["liveInput"]["requireSignedPlayback"], true);

@@ -75,7 +75,7 @@ async fn eventually(what: &str, mut condition: impl AsyncFnMut() -> bool) {
 #[derive(Default)]
 struct FakeLive {
     on_air: Mutex<Option<(InputStatus, Times)>>,
-    told: Mutex<Vec<String>>,
+    changes: Mutex<Vec<String>>,
     panics: AtomicBool,
     busy: AtomicBool,
 }
@@ -84,7 +84,7 @@ impl FakeLive {
     fn tell(&self, what: String) -> BoxFuture<'static, Result<(), Error>> {
         let busy = self.busy.swap(false, Ordering::Relaxed);
         if !busy {
-            self.told.lock().push(what);
+            self.changes.lock().push(what);
         }
         async move {
             if busy {
@@ -96,8 +96,8 @@ impl FakeLive {
         .boxed()
     }
 
-    fn told(&self) -> Vec<String> {
-        self.told.lock().clone()
+    fn changes(&self) -> Vec<String> {
+        self.changes.lock().clone()
     }
 }
 

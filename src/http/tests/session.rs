@@ -23,7 +23,7 @@ fn cookie(answer: &Answer) -> String {
 }
 
 #[actix_web::test]
-async fn a_session_begins_goes_on_and_ends() {
+async fn a_session_begins_continues_and_ends() {
     let site = Site::open().await;
     let begun = sign_in(&site, " Admin ", PASSWORD).await;
     assert_eq!(

@@ -105,7 +105,7 @@ fn metadata(pairs: &[(&str, &str)]) -> String {
 }
 
 #[actix_web::test]
-async fn what_is_spoken_is_told_without_a_credential() {
+async fn what_is_spoken_is_reported_without_a_credential() {
     let site = Site::open_with(|config| config.http.cors_origins = vec![ORIGIN.to_owned()]).await;
     for path in [ALL, "/api/uploads/tus/0190163d-8694-739b-aea5-966c26f8ad90"] {
         let plain = site.send(request("OPTIONS", path)).await;
@@ -167,14 +167,14 @@ async fn bytes_in_pieces_become_a_file_like_any_other() {
     assert_eq!((first.status, first.header("upload-offset")), (204, "6"));
     assert_eq!(first.header("service-file-id"), "");
     let head = site.tus("HEAD", &path, &[], b"").await;
-    let told = [
+    let headers = [
         "upload-offset",
         "upload-length",
         "upload-metadata",
         "cache-control",
     ]
     .map(|name| head.header(name));
-    assert_eq!(told, ["6", "11", &named, "no-store"]);
+    assert_eq!(headers, ["6", "11", &named, "no-store"]);
     let shown = site.call("GET", &path, None).await.json()["upload"].clone();
     assert_eq!(
         (&shown["status"], &shown["offsetBytes"], &shown["fileId"]),
@@ -201,9 +201,9 @@ async fn bytes_in_pieces_become_a_file_like_any_other() {
         assert_eq!(record[field], expected, "{field}");
     }
     let events = site.call("GET", "/api/events", None).await.json();
-    let told = events["events"].as_array().unwrap().iter();
-    let told = told.filter(|event| event["type"] == "file.uploaded");
-    assert_eq!(told.count(), 1, "{events}");
+    let uploaded = events["events"].as_array().unwrap().iter();
+    let uploaded = uploaded.filter(|event| event["type"] == "file.uploaded");
+    assert_eq!(uploaded.count(), 1, "{events}");
 
     // The last answer was lost: asking again finds the file.
     for again in [
@@ -272,7 +272,7 @@ async fn a_creation_may_bring_all_or_some_or_nothing() {
 }
 
 #[actix_web::test]
-async fn a_length_may_be_told_later() {
+async fn a_length_may_be_given_later() {
     let site = Site::open().await;
     let path = site.begun(&[("upload-defer-length", "1")]).await;
     site.patched(&path, 0, b"stream").await;
@@ -284,29 +284,34 @@ async fn a_length_may_be_told_later() {
         ),
         ("1", "")
     );
-    let told = |length| {
+    let with_length = |length| {
         [
             ("upload-offset", "6"),
             ("upload-length", length),
             ("content-type", "application/offset+octet-stream"),
         ]
     };
-    assert_eq!(site.tus("PATCH", &path, &told("3"), b"").await.status, 409);
     assert_eq!(
-        site.tus("PATCH", &path, &told("999999999999999"), b"")
+        site.tus("PATCH", &path, &with_length("3"), b"")
+            .await
+            .status,
+        409
+    );
+    assert_eq!(
+        site.tus("PATCH", &path, &with_length("999999999999999"), b"")
             .await
             .status,
         413
     );
-    let ended = site.tus("PATCH", &path, &told("6"), b"").await;
+    let ended = site.tus("PATCH", &path, &with_length("6"), b"").await;
     assert_eq!(
         site.bytes_of(ended.header("service-file-id")).await,
         b"stream"
     );
 
     let path = site.begun(&[("upload-defer-length", "1")]).await;
-    let told = [("upload-offset", "0"), ("upload-length", "3")];
-    let ended = site.tus("PATCH", &path, &told, b"one").await;
+    let lengths = [("upload-offset", "0"), ("upload-length", "3")];
+    let ended = site.tus("PATCH", &path, &lengths, b"one").await;
     assert_eq!(site.bytes_of(ended.header("service-file-id")).await, b"one");
 }
 

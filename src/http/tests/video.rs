@@ -63,11 +63,11 @@ impl Site {
         let done = store.write(move |tx| {
             Box::pin(async move {
                 video::plan(tx, &of_lease, &plan(), now_ms()).await?;
-                let pictures = MadeImages {
+                let images = MadeImages {
                     poster_bytes: Some(8),
                     storyboard_bytes: Some(13),
                 };
-                video::pictured(tx, &of_lease, pictures, now_ms()).await?;
+                video::images_made(tx, &of_lease, images, now_ms()).await?;
                 video::record(tx, &of_lease, &group(segments), now_ms()).await
             })
         });
@@ -236,7 +236,7 @@ async fn a_request_with_a_key_makes_one_stream() {
 }
 
 #[actix_web::test]
-async fn a_missing_file_is_told_by_the_field_that_names_it() {
+async fn a_missing_file_is_reported_by_the_field_that_names_it() {
     let site = Site::open().await;
     let file = site.stored("clip.mp4", MP4).await;
     let unknown = Uuid::now_v7();
@@ -249,9 +249,9 @@ async fn a_missing_file_is_told_by_the_field_that_names_it() {
     ] {
         let answer = site.call("POST", PATH, Some(body)).await;
         assert_eq!(answer.status, 404, "{answer:?}");
-        let told = &answer.json();
-        assert_eq!(told["code"], "not_found");
-        let text = told["error"].as_str().unwrap();
+        let error = &answer.json();
+        assert_eq!(error["code"], "not_found");
+        let text = error["error"].as_str().unwrap();
         assert!(text.starts_with(&format!("{field} names no")), "{text}");
     }
 }
@@ -352,7 +352,7 @@ async fn sources_that_are_no_media_are_refused() {
     let renamed = site
         .stored("page.mp4", b"<html><body>no clip</body></html>")
         .await;
-    let picture = site
+    let image = site
         .stored(
             "a.png",
             b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x06\0\0\0",
@@ -368,7 +368,7 @@ async fn sources_that_are_no_media_are_refused() {
         (&stranger, clip["id"].clone(), 404),
         (own, text["id"].clone(), 415),
         (own, renamed["id"].clone(), 415),
-        (own, picture["id"].clone(), 415),
+        (own, image["id"].clone(), 415),
         (own, json!("x"), 400),
         (own, Value::Null, 400),
     ] {

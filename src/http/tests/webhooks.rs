@@ -97,7 +97,7 @@ fn fields(record: &Value) -> Vec<&str> {
 }
 
 #[actix_web::test]
-async fn a_refusal_says_what_to_change() {
+async fn a_rejection_says_what_to_change() {
     let site = Site::open().await;
     let made = site.hook(json!(["*"])).await;
     let one = format!("/api/webhooks/{}", id(&made["webhook"]));

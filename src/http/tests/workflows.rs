@@ -30,7 +30,7 @@ impl Working {
         let site = Site::open_with(adjust).await;
         let root = Root::start(Args {
             components: site.app.workflows.workflows.components(),
-            board: ComponentStatuses::default(),
+            component_statuses: ComponentStatuses::default(),
             lost: CancellationToken::new(),
         });
         Self { site, _root: root }

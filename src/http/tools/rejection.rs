@@ -18,7 +18,7 @@ pub(super) struct RejectedCall {
 }
 
 /// Emits the event of a rejection, and returns the result.
-pub(super) async fn told<T>(
+pub(super) async fn reported<T>(
     context: &JobContext,
     account_id: Uuid,
     asked: RejectedCall,
@@ -33,7 +33,7 @@ pub(super) async fn told<T>(
 /// Tells it, unless the same request may succeed a moment later or names what is not there. The client's answer is the
 /// rejection, whatever becomes of this.
 async fn tell(context: &JobContext, account_id: Uuid, asked: RejectedCall, rejection: &ApiError) {
-    if !is_told(rejection.status_code()) {
+    if !is_reported(rejection.status_code()) {
         return;
     }
     let event = Event::MediaToolFailed(MediaToolFailed {
@@ -45,15 +45,15 @@ async fn tell(context: &JobContext, account_id: Uuid, asked: RejectedCall, rejec
         results: Results::default(),
         failures: Failures::default(),
     });
-    let told = context.store.write(move |tx| {
+    let written = context.store.write(move |tx| {
         Box::pin(async move { events::emit(tx, account_id, &event, now_ms()).await })
     });
-    if let Err(error) = told.await {
+    if let Err(error) = written.await {
         warn!(%error, "the event of a refused media tool request was not written");
     }
 }
 
-fn is_told(status: StatusCode) -> bool {
+fn is_reported(status: StatusCode) -> bool {
     matches!(
         status,
         StatusCode::BAD_REQUEST
@@ -69,8 +69,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_may_succeed_later_or_is_not_there_is_not_told() {
-        for (status, told) in [
+    fn what_may_succeed_later_or_is_not_there_is_not_reported() {
+        for (status, expected) in [
             (400, true),
             (402, true),
             (413, true),
@@ -86,8 +86,8 @@ mod tests {
             (507, false),
         ] {
             assert_eq!(
-                is_told(StatusCode::from_u16(status).unwrap()),
-                told,
+                is_reported(StatusCode::from_u16(status).unwrap()),
+                expected,
                 "{status}"
             );
         }

@@ -220,15 +220,15 @@ async fn tell_steps(call: &Call, token: ProgressToken, run_id: Uuid) -> Option<(
     let first = first.with_message(format!("run {run_id}"));
     peer.notify_progress(first).await.ok()?;
     let mut follower = call.agent.context.workflows.workflows.follow(run_id).ok()?;
-    let mut told = 0;
+    let mut reported = 0;
     loop {
         let progress = follower.next().await.ok()?;
         if progress.status.has_ended() {
             return Some(());
         }
         // Progress must only increase (MCP, "Progress").
-        if progress.steps_done > told {
-            told = progress.steps_done;
+        if progress.steps_done > reported {
+            reported = progress.steps_done;
             let report = report(token.clone(), &progress);
             peer.notify_progress(report).await.ok()?;
         }

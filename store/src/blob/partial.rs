@@ -502,18 +502,18 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_was_not_told_is_cut_off() {
+    async fn what_was_not_reported_is_cut_off() {
         let folder = tempfile::tempdir().unwrap();
         let store = store(&folder).await;
         let id = Uuid::new_v4();
-        let told = append(&store, id, PartialState::default(), b"told").await;
-        append(&store, id, told.clone(), b" and not told").await;
+        let kept = append(&store, id, PartialState::default(), b"kept").await;
+        append(&store, id, kept.clone(), b" and not kept").await;
         assert!(store.blobs().has_partial(id, 17).await.unwrap());
-        let told = append(&store, id, told, b"!").await;
-        assert_eq!(fs::read(store.blobs().partial_path(id)).unwrap(), b"told!");
+        let kept = append(&store, id, kept, b"!").await;
+        assert_eq!(fs::read(store.blobs().partial_path(id)).unwrap(), b"kept!");
         // An empty state: from the beginning.
         append(&store, id, PartialState::default(), b"new").await;
-        let refused = store.blobs().partial(id, told).await.unwrap_err();
+        let refused = store.blobs().partial(id, kept).await.unwrap_err();
         assert!(matches!(refused, Error::NotFound(_)), "{refused}");
         assert_eq!(store.blobs().partials().await.unwrap(), [id]);
         store.blobs().remove_partial(id).await.unwrap();
@@ -589,14 +589,14 @@ mod tests {
         let store = Store::open(&settings).await.unwrap();
         let blobs = store.blobs();
         let id = Uuid::new_v4();
-        let told = append(&store, id, PartialState::default(), b"begins").await;
+        let kept = append(&store, id, PartialState::default(), b"begins").await;
         let path = blobs.partial_path(id);
         let length = 3 * TURN_BYTES + 1;
         open(&path).unwrap().set_len(length).unwrap();
         let forgotten = PartialState {
             length,
             sha256: Vec::new(),
-            ..told
+            ..kept
         };
         for has_other_name in [false, true] {
             let other_name = folder.path().join("other");

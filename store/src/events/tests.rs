@@ -242,7 +242,7 @@ async fn an_event_shares_the_fate_of_its_change() {
 /// Checks that an event is published after the commit, so that followers can read it. The last of a unit and of a
 /// group counts.
 #[tokio::test(flavor = "multi_thread")]
-async fn the_newest_event_is_told_once_it_can_be_read() {
+async fn the_newest_event_is_reported_once_it_can_be_read() {
     let world = World::new().await;
     let account = world.account;
     let mut newest = world.store.newest_event();
@@ -250,14 +250,14 @@ async fn the_newest_event_is_told_once_it_can_be_read() {
         let mut seen = 0;
         while seen < 60 {
             newest.changed().await.unwrap();
-            let told = *newest.borrow_and_update();
+            let reported = *newest.borrow_and_update();
             let feed = world.feed(seen, 100).await;
-            assert!(told > seen, "it only rises");
+            assert!(reported > seen, "it only rises");
             assert!(
-                feed.iter().any(|event| event.seq == told),
-                "{told} can be read"
+                feed.iter().any(|event| event.seq == reported),
+                "{reported} can be read"
             );
-            seen = told;
+            seen = reported;
         }
     };
     let writers = (0..20).map(|_| {

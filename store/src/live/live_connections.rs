@@ -18,8 +18,8 @@ pub struct LiveConnection {
     pub account_id: Uuid,
     pub broadcast_id: String,
     /// Payload of the connection event.
-    #[sqlx(json)]
-    pub told: serde_json::Value,
+    #[sqlx(json, rename = "told")]
+    pub payload: serde_json::Value,
 }
 
 /// Records a connection; the input's earlier one was removed before.
@@ -31,7 +31,7 @@ pub async fn open(tx: &mut Tx<'_>, connection: &LiveConnection) -> Result<(), Er
     .bind(connection.id)
     .bind(connection.account_id)
     .bind(&connection.broadcast_id)
-    .bind(sqlx::types::Json(&connection.told))
+    .bind(sqlx::types::Json(&connection.payload))
     .execute(tx.sqlite())
     .await?;
     Ok(())

@@ -29,7 +29,7 @@ pub use segments::{Group, Init, Segment, record, segments, step_back};
 pub use streams::{
     Access, CustomRendition, MadeImages, NewStream, Showing, Stream, StreamCounts, StreamFilter,
     StreamPatch, StreamSource, StreamStatus, Submitted, by_id, by_playback_id, count_by_status,
-    create, get, list, pictured, showing, update,
+    create, get, images_made, list, showing, update,
 };
 pub(crate) use sweep::{sweep_folders, sweep_segments};
 

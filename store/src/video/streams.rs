@@ -374,10 +374,10 @@ pub struct MadeImages {
 
 /// Notes the images of a stream. `Error::Conflict` when the lease is lost or the images are noted already,
 /// `Error::OverQuota` when the account's storage is full.
-pub async fn pictured(
+pub async fn images_made(
     tx: &mut Tx<'_>,
     lease: &Lease,
-    pictures: MadeImages,
+    images: MadeImages,
     now_ms: i64,
 ) -> Result<Stream, Error> {
     work::progressed(tx, lease).await?;
@@ -386,13 +386,13 @@ pub async fn pictured(
          WHERE id = $1 AND NOT (has_poster AND $2) AND NOT (has_storyboard AND $3) RETURNING *",
     )
     .bind(lease.id)
-    .bind(pictures.poster_bytes.is_some())
-    .bind(pictures.storyboard_bytes.is_some())
+    .bind(images.poster_bytes.is_some())
+    .bind(images.storyboard_bytes.is_some())
     .bind(now_ms)
     .fetch_optional(tx.sqlite())
     .await?;
     let stream = changed.ok_or_else(|| Error::Conflict("the images are there already".into()))?;
-    let bytes = pictures.poster_bytes.unwrap_or(0) + pictures.storyboard_bytes.unwrap_or(0);
+    let bytes = images.poster_bytes.unwrap_or(0) + images.storyboard_bytes.unwrap_or(0);
     grown(tx, stream, bytes).await
 }
 

@@ -328,7 +328,7 @@ async fn stepping_back_forgets_audio_and_what_comes_behind() {
 }
 
 #[tokio::test]
-async fn pictures_count_once() {
+async fn images_count_once() {
     let bench = Bench::new().await;
     let lease = bench.begun(bench.new_stream()).await;
     let poster = MadeImages {
@@ -339,7 +339,7 @@ async fn pictures_count_once() {
         poster_bytes: None,
         storyboard_bytes: Some(12),
     };
-    for (pictures, is_noted, stored) in [
+    for (images, is_noted, stored) in [
         (poster, true, 30),
         (poster, false, 30),
         (storyboard, true, 42),
@@ -348,7 +348,7 @@ async fn pictures_count_once() {
     ] {
         let lease = lease.clone();
         let noted = bench
-            .write(move |tx| Box::pin(async move { pictured(tx, &lease, pictures, NOW).await }))
+            .write(move |tx| Box::pin(async move { images_made(tx, &lease, images, NOW).await }))
             .await;
         assert_eq!(noted.is_ok(), is_noted);
         assert_eq!(bench.stored().await, stored);

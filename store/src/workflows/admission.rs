@@ -79,7 +79,7 @@ pub(super) async fn enter(
     bounds: Bounds,
     now_ms: i64,
 ) -> Result<AdmissionOutcome, Error> {
-    let is_admitted = match turnstile(tx, account_id, target, bounds).await? {
+    let is_admitted = match admit(tx, account_id, target, bounds).await? {
         RunAdmission::Admitted => true,
         RunAdmission::Waits => false,
         RunAdmission::Full => return Ok(AdmissionOutcome::Full),
@@ -98,7 +98,7 @@ enum RunAdmission {
     Full,
 }
 
-async fn turnstile(
+async fn admit(
     tx: &mut Tx<'_>,
     account_id: Uuid,
     target: &Target,

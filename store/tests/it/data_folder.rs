@@ -7,7 +7,7 @@ use sluice_store::{Error, Store, StoreSettings, installation};
 use crate::support::{add_account, count_accounts, settings};
 
 #[tokio::test]
-async fn a_second_process_is_told_who_holds_the_folder() {
+async fn a_second_process_learns_who_holds_the_folder() {
     let folder = tempfile::tempdir().unwrap();
     let data_dir = folder.path().join("deep/data");
     let store = Store::open(&settings(&data_dir)).await.unwrap();

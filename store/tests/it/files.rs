@@ -247,7 +247,7 @@ async fn folders_have_no_cycles_and_a_depth() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_folder_goes_with_its_contents_only_when_told() {
+async fn a_folder_goes_with_its_contents_only_when_asked() {
     let (store, _folder) = store().await;
     let account = add_account(&store, "a").await.unwrap();
     let outer = add_folder(&store, account, "outer", None).await.unwrap();

@@ -219,7 +219,7 @@ async fn a_job_without_a_result_fails_with_the_first_error() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_cap_is_never_exceeded_and_a_refusal_changes_nothing() {
+async fn the_cap_is_never_exceeded_and_a_rejection_changes_nothing() {
     let (store, _folder) = store().await;
     let account = add_account(&store, "here").await.unwrap();
     let new = |files, upload: &Sealed| new_job(account, upload, files, 5);
@@ -241,7 +241,7 @@ async fn the_cap_is_never_exceeded_and_a_refusal_changes_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_key_stands_for_one_job_for_a_day() {
+async fn a_key_names_one_job_for_a_day() {
     let (store, _folder) = store().await;
     let account = add_account(&store, "here").await.unwrap();
     let bytes = upload(&store, b"bytes").await;
@@ -366,7 +366,7 @@ async fn a_job_begins_once_and_keeps_the_name_of_its_first_file() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_members_of_an_archive_stand_in_its_place_and_are_charged() {
+async fn the_members_of_an_archive_take_its_place_and_are_charged() {
     let (store, _folder) = store().await;
     let account = add_account(&store, "here").await.unwrap();
     let bytes = upload(&store, b"bytes").await;

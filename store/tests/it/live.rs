@@ -475,7 +475,7 @@ async fn a_connection_is_taken_out_once_and_survives_its_input() {
         id: Uuid::now_v7(),
         account_id: account,
         broadcast_id: "b1".into(),
-        told: serde_json::json!({"name": "Stage"}),
+        payload: serde_json::json!({"name": "Stage"}),
     };
     let open = || {
         let connection = connection.clone();

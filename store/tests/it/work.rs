@@ -441,7 +441,7 @@ async fn a_released_row_is_due_at_once_as_if_it_had_not_been_claimed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_withdrawn_row_is_nobodys() {
+async fn a_withdrawn_row_has_no_owner() {
     let (store, _folder) = store().await;
     let id = enqueue(&store, Lane::Batch, NOW).await;
     let lease = claim_one(&store, NOW).await.unwrap();

@@ -59,9 +59,9 @@ async fn keys_from_the_shell_are_in_force_and_revoked_at_once() -> Result<(), Fa
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn another_account_has_its_own_users_keys_and_files() -> Result<(), Failure> {
     let server = Server::start().await?;
-    let studio = Tenant::on_plan(&server, "Studio Süd", "pro").await?;
-    assert_eq!(studio.usage().await?["plan"], "pro");
-    assert_eq!(studio.api.list().await?.len(), 0, "not the first account's");
+    let tenant = Tenant::on_plan(&server, "Studio Süd", "pro").await?;
+    assert_eq!(tenant.usage().await?["plan"], "pro");
+    assert_eq!(tenant.api.list().await?.len(), 0, "not the first account's");
 
     let add = [
         "users",

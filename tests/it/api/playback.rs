@@ -158,7 +158,7 @@ async fn a_stream_shows_in_record_health_and_state() -> Result<(), Failure> {
     // Disabling ends a publish at once and refuses the next.
     api.patch(&input.id, json!({"enabled": false})).await?;
     encoder.wait(Duration::from_secs(10)).await?;
-    let refused = Publisher::expect_refusal(&input.target(), &clip).await?;
+    let refused = Publisher::expect_rejection(&input.target(), &clip).await?;
     assert_eq!(refused.code, "NetStream.Publish.BadName");
     assert!(refused.description.contains("disabled"), "{refused:?}");
     let record = api

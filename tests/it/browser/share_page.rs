@@ -39,11 +39,11 @@ async fn a_shared_folder_is_looked_through_played_and_downloaded() -> Result<(),
     fill(&api, &folder).await?;
     let locked = folder_with_password(&api).await?;
     let looking = make_folder(&api, "Proofs", None).await?;
-    put(&api, &looking, "proof.jpg", &picture(&api, "plum").await?).await?;
+    put(&api, &looking, "proof.jpg", &image(&api, "plum").await?).await?;
     let withdrawn = make_folder(&api, "Withdrawn", None).await?;
     let fading = make_folder(&api, "Fading", None).await?;
     make_folder(&api, "Below", Some(&fading)).await?;
-    let fades = picture(&api, "tomato").await?;
+    let fades = image(&api, "tomato").await?;
     for number in 0..FADING {
         put(&api, &fading, &format!("{number:02}.jpg"), &fades).await?;
     }
@@ -75,13 +75,13 @@ async fn fill(api: &Api, folder: &str) -> Result<(), Failure> {
         put(api, folder, &name, name.as_bytes()).await?;
     }
     let below = make_folder(api, "Behind the scenes", Some(folder)).await?;
-    put(api, &below, "inside.jpg", &picture(api, "navy").await?).await?;
+    put(api, &below, "inside.jpg", &image(api, "navy").await?).await?;
 
     let clip = std::fs::read(Recipe::numbered(0).make()?.mp4)?;
     let (tone, audio) = api.tool("extract-audio", "clip.mp4", &clip, &[]).await?;
     assert_eq!(tone["mimeType"], "audio/mpeg", "{tone}");
     let (_, pdf) = api
-        .tool("image-to-pdf", "a.jpg", &picture(api, "olive").await?, &[])
+        .tool("image-to-pdf", "a.jpg", &image(api, "olive").await?, &[])
         .await?;
     put(
         api,
@@ -95,9 +95,9 @@ async fn fill(api: &Api, folder: &str) -> Result<(), Failure> {
     put(api, folder, "tone.mp3", &audio).await?;
     let streamed = put(api, folder, "streamed.mp4", &clip).await?;
     put(api, folder, "clip.mp4", &clip).await?;
-    put(api, folder, "<i>third.jpg", &picture(api, "teal").await?).await?;
-    put(api, folder, "צילום.jpg", &picture(api, "gold").await?).await?;
-    put(api, folder, "first.jpg", &picture(api, "crimson").await?).await?;
+    put(api, folder, "<i>third.jpg", &image(api, "teal").await?).await?;
+    put(api, folder, "צילום.jpg", &image(api, "gold").await?).await?;
+    put(api, folder, "first.jpg", &image(api, "crimson").await?).await?;
 
     let fields = json!({
         "sourceFileId": streamed, "profile": "custom", "segmentDuration": 2, "renditions": [{"height": 96}],
@@ -120,7 +120,7 @@ async fn folder_with_password(api: &Api) -> Result<Value, Failure> {
     Ok(share["url"].clone())
 }
 
-async fn picture(api: &Api, colour: &str) -> Result<Vec<u8>, Failure> {
+async fn image(api: &Api, colour: &str) -> Result<Vec<u8>, Failure> {
     let (_, jpeg) = api
         .convert("a.svg", &svg(colour), &[("format", "jpg")])
         .await?;

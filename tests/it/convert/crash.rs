@@ -15,7 +15,7 @@ const SOON: Duration = Duration::from_secs(120);
 const FILES: usize = 6;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_killed_batch_goes_on_where_it_was() -> Result<(), Failure> {
+async fn a_killed_batch_continues_where_it_was() -> Result<(), Failure> {
     let mut server = Server::start().await?;
     let api = server.api();
     let mut form = Form::new()

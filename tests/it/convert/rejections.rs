@@ -17,13 +17,13 @@ async fn bad_requests_are_typed_and_free() -> Result<(), Failure> {
         .start()
         .await?;
     let api = server.api();
-    let picture = || Form::new().file("file", "a.svg", &svg("red"));
+    let image = || Form::new().file("file", "a.svg", &svg("red"));
     let named = |bytes: &[u8]| {
         Form::new()
             .file("file", "a.png", bytes)
             .field("format", "jpg")
     };
-    let three = picture()
+    let three = image()
         .file("files", "b.svg", &svg("red"))
         .file("files", "c.svg", &svg("red"));
     let cases = [
@@ -34,39 +34,39 @@ async fn bad_requests_are_typed_and_free() -> Result<(), Failure> {
             400,
             "file is missing",
         ),
-        ("no format", "/api/convert", picture(), 400, "format"),
+        ("no format", "/api/convert", image(), 400, "format"),
         (
             "no such format",
             "/api/convert",
-            picture().field("format", "exe"),
+            image().field("format", "exe"),
             400,
             "format",
         ),
         (
             "quality",
             "/api/convert",
-            picture().fields(&[("format", "jpg"), ("compression", "101")]),
+            image().fields(&[("format", "jpg"), ("compression", "101")]),
             400,
             "compression",
         ),
         (
             "a flag",
             "/api/convert",
-            picture().fields(&[("format", "jpg"), ("saveToStorage", "yes")]),
+            image().fields(&[("format", "jpg"), ("saveToStorage", "yes")]),
             400,
             "saveToStorage",
         ),
         (
             "a folder",
             "/api/convert",
-            picture().fields(&[("format", "jpg"), ("folderId", "x")]),
+            image().fields(&[("format", "jpg"), ("folderId", "x")]),
             400,
             "folderId",
         ),
         (
             "list length",
             "/api/convert",
-            picture().field("formats", r#"["png","jpg"]"#),
+            image().field("formats", r#"["png","jpg"]"#),
             400,
             "formats",
         ),
@@ -110,28 +110,22 @@ async fn bad_requests_are_typed_and_free() -> Result<(), Failure> {
         (
             "compress an SVG",
             "/api/compress",
-            picture(),
+            image(),
             415,
             "compress takes",
         ),
         (
             "no such tool",
             "/api/media/defrost",
-            picture(),
+            image(),
             404,
             "thumbnail",
         ),
-        (
-            "no sides",
-            "/api/media/resize",
-            picture(),
-            400,
-            "resizeWidth",
-        ),
+        ("no sides", "/api/media/resize", image(), 400, "resizeWidth"),
         (
             "job type",
             "/api/jobs",
-            picture().fields(&[("format", "png"), ("jobType", "x")]),
+            image().fields(&[("format", "png"), ("jobType", "x")]),
             400,
             "jobType",
         ),

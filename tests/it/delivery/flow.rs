@@ -29,8 +29,8 @@ async fn a_srcset_of_a_photograph_is_delivered_and_then_kept_by_the_browser() ->
             .fetch_with(&path, &[CHROME])
             .await?
             .expect(200)?;
-        let picture = look(&first.bytes).await?;
-        assert_eq!((picture.format.as_str(), picture.size().0), ("WEBP", width));
+        let image = look(&first.bytes).await?;
+        assert_eq!((image.format.as_str(), image.size().0), ("WEBP", width));
         assert_eq!(
             (first.header("x-cache"), first.header("vary")),
             ("miss", "Accept")

@@ -3,7 +3,7 @@
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use super::{CONVERTED, svg, text, told, types};
+use super::{CONVERTED, all_events, svg, text, types};
 use crate::support::{
     Failure,
     http::client,
@@ -11,7 +11,7 @@ use crate::support::{
 };
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn each_stored_file_is_told_once() -> Result<(), Failure> {
+async fn each_stored_file_is_reported_once() -> Result<(), Failure> {
     let server = Server::start().await?;
     let api = server.api();
     let folder = json!({"name": "in here"});
@@ -31,7 +31,11 @@ async fn each_stored_file_is_told_once() -> Result<(), Failure> {
     let url = text(&made["upload"]["signedUrl"])?;
     let put = client().put(url).body("bytes").send().await?;
     assert_eq!(put.status(), StatusCode::OK);
-    assert_eq!(types(&told(&api).await?), ["file.uploaded"], "no file yet");
+    assert_eq!(
+        types(&all_events(&api).await?),
+        ["file.uploaded"],
+        "no file yet"
+    );
     let mut direct = Value::Null;
     for idempotent in [false, true] {
         let body = &made["complete"]["body"];
@@ -48,8 +52,8 @@ async fn each_stored_file_is_told_once() -> Result<(), Failure> {
     let job = api.wait_job(&text(&accepted["jobId"])?, CONVERTED).await?;
     let converted = &job["results"][0];
 
-    let told = told(&api).await?;
-    let files: Vec<&Value> = told
+    let events = all_events(&api).await?;
+    let files: Vec<&Value> = events
         .iter()
         .filter(|(kind, _)| kind == "file.uploaded")
         .map(|(_, data)| data)
@@ -73,7 +77,7 @@ async fn each_stored_file_is_told_once() -> Result<(), Failure> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_upload_that_is_refused_is_not_told() -> Result<(), Failure> {
+async fn an_upload_that_is_refused_is_not_reported() -> Result<(), Failure> {
     let server = Server::start().await?;
     let api = server.api();
     let unknown = "00000000-0000-4000-8000-000000000000";
@@ -83,6 +87,6 @@ async fn an_upload_that_is_refused_is_not_told() -> Result<(), Failure> {
     api.post_form("/api/files", form).await?.expect(404)?;
     let empty = Form::new().field("folderId", "null");
     api.post_form("/api/files", empty).await?.expect(400)?;
-    assert_eq!(told(&api).await?, []);
+    assert_eq!(all_events(&api).await?, []);
     Ok(())
 }

@@ -3,15 +3,15 @@
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use super::{BROKEN_PNG, CONVERTED, svg, text, told_of, types};
+use super::{BROKEN_PNG, CONVERTED, events_of, svg, text, types};
 use crate::support::{
     Failure, eventually,
     server::{Form, Server, Settings},
 };
 
 /// Each file once among the progress, counted up to all of them.
-fn check_progress(told: &[(String, Value)], total: usize) {
-    let progress: Vec<&Value> = told
+fn check_progress(events: &[(String, Value)], total: usize) {
+    let progress: Vec<&Value> = events
         .iter()
         .filter(|(kind, _)| kind == "conversion.progress")
         .map(|(_, data)| data)
@@ -40,10 +40,10 @@ async fn a_batch_with_one_bad_file_fails_and_tells_what_came_out() -> Result<(),
         .field("format", "webp");
     let id = api.submit(form).await?;
     api.wait_job(&id, CONVERTED).await?;
-    let told = told_of(&api, &id).await?;
+    let events = events_of(&api, &id).await?;
     let progress = "conversion.progress";
     assert_eq!(
-        types(&told),
+        types(&events),
         [
             "conversion.started",
             progress,
@@ -52,12 +52,13 @@ async fn a_batch_with_one_bad_file_fails_and_tells_what_came_out() -> Result<(),
             "conversion.failed"
         ]
     );
-    check_progress(&told, 3);
+    check_progress(&events, 3);
     assert!(
-        told.iter()
+        events
+            .iter()
             .all(|(kind, data)| data["filename"] == "red.svg" || kind == progress)
     );
-    let bad: Vec<_> = told
+    let bad: Vec<_> = events
         .iter()
         .filter(|it| it.1["status"] == "failed")
         .collect();
@@ -66,7 +67,7 @@ async fn a_batch_with_one_bad_file_fails_and_tells_what_came_out() -> Result<(),
         (&bad[0].1["filename"], &bad[0].1["index"]),
         (&json!("broken.png"), &json!(1))
     );
-    let end = &told[4].1;
+    let end = &events[4].1;
     assert_eq!(
         (&end["code"], &end["filesTotal"], &end["errorsTotal"]),
         (&json!("undecodable"), &json!(2), &json!(1))
@@ -84,26 +85,26 @@ async fn a_batch_with_one_bad_file_fails_and_tells_what_came_out() -> Result<(),
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_conversion_that_is_waited_for_is_told_too() -> Result<(), Failure> {
+async fn a_conversion_that_is_waited_for_is_reported_too() -> Result<(), Failure> {
     let server = Server::start().await?;
     let api = server.api();
-    let mut picture = svg("red");
+    let mut image = svg("red");
     for (path, name, fields, job_type) in [
         ("/api/convert", "a.svg", ("format", "png"), "convert"),
         ("/api/compress", "a.png", ("quality", "70"), "compress"),
     ] {
-        let form = Form::new().file("file", name, &picture).fields(&[fields]);
+        let form = Form::new().file("file", name, &image).fields(&[fields]);
         let answer = api.post_form(path, form).await?.expect(200)?.json()?;
-        let told = told_of(&api, &text(&answer["jobId"])?).await?;
+        let events = events_of(&api, &text(&answer["jobId"])?).await?;
         assert_eq!(
-            types(&told),
+            types(&events),
             [
                 "conversion.started",
                 "conversion.progress",
                 "conversion.completed"
             ]
         );
-        let (end, file) = (&told[2].1, &answer["files"][0]);
+        let (end, file) = (&events[2].1, &answer["files"][0]);
         assert_eq!(
             (&end["jobType"], &end["filename"]),
             (&json!(job_type), &json!(name))
@@ -115,7 +116,7 @@ async fn a_conversion_that_is_waited_for_is_told_too() -> Result<(), Failure> {
                 "width": file["width"], "height": file["height"], "storedFileId": null,
             }])
         );
-        picture = api
+        image = api
             .fetch(&text(&file["downloadUrl"])?)
             .await?
             .expect(200)?
@@ -146,9 +147,9 @@ async fn a_cancelled_job_fails_once() -> Result<(), Failure> {
     assert_eq!(status, StatusCode::OK, "{cancelled}");
     let (status, _) = api.call(Method::DELETE, &path, None).await?;
     assert_eq!(status, StatusCode::CONFLICT);
-    let told = told_of(&api, &id).await?;
-    assert_eq!(told[0].0, "conversion.started");
-    let (kind, end) = told.last().ok_or("nothing was told")?;
+    let events = events_of(&api, &id).await?;
+    assert_eq!(events[0].0, "conversion.started");
+    let (kind, end) = events.last().ok_or("no event")?;
     assert_eq!(
         (kind.as_str(), &end["error"], &end["code"]),
         (
@@ -157,7 +158,9 @@ async fn a_cancelled_job_fails_once() -> Result<(), Failure> {
             &json!("cancelled")
         )
     );
-    let ends = told.iter().filter(|(kind, _)| kind == "conversion.failed");
+    let ends = events
+        .iter()
+        .filter(|(kind, _)| kind == "conversion.failed");
     assert_eq!(ends.count(), 1);
     Ok(())
 }
@@ -191,14 +194,14 @@ async fn a_batch_that_is_killed_tells_everything_once() -> Result<(), Failure> {
     let api = server.api();
     let job = api.wait_job(&id, CONVERTED).await?;
     assert_eq!(job["status"], "completed", "{job}");
-    let told = told_of(&api, &id).await?;
-    assert_eq!(told.len(), FILES + 2, "{:?}", types(&told));
-    check_progress(&told, FILES);
+    let events = events_of(&api, &id).await?;
+    assert_eq!(events.len(), FILES + 2, "{:?}", types(&events));
+    check_progress(&events, FILES);
     assert_eq!(
-        (told[0].0.as_str(), told[FILES + 1].0.as_str()),
+        (events[0].0.as_str(), events[FILES + 1].0.as_str()),
         ("conversion.started", "conversion.completed")
     );
-    let all = super::told(&api).await?;
+    let all = super::all_events(&api).await?;
     let mut files: Vec<String> = all
         .iter()
         .filter(|(kind, _)| kind == "file.uploaded")

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{SOON, check_numbers, until_told};
+use super::{SOON, check_numbers, wait_for_events};
 use crate::support::{
     Failure,
     encoder::Publish,
@@ -13,14 +13,14 @@ use crate::support::{
 const LIVE: &str = "live.input.";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_encoder_is_told_when_it_comes_and_when_it_goes() -> Result<(), Failure> {
+async fn an_encoder_is_reported_when_it_comes_and_when_it_goes() -> Result<(), Failure> {
     let clip = Recipe::numbered(0).lasting(4).make()?;
     let server = Server::start().await?;
     let api = server.api();
     let input = api.create(json!({"name": "Stage left"})).await?;
     let mut encoder = Publish::new(&clip, &input.rtmp_url())?.start()?;
-    let told = until_told(&api, LIVE, 1).await?;
-    let (kind, connected) = &told[0];
+    let events = wait_for_events(&api, LIVE, 1).await?;
+    let (kind, connected) = &events[0];
     assert_eq!(
         (kind.as_str(), connected),
         (
@@ -34,15 +34,15 @@ async fn an_encoder_is_told_when_it_comes_and_when_it_goes() -> Result<(), Failu
     );
     let status = encoder.wait(SOON).await?;
     assert!(status.success(), "{}", encoder.complaints());
-    let told = until_told(&api, LIVE, 2).await?;
+    let events = wait_for_events(&api, LIVE, 2).await?;
     let mut expected = connected.clone();
     expected["reason"] = json!("ended");
     expected["sequence"] = json!(2);
     assert_eq!(
-        (told[1].0.as_str(), &told[1].1),
+        (events[1].0.as_str(), &events[1].1),
         ("live.input.disconnected", &expected)
     );
-    assert_eq!(told.len(), 2);
+    assert_eq!(events.len(), 2);
     Ok(())
 }
 
@@ -58,7 +58,7 @@ async fn a_killed_service_tells_the_end_that_it_did_not_see() -> Result<(), Fail
         encoders.push(Publish::new(&numbered(0), &input.rtmp_url())?.start()?);
         api.wait_status(&input.id, "live", SOON).await?;
     }
-    until_told(&api, LIVE, 2).await?;
+    wait_for_events(&api, LIVE, 2).await?;
     server.kill().await?;
     for encoder in &mut encoders {
         encoder.wait(SOON).await?;
@@ -66,7 +66,7 @@ async fn a_killed_service_tells_the_end_that_it_did_not_see() -> Result<(), Fail
     server.restart().await?;
     let api = server.api();
     let mut encoder = Publish::new(&numbered(20_000), &back.rtmp_url())?.start()?;
-    let told = until_told(&api, LIVE, 5).await?;
+    let events = wait_for_events(&api, LIVE, 5).await?;
     for (id, expected) in [
         (
             &back.id,
@@ -74,7 +74,7 @@ async fn a_killed_service_tells_the_end_that_it_did_not_see() -> Result<(), Fail
         ),
         (&gone.id, vec![json!(null), json!("interrupted")]),
     ] {
-        let of_input: Vec<(String, Value)> = told
+        let of_input: Vec<(String, Value)> = events
             .iter()
             .filter(|(_, data)| data["liveInputId"] == json!(id))
             .cloned()

@@ -3,7 +3,7 @@
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use super::{BROKEN_PNG, CONVERTED, svg, text, told, types};
+use super::{BROKEN_PNG, CONVERTED, all_events, svg, text, types};
 use crate::support::{
     Failure,
     database_lock::DatabaseLock,
@@ -13,9 +13,9 @@ use crate::support::{
 
 /// The tools' events so far.
 async fn tools(api: &Api) -> Result<Vec<Value>, Failure> {
-    let mut told = told(api).await?;
-    told.retain(|(kind, _)| kind.starts_with("media.tool."));
-    Ok(told
+    let mut events = all_events(api).await?;
+    events.retain(|(kind, _)| kind.starts_with("media.tool."));
+    Ok(events
         .into_iter()
         .map(|(kind, mut data)| {
             data["type"] = json!(kind);
@@ -29,7 +29,7 @@ fn thumbnail(name: &str, bytes: &[u8], fields: &[(&str, &str)]) -> Form {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_tool_that_ran_is_told_once() -> Result<(), Failure> {
+async fn a_tool_that_ran_is_reported_once() -> Result<(), Failure> {
     let server = Server::start().await?;
     let api = server.api();
     let form = thumbnail("a.svg", &svg("red"), &[("format", "png")]);
@@ -76,7 +76,7 @@ async fn a_tool_that_ran_is_told_once() -> Result<(), Failure> {
         failed["jobId"].is_string(),
         "a job was made of it: {failed}"
     );
-    let all = told(&api).await?;
+    let all = all_events(&api).await?;
     assert!(
         !types(&all)
             .iter()
@@ -86,7 +86,7 @@ async fn a_tool_that_ran_is_told_once() -> Result<(), Failure> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_refused_tool_is_told_without_a_job() -> Result<(), Failure> {
+async fn a_refused_tool_is_reported_without_a_job() -> Result<(), Failure> {
     let server = Settings::new()
         .env("SLUICE_PLANS__UNLIMITED__IMAGE_UPLOAD", "100 KB")
         .env("SLUICE_PLANS__UNLIMITED__OPERATIONS_PER_MONTH", "1")
@@ -96,9 +96,9 @@ async fn a_refused_tool_is_told_without_a_job() -> Result<(), Failure> {
     let file_id = api.upload_id("b.svg", &svg("blue")).await?;
     let on_file = format!("/api/files/{file_id}/tools");
     let media = "/api/media/thumbnail";
-    let picture = |fields: &[(&str, &str)]| thumbnail("a.svg", &svg("red"), fields);
+    let image = |fields: &[(&str, &str)]| thumbnail("a.svg", &svg("red"), fields);
     let forms = [
-        (picture(&[("width", "0")]), 400, json!(null), json!("a.svg")),
+        (image(&[("width", "0")]), 400, json!(null), json!("a.svg")),
         (
             Form::new().field("width", "9"),
             400,
@@ -117,13 +117,8 @@ async fn a_refused_tool_is_told_without_a_job() -> Result<(), Failure> {
             json!("too_large"),
             json!(null),
         ),
-        (picture(&[]), 200, json!(null), json!("a.svg")),
-        (
-            picture(&[]),
-            402,
-            json!("operations_used_up"),
-            json!("a.svg"),
-        ),
+        (image(&[]), 200, json!(null), json!("a.svg")),
+        (image(&[]), 402, json!("operations_used_up"), json!("a.svg")),
     ];
     let mut expected = Vec::new();
     for (form, status, code, filename) in forms {
@@ -149,7 +144,7 @@ async fn a_refused_tool_is_told_without_a_job() -> Result<(), Failure> {
         let (status, _) = api.call(Method::POST, path, Some(body)).await?;
         assert_eq!(status, StatusCode::NOT_FOUND, "nothing there is to tell of");
     }
-    api.post_form("/api/media/nothing", picture(&[]))
+    api.post_form("/api/media/nothing", image(&[]))
         .await?
         .expect(404)?;
 
@@ -178,7 +173,7 @@ async fn a_refused_tool_is_told_without_a_job() -> Result<(), Failure> {
 
 /// An event that cannot be written must not change the answer.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_refusal_stays_one_while_the_database_is_locked() -> Result<(), Failure> {
+async fn a_rejection_stays_one_while_the_database_is_locked() -> Result<(), Failure> {
     let server = Settings::new()
         .env("SLUICE_STORE__BUSY_TIMEOUT", "300ms")
         .start()
@@ -201,14 +196,14 @@ async fn a_refusal_stays_one_while_the_database_is_locked() -> Result<(), Failur
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_tool_that_no_one_waits_for_is_told_at_its_end() -> Result<(), Failure> {
+async fn a_tool_that_no_one_waits_for_is_reported_at_its_end() -> Result<(), Failure> {
     let server = Server::start().await?;
     let api = server.api();
     let form = thumbnail("a.svg", &svg("red"), &[("async", "true")]);
     let accepted = api.post_form("/api/media/thumbnail", form).await?;
     let id = text(&accepted.expect(202)?.json()?["jobId"])?;
     api.wait_job(&id, CONVERTED).await?;
-    let told = super::told_of(&api, &id).await?;
-    assert_eq!(types(&told), ["media.tool.completed"]);
+    let events = super::events_of(&api, &id).await?;
+    assert_eq!(types(&events), ["media.tool.completed"]);
     Ok(())
 }

@@ -96,16 +96,16 @@ async fn a_lost_file_is_named_and_the_others_are_backed_up() -> Result<(), Failu
     let folder = tempfile::tempdir()?;
     let (dir, data) = (folder.path().join("backup"), folder.path().join("data"));
     let path = dir.display().to_string();
-    let told = sluice(&["backup", &path]).data_dir(server.data_dir());
-    let told = told.fail().await?;
-    assert!(told.contains("1 of 2 files are lost"), "{told}");
-    let line = told.lines().find(|line| line.contains("is missing"));
-    let line = line.ok_or_else(|| format!("no file named: {told}"))?;
-    assert!(line.contains("lost") && line.contains(".bin"), "{told}");
+    let message = sluice(&["backup", &path]).data_dir(server.data_dir());
+    let message = message.fail().await?;
+    assert!(message.contains("1 of 2 files are lost"), "{message}");
+    let line = message.lines().find(|line| line.contains("is missing"));
+    let line = line.ok_or_else(|| format!("no file named: {message}"))?;
+    assert!(line.contains("lost") && line.contains(".bin"), "{message}");
     assert_eq!(blobs(&dir)?, 1);
 
-    let told = sluice(&["restore", &path]).data_dir(&data).fail().await?;
-    assert!(told.contains("1 of 2 files are lost"), "{told}");
+    let message = sluice(&["restore", &path]).data_dir(&data).fail().await?;
+    assert!(message.contains("1 of 2 files are lost"), "{message}");
     let server = restored_server(&data).await?;
     let files = all_files(&server.api()).await?;
     assert_eq!(files.len(), 2);

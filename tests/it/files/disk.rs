@@ -63,8 +63,8 @@ async fn a_read_only_disk_refuses_uploads_and_serves_what_is_there() -> Result<(
     }
     let server = Settings::new().start().await?;
     let api = server.api();
-    let picture = drawn("plain.jpg")?;
-    let kept = api.upload("kept.jpg", &picture).await?;
+    let image = drawn("plain.jpg")?;
+    let kept = api.upload("kept.jpg", &image).await?;
     let id = kept["id"].as_str().ok_or("no id")?;
     let key = api.delivery_key().await?;
     api.deliver(&key, id, "w=80").await?.expect(200)?;
@@ -74,7 +74,7 @@ async fn a_read_only_disk_refuses_uploads_and_serves_what_is_there() -> Result<(
     };
 
     for (path, field) in [("/api/files", "file"), ("/api/convert", "files")] {
-        let form = Form::new().file(field, "a.jpg", &picture);
+        let form = Form::new().file(field, "a.jpg", &image);
         let form = form.field("format", "png");
         let refused = api.post_form(path, form).await?.expect(503)?;
         assert_eq!(refused.header("retry-after"), "10", "{path}");
@@ -89,14 +89,14 @@ async fn a_read_only_disk_refuses_uploads_and_serves_what_is_there() -> Result<(
         api.deliver(&key, id, query).await?.expect(200)?;
     }
     let url = kept["download_url"].as_str().ok_or("no download_url")?;
-    assert!(api.fetch(url).await?.expect(200)?.bytes == picture);
+    assert!(api.fetch(url).await?.expect(200)?.bytes == image);
     assert!(
         server.log().contains("Read-only file system"),
         "the log names the reason"
     );
 
     drop(read_only);
-    api.upload("again.jpg", &picture).await?;
+    api.upload("again.jpg", &image).await?;
     api.deliver(&key, id, "w=82").await?.expect(200)?;
     Ok(())
 }

@@ -21,8 +21,8 @@ use crate::support::{
 const SOON: Duration = Duration::from_secs(20);
 
 async fn png(api: &Api) -> Result<Vec<u8>, Failure> {
-    let picture = svg("teal");
-    let (_, converted) = api.convert("a.svg", &picture, &[("format", "png")]).await?;
+    let image = svg("teal");
+    let (_, converted) = api.convert("a.svg", &image, &[("format", "png")]).await?;
     Ok(converted.to_vec())
 }
 
@@ -34,8 +34,8 @@ fn from(url: &str) -> Form {
 async fn a_fetched_file_is_stored_and_converted_as_one_that_was_sent() -> Result<(), Failure> {
     let server = Settings::new().reaching_this_machine().start().await?;
     let api = server.api();
-    let picture = png(&api).await?;
-    let source = Receiver::start(Behaviour::with_body(200, picture.clone())).await?;
+    let image = png(&api).await?;
+    let source = Receiver::start(Behaviour::with_body(200, image.clone())).await?;
     let url = source.url("/holiday/beach?signature=secret");
 
     let stored = api.post_form("/api/files", from(&url)).await?;
@@ -44,20 +44,20 @@ async fn a_fetched_file_is_stored_and_converted_as_one_that_was_sent() -> Result
         (&file["filename"], &file["mime_type"], &file["role"]),
         (&json!("beach.png"), &json!("image/png"), &json!("uploaded"))
     );
-    assert_eq!(download(&api, &file).await?, picture);
+    assert_eq!(download(&api, &file).await?, image);
     let asked = source.requests();
     assert_eq!(asked[0].header("accept-encoding"), "identity");
     for header in ["authorization", "cookie", "referer"] {
         assert_eq!(asked[0].header(header), "", "{header}");
     }
     let (_, feed) = api.call(Method::GET, "/api/events", None).await?;
-    let told = feed["events"].as_array().and_then(|events| events.last());
-    let told = told.ok_or_else(|| format!("no events: {feed}"))?;
+    let event = feed["events"].as_array().and_then(|events| events.last());
+    let event = event.ok_or_else(|| format!("no events: {feed}"))?;
     assert_eq!(
         (
-            &told["type"],
-            &told["data"]["fileId"],
-            &told["data"]["role"]
+            &event["type"],
+            &event["data"]["fileId"],
+            &event["data"]["role"]
         ),
         (&json!("file.uploaded"), &file["id"], &json!("uploaded"))
     );
@@ -194,7 +194,7 @@ async fn every_redirect_is_checked_and_they_are_few() -> Result<(), Failure> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_the_other_side_does_wrong_is_told_and_free() -> Result<(), Failure> {
+async fn what_the_other_side_does_wrong_is_reported_and_free() -> Result<(), Failure> {
     let server = Settings::new()
         .reaching_this_machine()
         .env("SLUICE_PLANS__UNLIMITED__IMAGE_UPLOAD", "100 KB")

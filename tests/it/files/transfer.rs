@@ -13,7 +13,7 @@ use crate::support::{
 };
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_download_goes_on_where_it_was_cut() -> Result<(), Failure> {
+async fn a_download_continues_where_it_was_cut() -> Result<(), Failure> {
     let server = Server::start().await?;
     let api = server.api();
     // More than the pieces in which it is read.

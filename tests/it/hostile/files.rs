@@ -190,11 +190,11 @@ async fn check_settled(mut server: Server) -> Result<(), Failure> {
 
 /// Returns a client that converts a valid image.
 fn neighbour(server: &Server) -> Result<Neighbour, Failure> {
-    let (api, picture) = (server.api(), drawn("plain.jpg")?);
+    let (api, image) = (server.api(), drawn("plain.jpg")?);
     Ok(Neighbour::start(move || {
-        let (api, picture) = (api.clone(), picture.clone());
+        let (api, image) = (api.clone(), image.clone());
         async move {
-            let answer = convert(&api, "plain.jpg", &picture).await?;
+            let answer = convert(&api, "plain.jpg", &image).await?;
             answer.expect(200).map(drop)
         }
     }))

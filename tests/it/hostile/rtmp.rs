@@ -240,7 +240,7 @@ async fn path_tricks(target: Target, clip: Clip) -> Result<(), Failure> {
         ..target.clone()
     });
     for target in named.into_iter().chain(placed) {
-        let status = Publisher::expect_refusal(&target, &clip)
+        let status = Publisher::expect_rejection(&target, &clip)
             .await
             .map_err(|failure| format!("{target:?}: {failure}"))?;
         assert_eq!(status.code, "NetStream.Publish.BadName", "{target:?}");

@@ -31,9 +31,9 @@ async fn wide_gamut_sources_keep_their_colours() -> Result<(), Failure> {
                 .convert(source, &drawn(source)?, &[("format", target)])
                 .await;
             let (_, bytes) = expect(&case, sent)?;
-            let picture = expect(&case, look(&bytes).await)?;
-            expect(&case, picture.check_corners(UPRIGHT, LOSSY))?;
-            let profile = picture.profile.unwrap_or_default().to_lowercase();
+            let image = expect(&case, look(&bytes).await)?;
+            expect(&case, image.check_corners(UPRIGHT, LOSSY))?;
+            let profile = image.profile.unwrap_or_default().to_lowercase();
             assert!(
                 profile.is_empty() || profile.contains("srgb"),
                 "{case}: {profile}"
@@ -57,8 +57,8 @@ async fn inks_become_the_colours_that_they_print() -> Result<(), Failure> {
             let case = format!("{source} → {target}");
             let sent = api.convert(source, &stored, &[("format", target)]).await;
             let (_, bytes) = expect(&case, sent)?;
-            let picture = expect(&case, look(&bytes).await)?;
-            assert_ne!(picture.mode, "CMYK", "{case}");
+            let image = expect(&case, look(&bytes).await)?;
+            assert_ne!(image.mode, "CMYK", "{case}");
             let away = difference(&stored, &bytes).await?;
             assert!(away < tolerance, "{case}: {away} of 255 away");
         }

@@ -73,12 +73,12 @@ async fn a_delivered_image_is_what_its_url_says() -> Result<(), Failure> {
             "nosniff",
             "{query}"
         );
-        let picture = expect(query, look(&answer.bytes).await)?;
-        assert_eq!(picture.format, format, "{query}");
-        assert_eq!(picture.size(), size, "{query}");
-        assert_eq!(picture.exif_tags, 0, "{query}: metadata is stripped");
+        let image = expect(query, look(&answer.bytes).await)?;
+        assert_eq!(image.format, format, "{query}");
+        assert_eq!(image.size(), size, "{query}");
+        assert_eq!(image.exif_tags, 0, "{query}: metadata is stripped");
         if !query.contains("contain") {
-            check_upright(query, &picture)?;
+            check_upright(query, &image)?;
         }
     }
     Ok(())
@@ -108,9 +108,9 @@ async fn the_browser_gets_a_format_that_it_names() -> Result<(), Failure> {
         let answer = expect(accept, answer.expect(200))?;
         let varies = answer.header("vary").to_lowercase();
         assert!(varies.contains("accept"), "{accept}: {varies}");
-        let picture = expect(accept, look(&answer.bytes).await)?;
-        assert_eq!(picture.format, format, "{accept}");
-        assert_eq!(picture.has_alpha, alpha, "{accept}");
+        let image = expect(accept, look(&answer.bytes).await)?;
+        assert_eq!(image.format, format, "{accept}");
+        assert_eq!(image.has_alpha, alpha, "{accept}");
     }
     Ok(())
 }

@@ -6,13 +6,13 @@ use crate::{
     images::{LOSSY, UPRIGHT, expect},
     support::{
         Failure,
-        images::{Picture, available, drawn, look},
+        images::{DecodedImage, available, drawn, look},
         server::Server,
     },
 };
 
-fn is_grey(picture: &Picture) -> bool {
-    let corners = picture.corners();
+fn is_grey(image: &DecodedImage) -> bool {
+    let corners = image.corners();
     let is_grey = |[red, green, blue, _]: &[u8; 4]| {
         red.abs_diff(*green) <= LOSSY && green.abs_diff(*blue) <= LOSSY
     };
@@ -38,13 +38,13 @@ async fn an_operation_of_one_file_and_one_row_is_everywhere() -> Result<(), Fail
     for name in ["plain.jpg", "plain.avif"] {
         let file = api.upload_id(name, &drawn(name)?).await?;
         let plain = api.deliver(&key, &file, "w=60&format=jpeg").await?;
-        let picture = look(&expect(name, plain.expect(200))?.bytes).await?;
-        expect(name, picture.check_corners(UPRIGHT, 2 * LOSSY))?;
+        let image = look(&expect(name, plain.expect(200))?.bytes).await?;
+        expect(name, image.check_corners(UPRIGHT, 2 * LOSSY))?;
         let faded = api
             .deliver(&key, &file, "fade=100&w=60&format=jpeg")
             .await?;
-        let picture = look(&expect(name, faded.expect(200))?.bytes).await?;
-        assert!(is_grey(&picture), "{name}: {:?}", picture.corners());
+        let image = look(&expect(name, faded.expect(200))?.bytes).await?;
+        assert!(is_grey(&image), "{name}: {:?}", image.corners());
         let refused = api.deliver(&key, &file, "w=60&fade=101").await?;
         let refused = expect(name, refused.expect(400))?;
         let message = String::from_utf8_lossy(&refused.bytes).into_owned();

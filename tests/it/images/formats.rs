@@ -4,7 +4,7 @@ use crate::{
     images::{LOSSY, UPRIGHT, check_upright, expect},
     support::{
         Failure,
-        images::{DELAYS, HEIGHT, Picture, WIDTH, available, drawn, look, photographs},
+        images::{DELAYS, DecodedImage, HEIGHT, WIDTH, available, drawn, look, photographs},
         server::{Api, Server},
     },
 };
@@ -25,14 +25,14 @@ async fn converted(
     api: &Api,
     name: &str,
     fields: &[(&str, &str)],
-) -> Result<(String, Picture), Failure> {
+) -> Result<(String, DecodedImage), Failure> {
     let case = format!("{name} {fields:?}");
     let (record, bytes) = expect(&case, api.convert(name, &drawn(name)?, fields).await)?;
-    let picture = expect(&case, look(&bytes).await)?;
-    assert_eq!(record["width"], picture.width, "{case}: {record}");
-    assert_eq!(record["height"], picture.height, "{case}: {record}");
+    let image = expect(&case, look(&bytes).await)?;
+    assert_eq!(record["width"], image.width, "{case}: {record}");
+    assert_eq!(record["height"], image.height, "{case}: {record}");
     assert_eq!(record["finalSize"], bytes.len(), "{case}: {record}");
-    Ok((case, picture))
+    Ok((case, image))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -44,10 +44,10 @@ async fn every_format_becomes_every_other() -> Result<(), Failure> {
     let api = server.api();
     for (target, format) in TARGETS {
         for source in ["plain.jpg", "plain.png"] {
-            let (case, picture) = converted(&api, source, &[("format", target)]).await?;
-            assert_eq!(picture.format, format, "{case}");
-            assert_eq!(picture.size(), (WIDTH, HEIGHT), "{case}");
-            check_upright(&case, &picture)?;
+            let (case, image) = converted(&api, source, &[("format", target)]).await?;
+            assert_eq!(image.format, format, "{case}");
+            assert_eq!(image.size(), (WIDTH, HEIGHT), "{case}");
+            check_upright(&case, &image)?;
         }
     }
     for source in [
@@ -69,9 +69,9 @@ async fn every_format_becomes_every_other() -> Result<(), Failure> {
         "pages.pdf",
     ] {
         for (target, format) in [("png", "PNG"), ("webp", "WEBP")] {
-            let (case, picture) = converted(&api, source, &[("format", target)]).await?;
-            assert_eq!(picture.format, format, "{case}");
-            check_upright(&case, &picture)?;
+            let (case, image) = converted(&api, source, &[("format", target)]).await?;
+            assert_eq!(image.format, format, "{case}");
+            check_upright(&case, &image)?;
         }
     }
     let (case, icon) = converted(&api, "plain.ico", &[("format", "png")]).await?;
@@ -80,8 +80,8 @@ async fn every_format_becomes_every_other() -> Result<(), Failure> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_picture_stands_upright_whatever_its_exif_says() -> Result<(), Failure> {
-    if !available("a_picture_stands_upright_whatever_its_exif_says")? {
+async fn an_image_is_upright_whatever_its_exif_says() -> Result<(), Failure> {
+    if !available("an_image_is_upright_whatever_its_exif_says")? {
         return Ok(());
     }
     let server = Server::start().await?;
@@ -115,9 +115,9 @@ async fn transparency_stays_where_the_format_has_it() -> Result<(), Failure> {
     let api = server.api();
     for source in ["hole.png", "hole.webp", "hole.tiff"] {
         for target in ["png", "webp", "avif", "tiff", "gif", "heif", "jxl"] {
-            let (case, picture) = converted(&api, source, &[("format", target)]).await?;
-            assert!(picture.has_alpha, "{case}: {}", picture.mode);
-            let [left, right, ..] = picture.corners();
+            let (case, image) = converted(&api, source, &[("format", target)]).await?;
+            assert!(image.has_alpha, "{case}: {}", image.mode);
+            let [left, right, ..] = image.corners();
             assert!(left[3] < 8 && right[3] > 247, "{case}: {left:?} {right:?}");
         }
         let (case, flat) = converted(&api, source, &[("format", "jpg")]).await?;
@@ -146,11 +146,11 @@ async fn an_animation_keeps_its_frames_and_their_times() -> Result<(), Failure> 
     for source in ["animated.gif", "animated.webp"] {
         for target in ["gif", "webp"] {
             let fields = [("format", target), ("resizeWidth", "120")];
-            let (case, picture) = converted(&api, source, &fields).await?;
-            assert_eq!(picture.size(), (120, 80), "{case}");
-            assert_eq!(picture.delays, DELAYS, "{case}");
-            expect(&case, picture.check_corners(UPRIGHT, 14))?;
-            assert_ne!(picture.last_corners(), Some(picture.corners()), "{case}");
+            let (case, image) = converted(&api, source, &fields).await?;
+            assert_eq!(image.size(), (120, 80), "{case}");
+            assert_eq!(image.delays, DELAYS, "{case}");
+            expect(&case, image.check_corners(UPRIGHT, 14))?;
+            assert_ne!(image.last_corners(), Some(image.corners()), "{case}");
         }
         let (case, still) = converted(&api, source, &[("format", "png")]).await?;
         assert_eq!(still.frames, 1, "{case}");
@@ -210,8 +210,8 @@ async fn presets_give_the_sizes_they_promise() -> Result<(), Failure> {
     ];
     for (source, preset, size) in cases {
         let fields: Vec<_> = [("format", "png")].iter().chain(preset).copied().collect();
-        let (case, picture) = converted(&api, source, &fields).await?;
-        assert_eq!(picture.size(), size, "{case}");
+        let (case, image) = converted(&api, source, &fields).await?;
+        assert_eq!(image.size(), size, "{case}");
     }
     Ok(())
 }
@@ -225,11 +225,11 @@ async fn a_drawing_becomes_each_raster_format() -> Result<(), Failure> {
     let api = server.api();
     for (target, format) in TARGETS {
         let fields = [("format", target), ("resizeWidth", "240")];
-        let (case, picture) = converted(&api, "drawing.svg", &fields).await?;
-        assert_eq!(picture.format, format, "{case}");
-        assert_eq!(picture.size(), (WIDTH, HEIGHT), "{case}");
+        let (case, image) = converted(&api, "drawing.svg", &fields).await?;
+        assert_eq!(image.format, format, "{case}");
+        assert_eq!(image.size(), (WIDTH, HEIGHT), "{case}");
         // The drawing has flat colours; the raster images are a little darker.
-        expect(&case, picture.check_corners(UPRIGHT, 34))?;
+        expect(&case, image.check_corners(UPRIGHT, 34))?;
     }
     Ok(())
 }

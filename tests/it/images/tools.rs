@@ -6,7 +6,7 @@ use crate::{
     images::{LOSSY, UPRIGHT, check_upright, expect},
     support::{
         Failure,
-        images::{BLUE, GREEN, Picture, RED, YELLOW, available, difference, drawn, look},
+        images::{BLUE, DecodedImage, GREEN, RED, YELLOW, available, difference, drawn, look},
         server::{Api, Form, Server},
     },
 };
@@ -16,16 +16,16 @@ async fn through(
     tool: &str,
     source: &str,
     fields: &[(&str, &str)],
-) -> Result<(Vec<u8>, Picture), Failure> {
+) -> Result<(Vec<u8>, DecodedImage), Failure> {
     let case = format!("{tool} {source} {fields:?}");
     let (_, bytes) = expect(&case, api.tool(tool, source, &drawn(source)?, fields).await)?;
-    let picture = expect(&case, look(&bytes).await)?;
-    Ok((bytes.into(), picture))
+    let image = expect(&case, look(&bytes).await)?;
+    Ok((bytes.into(), image))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn tools_that_shape_a_picture() -> Result<(), Failure> {
-    if !available("tools_that_shape_a_picture")? {
+async fn tools_that_shape_an_image() -> Result<(), Failure> {
+    if !available("tools_that_shape_an_image")? {
         return Ok(());
     }
     let server = Server::start().await?;
@@ -103,12 +103,12 @@ async fn tools_that_shape_a_picture() -> Result<(), Failure> {
         ("adjust", &[("brightness", "1")], "PNG", (240, 160), UPRIGHT),
     ];
     for (tool, fields, format, size, corners) in cases {
-        let (_, picture) = through(&api, tool, "plain.png", fields).await?;
+        let (_, image) = through(&api, tool, "plain.png", fields).await?;
         let case = format!("{tool} {fields:?}");
-        assert_eq!(picture.format, format, "{case}");
-        assert_eq!(picture.size(), size, "{case}");
+        assert_eq!(image.format, format, "{case}");
+        assert_eq!(image.size(), size, "{case}");
         // A crop of one quadrant has its gradient from edge to edge.
-        expect(&case, picture.check_corners(corners, 20))?;
+        expect(&case, image.check_corners(corners, 20))?;
     }
     Ok(())
 }
@@ -157,11 +157,11 @@ async fn a_watermark_changes_its_corner_and_nothing_else() -> Result<(), Failure
         ("margin", "8"),
         ("opacity", "1"),
     ];
-    let (marked, picture) = through(&api, "watermark", "plain.png", &text).await?;
-    assert_eq!(picture.size(), (240, 160));
+    let (marked, image) = through(&api, "watermark", "plain.png", &text).await?;
+    assert_eq!(image.size(), (240, 160));
     let away = difference(&plain, &marked).await?;
     assert!((0.05..20.0).contains(&away), "{away} of 255 away");
-    picture.check_corners([RED, GREEN, BLUE, picture.corners()[3]], LOSSY)?;
+    image.check_corners([RED, GREEN, BLUE, image.corners()[3]], LOSSY)?;
 
     let form = Form::new()
         .file("file", "plain.png", &plain)
@@ -173,22 +173,22 @@ async fn a_watermark_changes_its_corner_and_nothing_else() -> Result<(), Failure
             ("watermarkWidth", "60"),
         ]);
     let (_, marked) = api.result_of("/api/media/watermark", form).await?;
-    let picture = look(&marked).await?;
+    let image = look(&marked).await?;
     // A small copy of the image is in the red quadrant: its mean there is no more plain red.
     assert!(
-        picture.check_corners(UPRIGHT, 20).is_err(),
+        image.check_corners(UPRIGHT, 20).is_err(),
         "{:?}",
-        picture.corners()
+        image.corners()
     );
-    let [_, right, below, last] = picture.corners();
-    picture.check_corners([picture.corners()[0], GREEN, BLUE, YELLOW], LOSSY)?;
+    let [_, right, below, last] = image.corners();
+    image.check_corners([image.corners()[0], GREEN, BLUE, YELLOW], LOSSY)?;
     assert_eq!([right[3], below[3], last[3]], [255; 3]);
     Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn metadata_goes_and_the_picture_stays() -> Result<(), Failure> {
-    if !available("metadata_goes_and_the_picture_stays")? {
+async fn metadata_goes_and_the_image_stays() -> Result<(), Failure> {
+    if !available("metadata_goes_and_the_image_stays")? {
         return Ok(());
     }
     let server = Server::start().await?;
@@ -274,9 +274,9 @@ async fn compression_keeps_to_its_target() -> Result<(), Failure> {
     let (record, small) = api.result_of("/api/compress", form).await?;
     assert!(small.len() <= 60_000, "{} bytes: {record}", small.len());
     assert!(record["appliedQuality"].as_u64().is_some(), "{record}");
-    let picture = look(&small).await?;
+    let image = look(&small).await?;
     assert_eq!(
-        (picture.format.as_str(), picture.size()),
+        (image.format.as_str(), image.size()),
         ("JPEG", (1600, 1067))
     );
     Ok(())

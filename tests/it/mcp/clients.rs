@@ -37,10 +37,10 @@ async fn an_agent_makes_and_runs_a_workflow_in_one_call() -> Result<(), Failure>
         ],
     });
     for agent in Agent::ALL {
-        let Some(told) = agent.perform(task.clone()).await? else {
+        let Some(report) = agent.perform(task.clone()).await? else {
             continue;
         };
-        let done = told["done"].as_array().ok_or("nothing was done")?;
+        let done = report["done"].as_array().ok_or("nothing was done")?;
         assert_eq!(done[2]["status"], 200, "{agent:?}");
         check_run(agent, &done[3]).await?;
         let made = &done[4]["structuredContent"]["workflows"][0];
@@ -66,13 +66,13 @@ async fn check_run(agent: Agent, result: &Value) -> Result<(), Failure> {
     let bytes = http::client().get(url).send().await?.bytes().await?;
     assert_eq!(look(&bytes).await?.size().0, 320, "{agent:?}");
 
-    let told = result["progress"].as_array().ok_or("no progress")?;
-    let steps: Vec<f64> = told
+    let progress = result["progress"].as_array().ok_or("no progress")?;
+    let steps: Vec<f64> = progress
         .iter()
         .filter_map(|it| it["progress"].as_f64())
         .collect();
-    assert_eq!(steps.first(), Some(&0.0), "{agent:?}: {told:?}");
-    assert!(steps.is_sorted_by(|a, b| a < b), "{agent:?}: {told:?}");
+    assert_eq!(steps.first(), Some(&0.0), "{agent:?}: {progress:?}");
+    assert!(steps.is_sorted_by(|a, b| a < b), "{agent:?}: {progress:?}");
     Ok(())
 }
 
@@ -127,10 +127,10 @@ async fn every_answer_keeps_to_its_schema() -> Result<(), Failure> {
     let url = format!("{}/mcp", server.base_url());
     let task = json!({"url": url, "key": API_KEY, "steps": steps});
     for agent in Agent::ALL {
-        let Some(told) = agent.perform(task.clone()).await? else {
+        let Some(report) = agent.perform(task.clone()).await? else {
             continue;
         };
-        let done = told["done"].as_array().ok_or("nothing was done")?;
+        let done = report["done"].as_array().ok_or("nothing was done")?;
         assert_eq!(done.len(), steps.len());
         for (step, answer) in steps.iter().zip(done).skip(3) {
             assert_eq!(answer["isError"], false, "{agent:?}: {step}: {answer}");

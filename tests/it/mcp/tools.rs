@@ -61,9 +61,9 @@ async fn a_workflow_is_made_changed_paused_and_deleted() -> Result<(), Failure> 
     let whole = talk.answer("list_workflows", json!({"id": id})).await?;
     assert!(whole["workflows"][0]["definition"]["nodes"].is_array());
 
-    let told = talk.answer("delete_workflow", json!({"id": id})).await?;
+    let deletion = talk.answer("delete_workflow", json!({"id": id})).await?;
     assert_eq!(
-        (&told["deleted"], &told["versions"]),
+        (&deletion["deleted"], &deletion["versions"]),
         (&json!(false), &json!(2))
     );
     let gone = json!({"id": id, "confirm": true});
@@ -166,7 +166,7 @@ async fn what_cannot_be_run_leaves_no_workflow() -> Result<(), Failure> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn problems_and_operations_are_told() -> Result<(), Failure> {
+async fn problems_and_operations_are_reported() -> Result<(), Failure> {
     let server = Server::start().await?;
     let talk = Talk::to(&server);
     let wrong = json!({"definition": line_of(&[("resize", json!({"resizeWidth": 0})), ("gif", json!({"fps": 0}))])});

@@ -46,8 +46,8 @@ impl Taken {
         let mut stream = talk.message(&message).send().await?;
         let first = first_event(&mut stream).await?;
         assert_eq!(first["params"]["progressToken"], "p", "{first}");
-        let told = first["params"]["message"].as_str().unwrap_or_default();
-        let run_id = told
+        let text = first["params"]["message"].as_str().unwrap_or_default();
+        let run_id = text
             .strip_prefix("run ")
             .ok_or_else(|| format!("no run in {first}"))?;
         let taken = Self {
@@ -109,7 +109,7 @@ async fn a_client_that_hangs_up_leaves_its_run_and_nothing_else() -> Result<(), 
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_cancelled_call_ends_and_its_run_goes_on() -> Result<(), Failure> {
+async fn a_cancelled_call_ends_and_its_run_continues() -> Result<(), Failure> {
     let (taken, mut stream) = Taken::begin().await?;
     let cancel = |id: Value| json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}});
     for (id, is_meant) in [(json!(78), false), (json!("77"), false), (json!(77), true)] {

@@ -64,12 +64,12 @@ async fn a_live_input_shows_its_newest_key_frame() -> Result<(), Failure> {
 
 /// Returns the number drawn in the frame that is delivered now.
 async fn number_of(server: &Server, key: &str, input: &Input) -> Result<u32, Failure> {
-    let picture = server
+    let image = server
         .api()
         .deliver(key, &input.id, "frame=live&format=png")
         .await?
         .expect(200)?;
-    let numbers = read_numbers(&picture.bytes)?;
+    let numbers = read_numbers(&image.bytes)?;
     let number = numbers.first().copied();
     number.ok_or_else(|| "no number".into())
 }
@@ -136,11 +136,8 @@ async fn sizes_and_headers(server: &Server, key: &str, input: &Input) -> Result<
     assert_eq!(poster.headers()["content-type"], "image/jpeg");
     assert_eq!(poster.headers()["cache-control"], "public, max-age=5");
     let etag = poster.headers()["etag"].clone();
-    let picture = look(&poster.bytes().await?).await?;
-    assert_eq!(
-        (picture.format.as_str(), picture.size()),
-        ("JPEG", (160, 96))
-    );
+    let image = look(&poster.bytes().await?).await?;
+    assert_eq!((image.format.as_str(), image.size()), ("JPEG", (160, 96)));
     let again = client()
         .get(&url)
         .header("if-none-match", etag)
@@ -155,8 +152,8 @@ async fn sizes_and_headers(server: &Server, key: &str, input: &Input) -> Result<
     // A page that may not show the stream may not show its poster either.
     let site = json!({"allowedDomains": ["example.org"]});
     api.patch(&input.id, site).await?;
-    let picture_url = format!("{}/cdn/v1/{key}/{}?frame=live", server.base_url(), input.id);
-    for address in [&url, &picture_url] {
+    let frame_url = format!("{}/cdn/v1/{key}/{}?frame=live", server.base_url(), input.id);
+    for address in [&url, &frame_url] {
         for (origin, status, named) in [
             ("https://example.org", 200, "https://example.org"),
             ("https://example.net", 403, ""),

@@ -9,7 +9,7 @@ use super::{
     jwt::hs256,
     minting::Key,
     on_air, text, token_for,
-    walk::{bad_leaves, check_refusal, now_s},
+    walk::{bad_leaves, check_rejection, now_s},
 };
 use crate::support::{
     Failure, eventually,
@@ -66,7 +66,7 @@ async fn a_recording_of_a_signed_input_plays_with_its_own_token_alone() -> Resul
         assert!(matches!(others.status().as_u16(), 403 | 404), "{address}");
         for bad in bad_leaves(&playback_id, &token, &key, &revoked) {
             let case = format!("{}, {address}", bad.what);
-            check_refusal(below(&bad.leave, address).await?, bad.code, &case).await?;
+            check_rejection(below(&bad.leave, address).await?, bad.code, &case).await?;
         }
     }
     // Nor does the stream's token open the input.

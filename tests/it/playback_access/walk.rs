@@ -79,7 +79,7 @@ async fn no_address_of_a_signed_input_opens_without_its_token() -> Result<(), Fa
         }
         let beside = (bad.leave != input.playback_id).then_some(bad.leave.as_str());
         let video_frame = walk.video_frame(&delivery_key, &input.id, beside).await?;
-        check_refusal(video_frame, bad.code, &format!("frame=live, {}", bad.what)).await?;
+        check_rejection(video_frame, bad.code, &format!("frame=live, {}", bad.what)).await?;
     }
     walk.others_open_nothing(&api, &input, &delivery_key)
         .await?;
@@ -330,7 +330,7 @@ impl Walk {
 
     async fn is_refused(&self, bad: &Bad, address: &str) -> Result<(), Failure> {
         let case = format!("{}, {address}", bad.what);
-        check_refusal(self.get(&bad.leave, address).await?, bad.code, &case).await?;
+        check_rejection(self.get(&bad.leave, address).await?, bad.code, &case).await?;
         let head = self.ask(Method::HEAD, &bad.leave, address).await?;
         assert_eq!(head.status(), 403, "HEAD, {case}");
         let preflight = self.ask(Method::OPTIONS, &bad.leave, address).await?;
@@ -373,7 +373,7 @@ impl Walk {
         let video_frame = self
             .video_frame(delivery_key, &input.id, Some(&others))
             .await?;
-        check_refusal(
+        check_rejection(
             video_frame,
             "playback_token_invalid",
             "frame=live, another input's token",
@@ -395,7 +395,7 @@ impl Walk {
                     .header("cookie", format!("token={token}")),
             ];
             for request in beside {
-                check_refusal(request.send().await?, "playback_token_required", address).await?;
+                check_rejection(request.send().await?, "playback_token_required", address).await?;
             }
         }
         Ok(())
@@ -449,7 +449,11 @@ fn header(answer: &Response, name: &str) -> String {
     value.unwrap_or_default().to_owned()
 }
 
-pub(super) async fn check_refusal(answer: Response, code: &str, case: &str) -> Result<(), Failure> {
+pub(super) async fn check_rejection(
+    answer: Response,
+    code: &str,
+    case: &str,
+) -> Result<(), Failure> {
     assert_eq!(answer.status(), 403, "{case}");
     assert_eq!(header(&answer, "cache-control"), "no-store", "{case}");
     assert_eq!(

@@ -20,7 +20,7 @@ use crate::support::{
 };
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn killed_in_mid_broadcast_the_recording_goes_on_with_it() -> Result<(), Failure> {
+async fn killed_in_mid_broadcast_the_recording_continues_with_it() -> Result<(), Failure> {
     let mut server = Server::start().await?;
     let api = server.api();
     let input = recorded(&api).await?;
@@ -115,10 +115,12 @@ async fn a_full_disk_stops_the_recording_and_not_the_stream() -> Result<(), Fail
     let ballast = disk.path().join("ballast");
     std::fs::write(&ballast, vec![1; 130 << 20])?;
     encoder.send_frames(300, Pace::RealTime).await?;
-    let told = |health: &serde_json::Value| {
+    let is_reported = |health: &serde_json::Value| {
         health["recording"] == "stopped" && health["trouble"]["recording"].is_string()
     };
-    let health = api.wait_health(&input.id, "the stop", SOON, told).await?;
+    let health = api
+        .wait_health(&input.id, "the stop", SOON, is_reported)
+        .await?;
     assert_eq!(health["status"], "live");
     encoder.send_frames(360, Pace::RealTime).await?;
     let sent = encoder.end().await?;

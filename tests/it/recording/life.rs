@@ -78,11 +78,11 @@ async fn a_twice_interrupted_broadcast_is_one_clean_asset() -> Result<(), Failur
     let poster = made["posterUrl"].as_str().ok_or("no poster")?;
     assert_eq!(reqwest::get(poster).await?.status(), StatusCode::OK);
 
-    let told = events(&api, "live.input.recording.ready").await?;
-    assert_eq!(told.len(), 1);
-    assert_eq!(told[0]["data"]["fileId"], recording["files"][0]["fileId"]);
+    let ready = events(&api, "live.input.recording.ready").await?;
+    assert_eq!(ready.len(), 1);
+    assert_eq!(ready[0]["data"]["fileId"], recording["files"][0]["fileId"]);
     assert_eq!(
-        told[0]["data"]["streamId"],
+        ready[0]["data"]["streamId"],
         recording["files"][0]["streamId"]
     );
     assert_eq!(

@@ -71,11 +71,11 @@ async fn a_silent_target_is_not_felt() -> Result<(), Failure> {
     let url = format!("rtmp://{}/live/key", silent.local_addr()?);
     let output = Output::add(&server, &source.id, &url).await?;
     is_not_felt(&source, async || {
-        let is_told = |output: &Value| {
+        let is_reported = |output: &Value| {
             let reason = output["lastError"].as_str().unwrap_or_default();
             reason.contains("the answer to publish took longer than 2s")
         };
-        output.wait("it is given up", is_told).await.map(drop)
+        output.wait("it is given up", is_reported).await.map(drop)
     })
     .await
 }
@@ -100,11 +100,11 @@ async fn a_hostile_srt_target_is_a_failed_connection() -> Result<(), Failure> {
     let source = server.api().create(json!({})).await?;
     let output = Output::add(&server, &source.id, &format!("srt://{address}")).await?;
     is_not_felt(&source, async || {
-        let is_told = |output: &Value| {
+        let is_reported = |output: &Value| {
             let reason = output["lastError"].as_str().unwrap_or_default();
             reason.contains("the receiver's answer is not understood")
         };
-        output.wait("it fails with a reason", is_told).await?;
+        output.wait("it fails with a reason", is_reported).await?;
         eventually("its panics are counted", SOON, async || {
             let (_, metrics) = server.get("/metrics").await.ok()?;
             let metrics = String::from_utf8_lossy(&metrics);
@@ -138,11 +138,11 @@ async fn a_stuck_target_is_not_felt() -> Result<(), Failure> {
         let flows = |output: &Value| output["sentBytes"].as_u64() > Some(100_000);
         output.wait("the target takes it", flows).await?;
         relay.set_rate(0);
-        let is_told = |output: &Value| {
+        let is_reported = |output: &Value| {
             let reason = output["lastError"].as_str().unwrap_or_default();
             reason.contains("taking the stream took longer than 2s")
         };
-        output.wait("it is given up", is_told).await?;
+        output.wait("it is given up", is_reported).await?;
         // Once the target reads again, the output continues.
         relay.set_rate(u64::MAX);
         output.wait_status("live").await.map(drop)
@@ -219,7 +219,7 @@ async fn so_does_one_by_srt() -> Result<(), Failure> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn outputs_go_on_after_a_killed_service() -> Result<(), Failure> {
+async fn outputs_continue_after_a_killed_service() -> Result<(), Failure> {
     let clip = Recipe::numbered(0).make()?;
     let mut server = sender().start().await?;
     let receiver = Server::start().await?;
@@ -249,7 +249,7 @@ async fn outputs_go_on_after_a_killed_service() -> Result<(), Failure> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_refusal_is_told_and_no_secret_with_it() -> Result<(), Failure> {
+async fn a_rejection_is_reported_and_no_secret_with_it() -> Result<(), Failure> {
     const SECRET: &str = "wrong-key-that-none-shall-see";
     let clip = Recipe::numbered(0).make()?;
     let server = sender().start().await?;
@@ -268,12 +268,12 @@ async fn a_refusal_is_told_and_no_secret_with_it() -> Result<(), Failure> {
     let mut encoder = Publish::new(&clip, &source.rtmp_url())?.start()?;
     let refused = |output: &Value| output["retries"].as_u64() > Some(1);
     let record = output.wait("RTMP refuses it", refused).await?;
-    let told = record["lastError"].as_str().unwrap_or_default();
-    assert!(told.contains("unknown stream key"), "{told}");
+    let message = record["lastError"].as_str().unwrap_or_default();
+    assert!(message.contains("unknown stream key"), "{message}");
     assert_eq!(record["url"], format!("{}/••••", target.obs_server));
     let record = other.wait("SRT refuses it", refused).await?;
-    let told = record["lastError"].as_str().unwrap_or_default();
-    assert!(told.contains("refused"), "{told}");
+    let message = record["lastError"].as_str().unwrap_or_default();
+    assert!(message.contains("refused"), "{message}");
     assert_eq!(
         record["url"],
         format!("{place}?streamid=••••&passphrase=••••")

@@ -18,7 +18,7 @@ use crate::support::{
 };
 
 /// Publishes a clip to one input and watches it at another one, whose address `url` gives.
-async fn goes_on(
+async fn is_forwarded(
     server: &Server,
     receiver: &Server,
     recipe: Recipe,
@@ -51,9 +51,9 @@ async fn goes_on(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_stream_goes_on_by_rtmp() -> Result<(), Failure> {
+async fn a_stream_continues_by_rtmp() -> Result<(), Failure> {
     let server = sender().start().await?;
-    goes_on(
+    is_forwarded(
         &server,
         &server,
         Recipe::numbered(0),
@@ -63,7 +63,7 @@ async fn a_stream_goes_on_by_rtmp() -> Result<(), Failure> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_stream_goes_on_by_rtmps() -> Result<(), Failure> {
+async fn a_stream_continues_by_rtmps() -> Result<(), Failure> {
     let receiver = Settings::new().tls().start().await?;
     let folder = receiver.data_dir().parent().ok_or("a folder")?;
     let certificate = folder.join("cert.pem").display().to_string();
@@ -71,17 +71,17 @@ async fn a_stream_goes_on_by_rtmps() -> Result<(), Failure> {
         .env("SLUICE_OUTBOUND__CA_FILE", &certificate)
         .start()
         .await?;
-    goes_on(&server, &receiver, Recipe::numbered(0), |it| it.rtmps_url()).await
+    is_forwarded(&server, &receiver, Recipe::numbered(0), |it| it.rtmps_url()).await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_stream_goes_on_by_srt() -> Result<(), Failure> {
+async fn a_stream_continues_by_srt() -> Result<(), Failure> {
     let server = sender().start().await?;
-    goes_on(&server, &server, Recipe::numbered(0), |it| it.srt_url()).await
+    is_forwarded(&server, &server, Recipe::numbered(0), |it| it.srt_url()).await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn newer_codecs_go_on() -> Result<(), Failure> {
+async fn newer_codecs_continue() -> Result<(), Failure> {
     if modern_ffmpeg().is_none() {
         skip(
             "HEVC and AV1 to outputs",
@@ -90,13 +90,13 @@ async fn newer_codecs_go_on() -> Result<(), Failure> {
         return Ok(());
     }
     let server = sender().start().await?;
-    goes_on(&server, &server, Recipe::hevc_aac(), |it| Ok(it.rtmp_url())).await?;
-    goes_on(&server, &server, Recipe::hevc_aac(), |it| it.srt_url()).await?;
-    goes_on(&server, &server, Recipe::av1_opus(), |it| Ok(it.rtmp_url())).await
+    is_forwarded(&server, &server, Recipe::hevc_aac(), |it| Ok(it.rtmp_url())).await?;
+    is_forwarded(&server, &server, Recipe::hevc_aac(), |it| it.srt_url()).await?;
+    is_forwarded(&server, &server, Recipe::av1_opus(), |it| Ok(it.rtmp_url())).await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_codec_that_srt_does_not_carry_is_told() -> Result<(), Failure> {
+async fn a_codec_that_srt_does_not_carry_is_reported() -> Result<(), Failure> {
     if modern_ffmpeg().is_none() {
         skip("AV1 to SRT", "no ffmpeg that makes it: run `make test`");
         return Ok(());
@@ -148,7 +148,7 @@ async fn ffmpeg_takes_it_by_srt() -> Result<(), Failure> {
 
 /// The target's connection stays while encoders come and go.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn another_encoder_goes_on_in_the_same_connection() -> Result<(), Failure> {
+async fn another_encoder_continues_in_the_same_connection() -> Result<(), Failure> {
     let clip = Recipe::numbered(0).lasting(12).make()?;
     let url = format!("rtmp://127.0.0.1:{}/live/key", free_port()?);
     let listening = Listening::start(&["-listen", "1"], &url, "taken.flv")?;
@@ -196,8 +196,8 @@ async fn private_networks_are_not_dialled() -> Result<(), Failure> {
                 Some(&body),
             )
             .await?;
-        let told = refused["error"].as_str().unwrap_or_default();
-        assert!(told.contains("outbound.allow"), "{url}: {told}");
+        let message = refused["error"].as_str().unwrap_or_default();
+        assert!(message.contains("outbound.allow"), "{url}: {message}");
     }
     Ok(())
 }

@@ -66,7 +66,7 @@ async fn what_users_stored_never_runs_in_the_services_name() -> Result<(), Failu
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn names_stand_as_they_are_stored() -> Result<(), Failure> {
+async fn names_are_shown_as_they_are_stored() -> Result<(), Failure> {
     let shared = Shared::open(json!({})).await?;
     let long = format!("{}.jpg", "長".repeat(83));
     let names = [

@@ -102,7 +102,7 @@ async fn a_folder_is_looked_through_page_by_page() -> Result<(), Failure> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_file_goes_on_where_it_was_cut_and_is_kept_by_no_one_else() -> Result<(), Failure> {
+async fn a_file_continues_where_it_was_cut_and_is_kept_by_no_one_else() -> Result<(), Failure> {
     let shared = Shared::open(json!({})).await?;
     let bytes: Vec<u8> = (0..1_000_003_u32)
         .map(|n| (n.wrapping_mul(n) >> 7) as u8)
@@ -207,8 +207,8 @@ async fn previews_are_rendered_and_charged_to_the_owner() -> Result<(), Failure>
     assert_eq!(previews.iter().filter(|url| url.is_string()).count(), 3);
     for url in previews.iter().filter_map(Value::as_str) {
         let answer = shared.api.fetch(url).await?.expect(200)?;
-        let picture = look(&answer.bytes).await?;
-        let (width, height) = picture.size();
+        let image = look(&answer.bytes).await?;
+        let (width, height) = image.size();
         assert!(width.max(height) <= 640 && width.min(height) > 1, "{url}");
         assert_eq!(answer.header("cache-control"), "private, max-age=300");
         assert_eq!(answer.header("access-control-allow-origin"), "");

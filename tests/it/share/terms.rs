@@ -110,7 +110,7 @@ async fn views_and_downloads_are_counted_once() -> Result<(), Failure> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_bound_on_downloads_holds_and_lets_them_go_on() -> Result<(), Failure> {
+async fn a_bound_on_downloads_holds_and_lets_them_continue() -> Result<(), Failure> {
     let shared = Shared::open(json!({"downloadLimit": 2})).await?;
     let (one, other) = (
         shared.put("1.bin", &[1; 100]).await?,
@@ -144,12 +144,12 @@ async fn a_bound_on_downloads_holds_and_lets_them_go_on() -> Result<(), Failure>
     assert_eq!(shared.record().await?["downloadCount"], 2);
     shared.list("").await?;
 
-    let picture = shared.put("p.png", &drawn("hole.png")?).await?;
-    let path = shared.path(&format!("/files/{picture}?inline=1"));
+    let image = shared.put("p.png", &drawn("hole.png")?).await?;
+    let path = shared.path(&format!("/files/{image}?inline=1"));
     shared.api.fetch(&path).await?.expect(410)?;
     shared
         .api
-        .fetch(&shared.path(&format!("/files/{picture}/preview")))
+        .fetch(&shared.path(&format!("/files/{image}/preview")))
         .await?
         .expect(200)?;
     Ok(())
@@ -182,7 +182,7 @@ async fn at_a_bound_many_at_once_get_no_more_than_it() -> Result<(), Failure> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_link_for_looking_gives_no_originals_of_images() -> Result<(), Failure> {
     let shared = Shared::open(json!({"allowDownload": false})).await?;
-    let picture = shared.put("p.png", &drawn("hole.png")?).await?;
+    let image = shared.put("p.png", &drawn("hole.png")?).await?;
     let song = shared.put("s.mp3", b"ID3\x03\0\0\0\0\0\0").await?;
     let page = shared.list("").await?;
     assert_eq!(
@@ -196,15 +196,15 @@ async fn a_link_for_looking_gives_no_originals_of_images() -> Result<(), Failure
         "{page}"
     );
     for rest in [
-        format!("/files/{picture}"),
-        format!("/files/{picture}?inline=1"),
+        format!("/files/{image}"),
+        format!("/files/{image}?inline=1"),
         format!("/files/{song}"),
     ] {
         let refused = shared.api.fetch(&shared.path(&rest)).await?.expect(403)?;
         assert_eq!(refused.json()?["code"], "downloads_off", "{rest}");
     }
     for rest in [
-        format!("/files/{picture}/preview?w=2560"),
+        format!("/files/{image}/preview?w=2560"),
         format!("/files/{song}?inline=1"),
     ] {
         shared.api.fetch(&shared.path(&rest)).await?.expect(200)?;

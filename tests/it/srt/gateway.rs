@@ -54,8 +54,8 @@ async fn it_is_shut_in() -> Result<(), Failure> {
     });
     is_shut_in.await?;
     // Neither environment nor arguments of the service give it a secret.
-    let told = fs::read(format!("/proc/{gateway}/cmdline"))?;
-    assert!(!String::from_utf8_lossy(&told).contains("svc_"));
+    let command_line = fs::read(format!("/proc/{gateway}/cmdline"))?;
+    assert!(!String::from_utf8_lossy(&command_line).contains("svc_"));
     Ok(())
 }
 

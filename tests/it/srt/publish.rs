@@ -152,7 +152,7 @@ async fn the_longest_key_and_the_newer_internet_protocol_will_do() -> Result<(),
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_broadcast_goes_on_from_rtmp_to_srt_and_back() -> Result<(), Failure> {
+async fn a_broadcast_continues_from_rtmp_to_srt_and_back() -> Result<(), Failure> {
     let clip = Recipe::numbered(0).make()?;
     let server = Server::start().await?;
     let api = server.api();

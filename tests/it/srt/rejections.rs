@@ -81,10 +81,10 @@ async fn each_reason_has_its_code() -> Result<(), Failure> {
     let status = api.get(&input.id).await?["status"].clone();
     assert_eq!(status, "idle", "no one was let in");
     // The log says who was rejected and why.
-    let told =
+    let is_logged =
         |line: &str| line.contains("a wrong passphrase, or none") && line.contains(&input.id);
     eventually("the rejection in the log", SOON, async || {
-        server.log().lines().any(told).then_some(())
+        server.log().lines().any(is_logged).then_some(())
     })
     .await?;
     let log = server.log();
@@ -144,9 +144,9 @@ async fn a_displaced_encoder_is_refused_while_the_newer_one_sends() -> Result<()
         (code == Some(1409)).then_some(())
     })
     .await?;
-    let told = |health: &Value| health["conflicts"].as_u64() >= Some(1);
+    let is_counted = |health: &Value| health["conflicts"].as_u64() >= Some(1);
     let health = api
-        .wait_health(&input.id, "a conflict is counted", SOON, told)
+        .wait_health(&input.id, "a conflict is counted", SOON, is_counted)
         .await?;
     assert_eq!(health["protocol"], "rtmp");
     Ok(())

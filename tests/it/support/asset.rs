@@ -11,7 +11,7 @@ use super::{
 };
 
 /// An access unit of AAC at 48 kHz and one tick: audio is cut between its own frames.
-const SOUND_SLACK_S: f64 = 1_024.0 / 44_100.0 + 0.001;
+const AUDIO_SLACK_S: f64 = 1_024.0 / 44_100.0 + 0.001;
 /// Five decimals, added up.
 const ROUNDING_S: f64 = 0.001;
 
@@ -166,13 +166,13 @@ impl Asset {
         let Some(audio) = &self.audio else {
             return Ok(());
         };
-        audio.check_times(SOUND_SLACK_S)?;
+        audio.check_times(AUDIO_SLACK_S)?;
         let (mut video_frame_s, mut audio_s) = (0.0, 0.0);
         let both = durations(&self.video_frames[0])
             .into_iter()
             .zip(durations(audio));
         for (at, (video_frame, audio)) in both.enumerate() {
-            if f64::abs(video_frame_s - audio_s) > SOUND_SLACK_S {
+            if f64::abs(video_frame_s - audio_s) > AUDIO_SLACK_S {
                 return Err(
                     format!("segment {at} at {video_frame_s} s, audio at {audio_s} s").into(),
                 );

@@ -20,12 +20,12 @@ const GENERATION: u32 = 1;
 const WORDS: &[(&str, &str)] = &[
     // 25 frames a second with a counter in them, 2 s.
     (
-        "PICTURES",
+        "VIDEO",
         "-f lavfi -i testsrc2=size=160x90:rate=25:duration=2",
     ),
     // 440 Hz, 2 s.
     (
-        "SOUND",
+        "AUDIO",
         "-f lavfi -i sine=frequency=440:sample_rate=48000:duration=2",
     ),
     (
@@ -127,7 +127,7 @@ pub async fn read_by_ffmpeg(path: &Path, arguments: &str) -> Result<Vec<u8>, Fai
 
 /// Fails when a decoder complains about any of it.
 pub async fn decodes(path: &Path) -> Result<(), Failure> {
-    // Two frames may share a time in the time base that ffmpeg guesses for a variable rate.
+    // Two frames may share a time in the time base that ffmpeg infers for a variable rate.
     let arguments = "-fps_mode passthrough -enc_time_base -1 -f null";
     read_by_ffmpeg(path, arguments).await.map(drop)
 }

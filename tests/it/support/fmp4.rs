@@ -229,8 +229,11 @@ mod tests {
         let tracks = tracks(init).unwrap();
         let video = tracks.iter().find(|track| track.is_video).unwrap();
         let runs = runs(media).unwrap();
-        let pictures = runs.iter().filter(|run| run.track == video.id);
-        assert_eq!(pictures.map(|run| run.samples).sum::<u32>(), clip.frames());
+        let video_runs = runs.iter().filter(|run| run.track == video.id);
+        assert_eq!(
+            video_runs.map(|run| run.samples).sum::<u32>(),
+            clip.frames()
+        );
     }
 
     #[test]

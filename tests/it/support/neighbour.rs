@@ -21,10 +21,10 @@ impl Neighbour {
         W: Future<Output = Result<(), Failure>> + Send + 'static,
     {
         let leaving = Arc::new(AtomicBool::new(false));
-        let told = Arc::clone(&leaving);
+        let stop = Arc::clone(&leaving);
         let work = tokio::spawn(async move {
             let mut count = 0;
-            while !told.load(Ordering::Relaxed) {
+            while !stop.load(Ordering::Relaxed) {
                 let worked = work().await;
                 worked.map_err(|failure| format!("after {count} times: {failure}"))?;
                 count += 1;

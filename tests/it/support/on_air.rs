@@ -20,7 +20,7 @@ const PUBLISHED_WITHIN: Duration = Duration::from_secs(40);
 pub struct OnAir {
     encoder: Ffmpeg,
     viewing: Viewing,
-    pictures: usize,
+    video_frames: usize,
 }
 
 impl OnAir {
@@ -33,7 +33,7 @@ impl OnAir {
         Ok(Self {
             encoder,
             viewing,
-            pictures: clip.frames() as usize,
+            video_frames: clip.frames() as usize,
         })
     }
 
@@ -44,7 +44,12 @@ impl OnAir {
         let collection = self.viewing.until_ended(SEEN_WITHIN).await?;
         let numbers = collection.numbers()?;
         assert_eq!(numbers.len(), 1, "one session is one range");
-        assert_eq!(numbers[0].len(), self.pictures, "{}", collection.summary());
+        assert_eq!(
+            numbers[0].len(),
+            self.video_frames,
+            "{}",
+            collection.summary()
+        );
         check_contiguous(&numbers[0], 0)
     }
 }

@@ -4,8 +4,8 @@ use super::{cuts::upload_at, *};
 use crate::{files, support::server::Settings};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn killed_in_mid_upload_the_next_request_goes_on_where_the_service_was() -> Result<(), Failure>
-{
+async fn killed_in_mid_upload_the_next_request_continues_where_the_service_was()
+-> Result<(), Failure> {
     let mut server = Settings::new()
         .env("SLUICE_UPLOADS__CHECKPOINT", "256 KiB")
         .start()
@@ -20,7 +20,7 @@ async fn killed_in_mid_upload_the_next_request_goes_on_where_the_service_was() -
             .await?;
         // Within a checkpoint of what was sent.
         let wanted = sent as u64 - 2 * PIECE;
-        let told = eventually("the offset grows", SOON, async || {
+        let confirmed = eventually("the offset grows", SOON, async || {
             let offset = upload.shown().await.ok()?["offsetBytes"].as_u64()?;
             (offset >= wanted).then_some(offset)
         })
@@ -28,7 +28,10 @@ async fn killed_in_mid_upload_the_next_request_goes_on_where_the_service_was() -
         server.kill().await?;
         server.restart().await?;
         let offset = upload_at(&server, &upload).head().await?.offset;
-        assert!((told as usize..=sent).contains(&offset), "{told}: {offset}");
+        assert!(
+            (confirmed as usize..=sent).contains(&offset),
+            "{confirmed}: {offset}"
+        );
         reached = offset;
     }
     let file_id = upload_at(&server, &upload).resume(&bytes).await?;

@@ -82,8 +82,9 @@ async fn a_silent_client_and_a_service_that_stops_lose_nothing() -> Result<(), F
     let upload = Upload::make(&server.api(), bytes.len(), &[]).await?;
     let mut silent = upload.begin(&server, 0, &bytes[..300_000]).await?;
     let answer = read_to_end(&mut silent).await?;
-    let is_told = answer.starts_with("HTTP/1.1 409") && answer.contains("uploads.idle_timeout");
-    assert!(is_told, "{answer}");
+    let is_explained =
+        answer.starts_with("HTTP/1.1 409") && answer.contains("uploads.idle_timeout");
+    assert!(is_explained, "{answer}");
     assert_eq!(upload.head().await?.offset, 300_000);
 
     let mut stopped = upload
@@ -192,8 +193,8 @@ async fn what_is_being_received_counts_with_and_without_a_checksum() -> Result<(
         until_written(&server, 2 * PIECE).await?;
         let refused = second.patch(0, bytes.clone()).await?;
         assert_eq!(refused.status(), StatusCode::PAYLOAD_TOO_LARGE);
-        let told: Value = refused.json().await?;
-        assert_eq!(told["code"], "storage_used_up", "{told}");
+        let error: Value = refused.json().await?;
+        assert_eq!(error["code"], "storage_used_up", "{error}");
         let mut other = second
             .begin_with(&server, 0, unknown, &in_chunks[..400_000])
             .await?;

@@ -39,61 +39,61 @@ const USUAL: Input = Input {
 const INPUTS: &[Input] = &[
     Input {
         name: "plain.mp4",
-        arguments: "PICTURES SOUND H264 -c:a aac",
+        arguments: "VIDEO AUDIO H264 -c:a aac",
         targets: "webm m4a gif webp",
         ..USUAL
     },
     Input {
         name: "plain.mov",
-        arguments: "PICTURES SOUND H264 -c:a pcm_s16le",
+        arguments: "VIDEO AUDIO H264 -c:a pcm_s16le",
         targets: "mp4 wav",
         ..USUAL
     },
     Input {
         name: "bframes.mkv",
-        arguments: "PICTURES SOUND H264 -bf 2 -c:a libvorbis",
+        arguments: "VIDEO AUDIO H264 -bf 2 -c:a libvorbis",
         targets: "mp4 webm ogg",
         ..USUAL
     },
     Input {
         name: "vp9.webm",
-        arguments: "PICTURES SOUND -c:v libvpx-vp9 -deadline realtime -cpu-used 8 -c:a libopus",
+        arguments: "VIDEO AUDIO -c:v libvpx-vp9 -deadline realtime -cpu-used 8 -c:a libopus",
         targets: "mp4 mp3",
         ..USUAL
     },
     Input {
         name: "old.avi",
-        arguments: "PICTURES SOUND -c:v mpeg4 -c:a libmp3lame",
+        arguments: "VIDEO AUDIO -c:v mpeg4 -c:a libmp3lame",
         targets: "mp4 mp3",
         ..USUAL
     },
     Input {
         name: "dvd.mpg",
-        arguments: "PICTURES SOUND -c:v mpeg2video -c:a mp2",
+        arguments: "VIDEO AUDIO -c:v mpeg2video -c:a mp2",
         targets: "webm wav",
         ..USUAL
     },
     Input {
         name: "old.wmv",
-        arguments: "PICTURES SOUND -c:v wmv2 -c:a wmav2",
+        arguments: "VIDEO AUDIO -c:v wmv2 -c:a wmav2",
         targets: "mp4 mp3",
         ..USUAL
     },
     Input {
         name: "old.flv",
-        arguments: "PICTURES SOUND -c:v flv -ar 22050 -c:a libmp3lame",
+        arguments: "VIDEO AUDIO -c:v flv -ar 22050 -c:a libmp3lame",
         targets: "mp4 m4a",
         ..USUAL
     },
     Input {
         name: "broadcast.ts",
-        arguments: "PICTURES SOUND H264 -bf 2 -c:a aac",
+        arguments: "VIDEO AUDIO H264 -bf 2 -c:a aac",
         targets: "mkv flac",
         ..USUAL
     },
     Input {
         name: "phone.3gp",
-        arguments: "-f lavfi -i testsrc2=size=176x144:rate=25:duration=2 SOUND -vf setsar=1 \
+        arguments: "-f lavfi -i testsrc2=size=176x144:rate=25:duration=2 AUDIO -vf setsar=1 \
                     -c:v mpeg4 -ar 8000 -ac 1 -c:a aac",
         size: Some((176, 144)),
         targets: "mp4 ogg",
@@ -101,26 +101,26 @@ const INPUTS: &[Input] = &[
     },
     Input {
         name: "prores.mov",
-        arguments: "PICTURES SOUND -c:v prores_ks -c:a pcm_s24le",
+        arguments: "VIDEO AUDIO -c:v prores_ks -c:a pcm_s24le",
         targets: "mp4 flac",
         ..USUAL
     },
     Input {
         name: "hevc.mp4",
-        arguments: "PICTURES SOUND -c:v libx265 -preset ultrafast -tag:v hvc1 -x265-params log-level=error -c:a aac",
+        arguments: "VIDEO AUDIO -c:v libx265 -preset ultrafast -tag:v hvc1 -x265-params log-level=error -c:a aac",
         targets: "mov webm gif",
         ..USUAL
     },
     Input {
         name: "surround.mkv",
-        arguments: "PICTURES -f lavfi -i anoisesrc=d=2:a=0.1:r=48000,aformat=channel_layouts=5.1 H264 -c:a ac3",
+        arguments: "VIDEO -f lavfi -i anoisesrc=d=2:a=0.1:r=48000,aformat=channel_layouts=5.1 H264 -c:a ac3",
         channels: 6,
         targets: "mp4 webm mp3",
         ..USUAL
     },
     Input {
         name: "silent.mp4",
-        arguments: "PICTURES H264",
+        arguments: "VIDEO H264",
         channels: 0,
         lasting: (2.0, 0.0),
         targets: "webm mov",
@@ -128,7 +128,7 @@ const INPUTS: &[Input] = &[
     },
     Input {
         name: "audio.m4a",
-        arguments: "SOUND -ac 2 -c:a aac",
+        arguments: "AUDIO -ac 2 -c:a aac",
         size: None,
         channels: 2,
         lasting: (0.0, 2.0),
@@ -136,35 +136,35 @@ const INPUTS: &[Input] = &[
     },
     Input {
         name: "anamorphic.mp4",
-        arguments: "PICTURES SOUND -vf setsar=4/3 H264 -c:a aac",
+        arguments: "VIDEO AUDIO -vf setsar=4/3 H264 -c:a aac",
         size: Some((213, 90)),
         targets: "webm gif",
         ..USUAL
     },
     Input {
         name: "odd.mp4",
-        arguments: "-f lavfi -i testsrc2=size=161x91:rate=25:duration=2 SOUND \
+        arguments: "-f lavfi -i testsrc2=size=161x91:rate=25:duration=2 AUDIO \
                     -c:v libx264 -preset ultrafast -pix_fmt yuv444p -c:a aac",
         targets: "webm mp4",
         ..USUAL
     },
     Input {
         name: "uneven.mp4",
-        arguments: "PICTURES SOUND -vf select=lt(mod(n\\,10)\\,4)+gt(mod(n\\,10)\\,8) -fps_mode vfr H264 -c:a aac",
+        arguments: "VIDEO AUDIO -vf select=lt(mod(n\\,10)\\,4)+gt(mod(n\\,10)\\,8) -fps_mode vfr H264 -c:a aac",
         targets: "webm mov",
         ..USUAL
     },
     // The audio ends before the video, whose frames must not end with it.
     Input {
-        name: "short-sound.mp4",
-        arguments: "-f lavfi -i testsrc2=size=160x90:rate=25:duration=4 SOUND H264 -c:a aac",
+        name: "short-audio.mp4",
+        arguments: "-f lavfi -i testsrc2=size=160x90:rate=25:duration=4 AUDIO H264 -c:a aac",
         lasting: (4.0, 2.0),
         targets: "mp4 webm mp3",
         ..USUAL
     },
     Input {
         name: "short-frames.mkv",
-        arguments: "PICTURES -f lavfi -i sine=frequency=440:sample_rate=48000:duration=4 H264 -c:a libopus",
+        arguments: "VIDEO -f lavfi -i sine=frequency=440:sample_rate=48000:duration=4 H264 -c:a libopus",
         lasting: (2.0, 4.0),
         targets: "mp4 webm wav",
         ..USUAL
@@ -245,10 +245,10 @@ async fn judge(input: &Input, target: &str, record: &Value, result: &Path) -> Re
         Some(_) => input.lasting.0.max(input.lasting.1),
         None => input.lasting.1,
     };
-    let told = &record["duration"];
+    let reported = &record["duration"];
     for (whose, duration_s) in [
         ("ffprobe's", found.duration_s()),
-        ("told", told.as_f64().unwrap_or_default()),
+        ("reported", reported.as_f64().unwrap_or_default()),
     ] {
         if (duration_s - expected_s).abs() > TOLERANCE_S {
             return Err(format!("{whose} duration: {duration_s} s of {expected_s} s").into());
@@ -257,9 +257,9 @@ async fn judge(input: &Input, target: &str, record: &Value, result: &Path) -> Re
     check_codec(&found, "video", shown.map(|_| video))?;
     if let Some(size) = shown {
         check_size(found.shown_size(), size)?;
-        let told = (record["width"].as_u64(), record["height"].as_u64());
-        let told = told.0.zip(told.1);
-        check_size(told.ok_or_else(|| format!("no size: {record}"))?, size)?;
+        let reported = (record["width"].as_u64(), record["height"].as_u64());
+        let reported = reported.0.zip(reported.1);
+        check_size(reported.ok_or_else(|| format!("no size: {record}"))?, size)?;
     }
     check_codec(&found, "audio", (input.channels > 0).then_some(audio))?;
     // LAME has two channels at most.
@@ -307,7 +307,7 @@ async fn judge_moving(input: &Input, record: &Value, bytes: &[u8]) -> Result<(),
 /// A phone held upright: its flag stays where frames are copied, and is obeyed where they are encoded.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_turned_phone_is_upright_everywhere() -> Result<(), Failure> {
-    let upright = clip("plain.mp4", "PICTURES SOUND H264 -c:a aac")?;
+    let upright = clip("plain.mp4", "VIDEO AUDIO H264 -c:a aac")?;
     let turned = format!("-i {} -c copy -metadata:s:v rotate=90", upright.display());
     let turned = std::fs::read(clip("turned.mp4", &turned)?)?;
     let server = patient().await?;
@@ -340,22 +340,22 @@ async fn what_fits_is_copied_bit_by_bit() -> Result<(), Failure> {
     for (name, arguments, targets) in [
         (
             "plain.mp4",
-            "PICTURES SOUND H264 -c:a aac",
+            "VIDEO AUDIO H264 -c:a aac",
             &["mkv", "mov", "mp4"][..],
         ),
         (
             "copied.mkv",
-            "PICTURES SOUND H264 -bf 2 -c:a aac",
+            "VIDEO AUDIO H264 -bf 2 -c:a aac",
             &["mp4", "mov"],
         ),
         (
             "hevc.mp4",
-            "PICTURES SOUND -c:v libx265 -preset ultrafast -tag:v hvc1 -x265-params log-level=error -c:a aac",
+            "VIDEO AUDIO -c:v libx265 -preset ultrafast -tag:v hvc1 -x265-params log-level=error -c:a aac",
             &["mov", "mkv"],
         ),
         (
             "vp9.webm",
-            "PICTURES SOUND -c:v libvpx-vp9 -deadline realtime -cpu-used 8 -c:a libopus",
+            "VIDEO AUDIO -c:v libvpx-vp9 -deadline realtime -cpu-used 8 -c:a libopus",
             &["mkv", "webm"],
         ),
     ] {

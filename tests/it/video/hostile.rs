@@ -4,7 +4,7 @@ use std::{io, net::TcpListener, time::Duration};
 
 use super::nothing_is_left;
 use crate::{
-    events::told,
+    events::all_events,
     support::{
         Failure,
         clips::clip,
@@ -37,18 +37,18 @@ fn made(name: &str, arguments: &str) -> Result<Vec<u8>, Failure> {
 /// Audio clips of the containers that are spoilt here.
 fn audio() -> Result<Vec<(&'static str, Vec<u8>)>, Failure> {
     Ok(vec![
-        ("a.mp4", made("plain.mp4", "PICTURES SOUND H264 -c:a aac")?),
+        ("a.mp4", made("plain.mp4", "VIDEO AUDIO H264 -c:a aac")?),
         (
             "a.mkv",
-            made("bframes.mkv", "PICTURES SOUND H264 -bf 2 -c:a libvorbis")?,
+            made("bframes.mkv", "VIDEO AUDIO H264 -bf 2 -c:a libvorbis")?,
         ),
         (
             "a.avi",
-            made("old.avi", "PICTURES SOUND -c:v mpeg4 -c:a libmp3lame")?,
+            made("old.avi", "VIDEO AUDIO -c:v mpeg4 -c:a libmp3lame")?,
         ),
         (
             "a.ts",
-            made("broadcast.ts", "PICTURES SOUND H264 -bf 2 -c:a aac")?,
+            made("broadcast.ts", "VIDEO AUDIO H264 -bf 2 -c:a aac")?,
         ),
     ])
 }
@@ -76,10 +76,7 @@ fn cases() -> Result<Vec<Case>, Failure> {
     let [mp4, mkv, avi, ts] = &audio()?[..] else {
         unreachable!("four are made");
     };
-    let fast = made(
-        "fast.mp4",
-        "PICTURES SOUND H264 -c:a aac -movflags +faststart",
-    )?;
+    let fast = made("fast.mp4", "VIDEO AUDIO H264 -c:a aac -movflags +faststart")?;
     let mut moov = b"\0\0\0\x14ftypisom\0\0\0\0isom".to_vec();
     moov.extend(2_000_000_000_u32.to_be_bytes());
     moov.extend(b"moov");
@@ -109,7 +106,7 @@ fn cases() -> Result<Vec<Case>, Failure> {
         (
             "giant.mkv",
             replaced(
-                &made("jpeg.mkv", "PICTURES -c:v mjpeg")?,
+                &made("jpeg.mkv", "VIDEO -c:v mjpeg")?,
                 // The frame header of each JPEG: height, then width (ITU-T T.81 §B.2.2).
                 b"\0\x5a\0\xa0",
                 b"\xff\xff\xff\xff",
@@ -119,7 +116,7 @@ fn cases() -> Result<Vec<Case>, Failure> {
         (
             "giant.mov",
             replaced(
-                &made("jpeg.mov", "PICTURES -c:v mjpeg")?,
+                &made("jpeg.mov", "VIDEO -c:v mjpeg")?,
                 // The sample entry (ISO/IEC 14496-12 §12.1.3): width, then height; each JPEG knows better.
                 b"\0\xa0\0\x5a",
                 b"\xff\xff\xff\xff",
@@ -136,12 +133,12 @@ fn cases() -> Result<Vec<Case>, Failure> {
         ),
         (
             "empty-tracks.mp4",
-            made("empty.mp4", "PICTURES SOUND H264 -c:a aac -t 0")?,
+            made("empty.mp4", "VIDEO AUDIO H264 -c:a aac -t 0")?,
             DAMAGED,
         ),
         (
             "empty-tracks.mkv",
-            made("empty.mkv", "PICTURES SOUND H264 -c:a aac -t 0")?,
+            made("empty.mkv", "VIDEO AUDIO H264 -c:a aac -t 0")?,
             DAMAGED,
         ),
         ("moov.mp4", moov, DAMAGED),
@@ -156,7 +153,7 @@ fn cases() -> Result<Vec<Case>, Failure> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn damaged_clips_fail_in_kind_and_are_told_once() -> Result<(), Failure> {
+async fn damaged_clips_fail_in_kind_and_are_reported_once() -> Result<(), Failure> {
     let server = guarded().await?;
     let api = server.api();
     let neighbour = neighbour(&server);
@@ -174,7 +171,7 @@ async fn damaged_clips_fail_in_kind_and_are_told_once() -> Result<(), Failure> {
             wrong.push(format!("{name}: {failure}"));
         }
         failures += usize::from(answer.status != 200);
-        let events = told(&api).await?;
+        let events = all_events(&api).await?;
         let count = events.iter().filter(|it| it.0 == "media.tool.failed");
         let count = count.count();
         if count != failures {
@@ -212,10 +209,10 @@ async fn a_day_of_silence_is_refused_by_its_length() -> Result<(), Failure> {
 
 /// As in recordings of radio: one logical stream behind the other (RFC 3533 §4).
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn chained_ogg_does_not_go_on_for_ever() -> Result<(), Failure> {
+async fn chained_ogg_does_not_continue_for_ever() -> Result<(), Failure> {
     let chained = [
-        made("radio.ogg", "SOUND -c:a libvorbis")?,
-        made("later.ogg", "SOUND -ar 22050 -c:a libvorbis")?,
+        made("radio.ogg", "AUDIO -c:a libvorbis")?,
+        made("later.ogg", "AUDIO -ar 22050 -c:a libvorbis")?,
     ]
     .concat();
     let server = guarded().await?;
@@ -236,7 +233,7 @@ async fn a_playlist_by_another_name_reaches_nothing() -> Result<(), Failure> {
     let canary = TcpListener::bind("127.0.0.1:0")?;
     canary.set_nonblocking(true)?;
     let host = canary.local_addr()?;
-    let secret = clip("plain.mp4", "PICTURES SOUND H264 -c:a aac")?;
+    let secret = clip("plain.mp4", "VIDEO AUDIO H264 -c:a aac")?;
     let server = guarded().await?;
     let api = server.api();
     for address in [
@@ -317,7 +314,7 @@ async fn mutated_clips_are_answered_in_kind() -> Result<(), Failure> {
 /// Headers promise a track that does not decode to its end: what is made of it lacks the track, or cannot be played.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_track_that_turns_to_noise_is_the_files_fault() -> Result<(), Failure> {
-    let broadcast = made("broadcast.ts", "PICTURES SOUND H264 -bf 2 -c:a aac")?;
+    let broadcast = made("broadcast.ts", "VIDEO AUDIO H264 -bf 2 -c:a aac")?;
     let server = guarded().await?;
     let mut dice = Dice::new(9);
     let mut wrong = Vec::new();
@@ -396,7 +393,7 @@ async fn check_settled(mut server: Server) -> Result<(), Failure> {
 }
 
 async fn convert_tone(api: &Api) -> Result<(), Failure> {
-    let tone = made("tone.wav", "SOUND -c:a pcm_s16le")?;
+    let tone = made("tone.wav", "AUDIO -c:a pcm_s16le")?;
     let (record, _) = api
         .convert("tone.wav", &tone, &[("format", "flac")])
         .await?;

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{nothing_is_left, processes_of_clips};
 use crate::{
-    events::{told_of, types},
+    events::{events_of, types},
     support::{
         Failure,
         clips::{decodes, on_disk},
@@ -111,8 +111,8 @@ async fn a_cancelled_job_ends_its_process_and_leaves_nothing() -> Result<(), Fai
     nothing_is_left(&server, GONE).await?;
     assert_eq!(job(&api, &id).await?["status"], "cancelled");
     assert_eq!(api.operations_used().await?, 0, "it is refunded");
-    let told = told_of(&api, &id).await?;
-    assert_eq!(types(&told), ["conversion.started", "conversion.failed"]);
+    let events = events_of(&api, &id).await?;
+    assert_eq!(types(&events), ["conversion.started", "conversion.failed"]);
     Ok(())
 }
 
@@ -136,9 +136,9 @@ async fn a_killed_conversion_is_done_after_the_next_start() -> Result<(), Failur
     assert_eq!(numbers.len() as u32, 30 * SECONDS);
     decodes(on_disk(&result, "mp4")?.path()).await?;
     assert_eq!(api.operations_used().await?, 1);
-    let told = told_of(&api, &id).await?;
+    let events = events_of(&api, &id).await?;
     assert_eq!(
-        types(&told),
+        types(&events),
         [
             "conversion.started",
             "conversion.progress",

@@ -24,9 +24,9 @@ use crate::{
 
 const SECONDS: u32 = 10;
 /// Rate of the numbered clips.
-const PICTURES_PER_SECOND: u32 = 30;
+const FRAMES_PER_SECOND: u32 = 30;
 /// From key frame to key frame.
-const GROUP: u32 = 2 * PICTURES_PER_SECOND;
+const GROUP: u32 = 2 * FRAMES_PER_SECOND;
 
 fn numbered() -> Result<(Clip, Vec<u8>), Failure> {
     let clip = Recipe::numbered(0).lasting(SECONDS).make()?;
@@ -52,9 +52,9 @@ async fn an_accurate_cut_has_exactly_the_frames_asked_for() -> Result<(), Failur
         let numbers = read_numbers(&cut)?;
         check_contiguous(&numbers, first).map_err(|reason| format!("{what}: {reason}"))?;
         assert_eq!(numbers.len(), count, "{what}");
-        let lasts_s = count as f64 / f64::from(PICTURES_PER_SECOND);
-        let told_s = record["duration"].as_f64().unwrap_or_default();
-        assert!((told_s - lasts_s).abs() < 0.1, "{what}: {record}");
+        let lasts_s = count as f64 / f64::from(FRAMES_PER_SECOND);
+        let reported_s = record["duration"].as_f64().unwrap_or_default();
+        assert!((reported_s - lasts_s).abs() < 0.1, "{what}: {record}");
     }
     let fields = [("start", "10.5")];
     let form = Form::new().file("file", "clip.mp4", &bytes).fields(&fields);
@@ -73,10 +73,10 @@ async fn a_fast_cut_copies_from_the_key_frame_before() -> Result<(), Failure> {
         .tool("trim", "clip.mp4", &bytes, &fields)
         .await?;
     let numbers = read_numbers(&cut)?;
-    let first = 5 * PICTURES_PER_SECOND / GROUP * GROUP;
+    let first = 5 * FRAMES_PER_SECOND / GROUP * GROUP;
     check_contiguous_to_a_cut(&numbers, first)?;
     let last = first + u32::try_from(numbers.len())?;
-    let end = 15 * PICTURES_PER_SECOND / 2;
+    let end = 15 * FRAMES_PER_SECOND / 2;
     assert!(
         (end..=end + 4).contains(&last),
         "to {last} instead of {end}"
@@ -151,15 +151,15 @@ async fn a_storyboard_has_a_map_that_leads_to_its_frames() -> Result<(), Failure
     ]);
     let answer = api.post_form("/api/media/storyboard", form).await?;
     let answer = answer.expect(200)?.json()?;
-    let [board, map] = &answer["files"].as_array().ok_or("no files")?[..] else {
+    let [storyboard, map] = &answer["files"].as_array().ok_or("no files")?[..] else {
         panic!("{answer}");
     };
     assert_eq!(
-        (&board["width"], &board["height"]),
+        (&storyboard["width"], &storyboard["height"]),
         (&json!(640), &json!(288))
     );
     let image = api
-        .fetch(&text(&board["downloadUrl"])?)
+        .fetch(&text(&storyboard["downloadUrl"])?)
         .await?
         .expect(200)?;
     let image = on_disk(&image.bytes, "png")?;
@@ -169,11 +169,11 @@ async fn a_storyboard_has_a_map_that_leads_to_its_frames() -> Result<(), Failure
     assert_eq!(cues.len(), 10);
     let mut until_s = 0.0;
     for cue in &cues {
-        assert_eq!(cue.name, text(&board["filename"])?);
+        assert_eq!(cue.name, text(&storyboard["filename"])?);
         assert!((cue.from_s - until_s).abs() < 0.002, "a gap: {cue:?}");
         until_s = cue.until_s;
         let video_frame = cropped(image.path(), &cue.place).await?;
-        let at_s = f64::from(video_frame) / f64::from(PICTURES_PER_SECOND);
+        let at_s = f64::from(video_frame) / f64::from(FRAMES_PER_SECOND);
         assert!(
             (cue.from_s - 0.04..cue.until_s).contains(&at_s),
             "{video_frame}: {cue:?}"
@@ -242,7 +242,7 @@ const SIZE: (usize, usize) = (320, 180);
 async fn a_mark_on_a_video_is_in_its_corner_alone() -> Result<(), Failure> {
     let source = clip(
         "grey.mp4",
-        "-f lavfi -i color=0x606060:size=320x180:rate=25:duration=1 SOUND H264 -c:a aac",
+        "-f lavfi -i color=0x606060:size=320x180:rate=25:duration=1 AUDIO H264 -c:a aac",
     )?;
     let mark = clip(
         "mark.png",
@@ -292,7 +292,7 @@ fn is_within((x, y): (usize, usize), [left, top, width, height]: [usize; 4]) -> 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_workflow_lets_long_clips_in_and_cuts_them() -> Result<(), Failure> {
     let (_, bytes) = numbered()?;
-    let short = std::fs::read(clip("plain.mp4", "PICTURES SOUND H264 -c:a aac")?)?;
+    let short = std::fs::read(clip("plain.mp4", "VIDEO AUDIO H264 -c:a aac")?)?;
     let server = patient().await?;
     let api = server.api();
     let mut definition = chain(vec![

@@ -136,7 +136,7 @@ async fn the_audio_of_a_video_comes_out_whole() -> Result<(), Failure> {
             check_copied(&source, audio.path(), "a").await?;
         }
     }
-    let silent = std::fs::read(clip("silent.mp4", "PICTURES H264")?)?;
+    let silent = std::fs::read(clip("silent.mp4", "VIDEO H264")?)?;
     let form = Form::new().file("file", "silent.mp4", &silent);
     let refused = api.post_form("/api/media/extract-audio", form).await?;
     refused.expect(422)?;

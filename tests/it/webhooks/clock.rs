@@ -64,7 +64,7 @@ fn find(libraries: &Path) -> Option<PathBuf> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn deliveries_go_on_whatever_the_clock_says() -> Result<(), Failure> {
+async fn deliveries_continue_whatever_the_clock_says() -> Result<(), Failure> {
     let Some(clock) = Clock::new()? else {
         skip("a clock that jumps", "no libfaketime");
         return Ok(());

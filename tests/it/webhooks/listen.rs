@@ -95,7 +95,7 @@ async fn server_feed(server: &Server) -> Result<String, Failure> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_receiver_that_fails_is_said_and_the_next_event_goes_on() -> Result<(), Failure> {
+async fn a_receiver_that_fails_is_said_and_the_next_event_continues() -> Result<(), Failure> {
     let server = Server::start().await?;
     let api = server.api();
     let mut receiver = Receiver::start(Behaviour::with_body(500, "no table")).await?;
@@ -193,7 +193,7 @@ async fn bodies_of_the_events_that_are_wanted_can_be_piped() -> Result<(), Failu
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn mistakes_are_told_in_plain_words() -> Result<(), Failure> {
+async fn mistakes_are_reported_in_plain_words() -> Result<(), Failure> {
     let server = Server::start().await?;
     let url = server.base_url();
     let stranger = Receiver::start(Behaviour::with_body(200, "<html>")).await?;

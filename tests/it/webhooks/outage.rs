@@ -29,7 +29,7 @@ fn impatient() -> Settings {
 }
 
 /// Returns the files in a receiver's requests, each at its first place.
-fn told(receiver: &Receiver) -> Result<Vec<String>, Failure> {
+fn received(receiver: &Receiver) -> Result<Vec<String>, Failure> {
     let mut files = Vec::new();
     for request in receiver.requests() {
         let file = text(&request.json()?["data"]["fileId"])?;
@@ -41,10 +41,10 @@ fn told(receiver: &Receiver) -> Result<Vec<String>, Failure> {
 }
 
 /// Checks that no file is farther from its place than parallel requests explain.
-fn check_order(told: &[String], expected: &[String]) {
-    assert_eq!(told.len(), expected.len());
+fn check_order(received: &[String], expected: &[String]) {
+    assert_eq!(received.len(), expected.len());
     for (place, file) in expected.iter().enumerate() {
-        let at = told.iter().position(|other| other == file);
+        let at = received.iter().position(|other| other == file);
         let at = at.unwrap_or_else(|| panic!("file {place} never came"));
         assert!(
             at.abs_diff(place) < AT_A_TIME,
@@ -100,7 +100,7 @@ async fn a_receiver_that_was_down_gets_everything_when_it_is_back_in_order() -> 
     assert_eq!(active["consecutiveFailures"], 0);
     assert!(active["statusReason"].is_null(), "{active}");
     wait_settled(&api, SOON).await?;
-    check_order(&told(&receiver)?, &files);
+    check_order(&received(&receiver)?, &files);
     assert_eq!(receiver.count(), files.len(), "each of them once");
 
     let all = deliveries(&api, "status=delivered").await?;
@@ -137,7 +137,7 @@ async fn what_waits_for_a_suspended_endpoint_survives_a_kill() -> Result<(), Fai
     receiver.come_back().await?;
     receiver.wait_for(files.len(), RELEASED_WITHIN).await?;
     wait_settled(&api, SOON).await?;
-    check_order(&told(&receiver)?, &files);
+    check_order(&received(&receiver)?, &files);
     wait_endpoint_status(&api, &hook.id, "active").await?;
     Ok(())
 }
@@ -169,7 +169,7 @@ async fn a_receiver_that_answers_gone_is_paused_until_its_owner_resumes_it() -> 
         .await?;
     let file = upload(&api, 2).await?;
     receiver.wait_for(2, SOON).await?;
-    assert_eq!(told(&receiver)?.last(), Some(&file));
+    assert_eq!(received(&receiver)?.last(), Some(&file));
     let active = wait_endpoint_status(&api, &hook.id, "active").await?;
     assert!(active["statusReason"].is_null(), "{active}");
     Ok(())

@@ -252,18 +252,18 @@ async fn gone_pauses_and_recover_sends_what_failed() -> Result<(), Failure> {
     // No deliveries were kept while the endpoint was paused; now it gets new events.
     let third = upload(&api, 3).await?;
     let requests = receiver.wait_for(3, SOON).await?;
-    let told: Vec<Value> = requests
+    let bodies: Vec<Value> = requests
         .iter()
         .filter_map(|request| Some(request.json().ok()?["data"]["fileId"].clone()))
         .collect();
-    assert_eq!(told[2], third);
-    assert!(!told.contains(&json!(missed)), "{told:?}");
+    assert_eq!(bodies[2], third);
+    assert!(!bodies.contains(&json!(missed)), "{bodies:?}");
     Ok(())
 }
 
 /// An address inside a private network, without the operator's leave.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_refusal_names_the_address_and_the_setting() -> Result<(), Failure> {
+async fn a_rejection_names_the_address_and_the_setting() -> Result<(), Failure> {
     let server = Server::start().await?;
     let api = server.api();
     let receiver = Receiver::start(Behaviour::status(200)).await?;
@@ -338,7 +338,7 @@ fn whole_events(text: &str) -> Vec<[String; 3]> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_stream_goes_on_where_it_was_and_ends_with_the_service() -> Result<(), Failure> {
+async fn the_stream_continues_where_it_was_and_ends_with_the_service() -> Result<(), Failure> {
     let mut server = start().await?;
     let api = server.api();
     upload(&api, 0).await?;

@@ -140,7 +140,8 @@ async fn a_clip_that_kills_its_process_twice_does_not_decode() -> Result<(), Fai
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_task_that_takes_too_much_memory_is_told_so_and_not_tried_again() -> Result<(), Failure> {
+async fn a_task_that_takes_too_much_memory_is_reported_and_not_tried_again() -> Result<(), Failure>
+{
     let pool = Pool::of_video(VideoSettings {
         memory: ByteSize::gib(2),
         ..one_of_each()

@@ -125,7 +125,8 @@ async fn documents_have_a_deadline_of_their_own() -> Result<(), Failure> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_task_that_takes_too_much_memory_is_told_so_and_not_tried_again() -> Result<(), Failure> {
+async fn a_task_that_takes_too_much_memory_is_reported_and_not_tried_again() -> Result<(), Failure>
+{
     let pool = Pool::with(ComputeSettings {
         workers: 1,
         memory: bytesize::ByteSize::gib(1),
@@ -180,7 +181,7 @@ async fn work_that_no_one_waits_for_is_killed_or_never_begun() -> Result<(), Fai
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_more_than_may_wait_is_told_to_come_again() -> Result<(), Failure> {
+async fn one_more_than_may_wait_is_asked_to_come_again() -> Result<(), Failure> {
     let pool = Pool::with(ComputeSettings {
         workers: 1,
         queue: 1,

@@ -224,9 +224,11 @@ async fn a_gate_that_is_not_met_skips_every_step() -> Result<(), Failure> {
     assert_eq!(nodes(&run, "skipped"), [""; 0]);
     // A gate that closes is a run all the same.
     assert_eq!(api.operations_used().await?, 2);
-    let told = crate::webhooks::events(&api).await?;
-    let told = told.iter().filter(|it| it["type"] == "workflow.completed");
-    assert_eq!(told.count(), 1);
+    let completed = crate::webhooks::events(&api).await?;
+    let completed = completed
+        .iter()
+        .filter(|it| it["type"] == "workflow.completed");
+    assert_eq!(completed.count(), 1);
     Ok(())
 }
 

@@ -209,7 +209,7 @@ async fn nothing_is_left(scratch: &Path) -> Result<(), Failure> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn killed_after_each_step_a_run_goes_on_where_it_was() -> Result<(), Failure> {
+async fn killed_after_each_step_a_run_continues_where_it_was() -> Result<(), Failure> {
     let mut scene = Scene::set().await?;
     for steps in 0..=WAY.len() {
         let id = scene.begin().await?;
@@ -253,7 +253,7 @@ async fn a_power_loss_after_each_step_costs_no_more_than_the_work() -> Result<()
 
 /// A stop is no crash: the run is given back at a step, and continues at the next start.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn stopped_in_the_middle_a_run_goes_on_after_the_start() -> Result<(), Failure> {
+async fn stopped_in_the_middle_a_run_continues_after_the_start() -> Result<(), Failure> {
     let mut scene = Scene::set().await?;
     for _ in 0..3 {
         let id = scene.begin().await?;
@@ -314,7 +314,7 @@ struct Load {
 }
 
 impl Load {
-    fn start(api: &Api, workflow: &Workflow, picture: &[u8]) -> Self {
+    fn start(api: &Api, workflow: &Workflow, image: &[u8]) -> Self {
         let mut load = Self {
             clients: JoinSet::new(),
             acknowledged: Arc::default(),
@@ -322,14 +322,14 @@ impl Load {
         };
         let number = Arc::<AtomicUsize>::default();
         for _ in 0..CLIENTS {
-            let (api, workflow, picture) = (api.clone(), workflow.clone(), picture.to_owned());
+            let (api, workflow, image) = (api.clone(), workflow.clone(), image.to_owned());
             let (number, stop) = (number.clone(), load.stop.clone());
             let acknowledged = load.acknowledged.clone();
             load.clients.spawn(async move {
                 while !stop.load(Ordering::Relaxed) {
                     let name = format!("{}.jpg", number.fetch_add(1, Ordering::Relaxed));
                     // Without an answer nothing was promised.
-                    if let Ok(id) = begin(&api, &workflow, &name, &picture).await {
+                    if let Ok(id) = begin(&api, &workflow, &name, &image).await {
                         acknowledged.lock().expect("no client panics").push(id);
                     }
                     sleep(PAUSE).await;

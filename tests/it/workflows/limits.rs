@@ -143,7 +143,7 @@ async fn a_used_up_month_is_said_and_failures_are_given_back() -> Result<(), Fai
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_second_of_two_saves_that_cross_is_told_so() -> Result<(), Failure> {
+async fn the_second_of_two_saves_that_cross_is_reported() -> Result<(), Failure> {
     let server = Server::start().await?;
     let api = server.api();
     let workflow = create(&api, "shared", &failing()).await?;
@@ -210,16 +210,16 @@ async fn a_cancelled_run_ends_and_is_given_back() -> Result<(), Failure> {
         assert_eq!(status, StatusCode::CONFLICT, "it has ended");
     }
     assert_eq!(api.operations_used().await?, 0);
-    let told = crate::webhooks::events(&api).await?;
-    let mut told: Vec<_> = told
+    let events = crate::webhooks::events(&api).await?;
+    let mut events: Vec<_> = events
         .iter()
         .filter(|it| it["type"] == "workflow.failed")
         .map(|it| (text(&it["data"]["runId"]), it["data"]["status"].clone()))
         .map(|(id, status)| (id.unwrap_or_default(), status))
         .collect();
-    told.sort_by_key(|(id, _)| *id != waiting);
+    events.sort_by_key(|(id, _)| *id != waiting);
     assert_eq!(
-        told,
+        events,
         [
             (waiting, json!("cancelled")),
             (under_way.clone(), json!("cancelled"))
@@ -243,8 +243,8 @@ async fn a_failed_run_is_tried_again_from_the_step_that_failed() -> Result<(), F
     let server = impatient().start().await?;
     let api = server.api();
     let workflow = create(&api, "mended", &failing()).await?;
-    let picture = drawn("plain.jpg")?;
-    let failed = run_to(&api, &workflow, "a.jpg", &picture, "failed").await?;
+    let image = drawn("plain.jpg")?;
+    let failed = run_to(&api, &workflow, "a.jpg", &image, "failed").await?;
     assert_eq!(nodes(&failed, "failed"), ["page"]);
     assert_eq!(nodes(&failed, "completed"), ["upload", "small"]);
     let message = text(&failed["error"])?;
@@ -385,7 +385,7 @@ async fn a_run_takes_exactly_one_file() -> Result<(), Failure> {
     let server = impatient().start().await?;
     let api = server.api();
     let workflow: Workflow = create(&api, "one", &failing()).await?;
-    let picture = svg("red");
+    let image = svg("red");
     let path = run_path(&workflow);
     let cases = [
         (
@@ -398,25 +398,25 @@ async fn a_run_takes_exactly_one_file() -> Result<(), Failure> {
         (
             "two files",
             path.clone(),
-            file("a.svg", &picture).file("file", "b.svg", &picture),
+            file("a.svg", &image).file("file", "b.svg", &image),
             400,
         ),
         (
             "two names",
             path.clone(),
-            file("a.svg", &picture).file("files", "b.svg", &picture),
+            file("a.svg", &image).file("files", "b.svg", &image),
             400,
         ),
         (
             "no such workflow",
             path.replace(&workflow.id, &uuid()),
-            file("a.svg", &picture),
+            file("a.svg", &image),
             404,
         ),
         (
             "no id",
             "/api/workflows/photos/run".into(),
-            file("a.svg", &picture),
+            file("a.svg", &image),
             404,
         ),
     ];

@@ -70,9 +70,9 @@ fn check_completed(request: &Request, workflow: &Workflow, run: &Value) -> Resul
         ),
         "{data}"
     );
-    let (told, shown) = (output(data)?, output(run)?);
+    let (sent, shown) = (output(data)?, output(run)?);
     for field in ["filename", "mimeType", "sizeBytes", "storedFileId"] {
-        assert_eq!(told[field], shown[field], "{field}");
+        assert_eq!(sent[field], shown[field], "{field}");
     }
     number(&data["sequence"])?;
     Ok(())
@@ -83,7 +83,8 @@ async fn one(receiver: &Receiver) -> Result<Arc<Request>, Failure> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_completed_run_is_told_to_subscribers_and_to_its_own_address() -> Result<(), Failure> {
+async fn a_completed_run_is_reported_to_subscribers_and_to_its_own_address() -> Result<(), Failure>
+{
     let server = start().await?;
     let api = server.api();
     let ok = || Receiver::start(Behaviour::status(200));
@@ -222,7 +223,7 @@ fn find_secret(answer: &Value) -> Option<String> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_failed_run_is_told_to_those_who_ask_for_failures() -> Result<(), Failure> {
+async fn a_failed_run_is_reported_to_those_who_ask_for_failures() -> Result<(), Failure> {
     let server = start().await?;
     let api = server.api();
     let ok = || Receiver::start(Behaviour::status(200));
@@ -262,12 +263,12 @@ async fn a_failed_run_is_told_to_those_who_ask_for_failures() -> Result<(), Fail
     assert_eq!(output(data)?["storedFileId"], output(&run)?["storedFileId"]);
     wait_settled(&api, SOON).await?;
     // Only the event of the stored file arrived.
-    let told: Vec<_> = star
+    let types: Vec<_> = star
         .requests()
         .iter()
         .map(|it| it.header("service-event").to_owned())
         .collect();
-    assert_eq!((told, own.count()), (vec!["file.uploaded".to_owned()], 0));
+    assert_eq!((types, own.count()), (vec!["file.uploaded".to_owned()], 0));
     Ok(())
 }
 

@@ -33,7 +33,7 @@ export function readItem(entry: HTMLElement): Item {
       .join(" · "),
     inlineUrl: dataset.inline ?? null,
     downloadUrl: download?.href ?? null,
-    previewUrl: shownPicture(entry),
+    previewUrl: shownPreview(entry),
     largeUrl: dataset.preview ? `${dataset.preview}?w=${largeWidth()}` : null,
     streamUrl: dataset.stream ?? null,
   };
@@ -49,7 +49,7 @@ function isKind(word: string | undefined): word is Kind {
 }
 
 /** Address of the preview that the list has loaded, which can be shown at once. */
-function shownPicture(entry: HTMLElement): string | null {
+function shownPreview(entry: HTMLElement): string | null {
   const image = entry.querySelector("img");
   return image?.complete && image.naturalWidth > 0 ? image.currentSrc : null;
 }

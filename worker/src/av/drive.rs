@@ -104,7 +104,7 @@ fn running_end(pad: &gst::Pad, buffer: &gst::BufferRef) -> Option<gst::ClockTime
 struct ProgressReporter {
     span_s: f64,
     last_s: f64,
-    told: Option<Instant>,
+    reported_at: Option<Instant>,
 }
 
 impl ProgressReporter {
@@ -112,16 +112,18 @@ impl ProgressReporter {
         Self {
             span_s,
             last_s: 0.0,
-            told: None,
+            reported_at: None,
         }
     }
 
     fn tell(&mut self, position: &Position, tell: &mut dyn FnMut(Report)) {
         let now_s = position.seconds();
-        let is_early = self.told.is_some_and(|told| told.elapsed() < REPORT_EVERY);
+        let is_early = self
+            .reported_at
+            .is_some_and(|reported_at| reported_at.elapsed() < REPORT_EVERY);
         if now_s > self.last_s && !is_early {
             self.last_s = now_s;
-            self.told = Some(Instant::now());
+            self.reported_at = Some(Instant::now());
             tell(Report::Working {
                 share: share(now_s, self.span_s),
             });

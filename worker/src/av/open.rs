@@ -33,9 +33,9 @@ const READY_WITHIN: Duration = Duration::from_secs(45);
 /// Interval at which the bus is read meanwhile.
 const LOOK: Duration = Duration::from_millis(10);
 /// Decoded frames that wait in a branch.
-const WAITING_PICTURES: u32 = 4;
+const WAITING_FRAMES: u32 = 4;
 /// Decoded audio that waits in a branch: as long as an encoder of frames may look ahead.
-const WAITING_SOUND: gst::ClockTime = gst::ClockTime::from_seconds(20);
+const WAITING_AUDIO: gst::ClockTime = gst::ClockTime::from_seconds(20);
 /// Coded bytes of one track that wait for those of another.
 const WAITING_BYTES: u32 = 64 << 20;
 /// Coded frames and blocks of audio that wait, unless another track has none.
@@ -275,7 +275,7 @@ impl Opening {
         kind: BranchKind,
     ) -> Result<(), glib::BoolError> {
         if let Some(series) = &self.series
-            && series.go_on(pad)?
+            && series.resume(pad)?
         {
             return Ok(());
         }
@@ -373,8 +373,8 @@ impl Opening {
 /// A queue for decoded buffers.
 pub(super) fn decoded_queue(kind: BranchKind) -> Result<gst::Element, glib::BoolError> {
     let (buffers, bytes, time) = match kind {
-        BranchKind::Video => (WAITING_PICTURES, 0, gst::ClockTime::ZERO),
-        BranchKind::Audio => (0, WAITING_BYTES, WAITING_SOUND),
+        BranchKind::Video => (WAITING_FRAMES, 0, gst::ClockTime::ZERO),
+        BranchKind::Audio => (0, WAITING_BYTES, WAITING_AUDIO),
     };
     gst::ElementFactory::make("queue")
         .property("max-size-buffers", buffers)

@@ -107,14 +107,14 @@ const ICON_ENTRY: usize = 16;
 
 /// Decodes the largest image of an icon, as if it were the only one. It is a PNG or a headless BMP.
 fn icon(bytes: &[u8], limits: &Limits, decode_png: DecodePng) -> Result<Raster, Failure> {
-    let (entry, picture) = largest(bytes).ok_or_else(|| undecodable(Format::Ico))?;
-    if Format::sniff(picture) == Some(Format::Png) {
-        return decode_png(picture, limits);
+    let (entry, image) = largest(bytes).ok_or_else(|| undecodable(Format::Ico))?;
+    if Format::sniff(image) == Some(Format::Png) {
+        return decode_png(image, limits);
     }
     let mut alone = vec![0, 0, 1, 0, 1, 0];
     alone.extend_from_slice(&entry[..12]);
     alone.extend_from_slice(&((ICON_HEADER + ICON_ENTRY) as u32).to_le_bytes());
-    alone.extend_from_slice(picture);
+    alone.extend_from_slice(image);
     let length = alone.len();
     let decoder = IcoDecoder::new(Cursor::new(alone)).map_err(|_| undecodable(Format::Ico))?;
     pixels(decoder, Format::Ico, length, limits)
@@ -136,8 +136,8 @@ fn largest(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let number =
         |at: usize| usize::try_from(u32::from_le_bytes(*best.get(at..)?.first_chunk()?)).ok();
     let (length, start) = (number(8)?, number(12)?);
-    let picture = bytes.get(start..)?;
-    Some((best, &picture[..length.min(picture.len())]))
+    let image = bytes.get(start..)?;
+    Some((best, &image[..length.min(image.len())]))
 }
 
 #[cfg(test)]
@@ -172,26 +172,26 @@ mod tests {
     /// Images of 32 bits, each in one colour.
     fn icon_of(sides: &[(u8, [u8; 4])]) -> Vec<u8> {
         let mut directory = vec![0, 0, 1, 0, sides.len() as u8, 0];
-        let mut pictures = Vec::new();
+        let mut images = Vec::new();
         let start = ICON_HEADER + ICON_ENTRY * sides.len();
         for (side, [red, green, blue, alpha]) in sides {
-            let offset = (start + pictures.len()) as u32;
+            let offset = (start + images.len()) as u32;
             let side_32 = u32::from(*side);
-            let before = pictures.len();
-            pictures.extend_from_slice(&40u32.to_le_bytes());
-            pictures.extend_from_slice(&side_32.to_le_bytes());
-            pictures.extend_from_slice(&(side_32 * 2).to_le_bytes());
-            pictures.extend_from_slice(&[1, 0, 32, 0]);
-            pictures.extend_from_slice(&[0; 24]);
+            let before = images.len();
+            images.extend_from_slice(&40u32.to_le_bytes());
+            images.extend_from_slice(&side_32.to_le_bytes());
+            images.extend_from_slice(&(side_32 * 2).to_le_bytes());
+            images.extend_from_slice(&[1, 0, 32, 0]);
+            images.extend_from_slice(&[0; 24]);
             for _ in 0..side_32 * side_32 {
-                pictures.extend_from_slice(&[*blue, *green, *red, *alpha]);
+                images.extend_from_slice(&[*blue, *green, *red, *alpha]);
             }
-            let length = (pictures.len() - before) as u32;
+            let length = (images.len() - before) as u32;
             directory.extend_from_slice(&[*side, *side, 0, 0, 1, 0, 32, 0]);
             directory.extend_from_slice(&length.to_le_bytes());
             directory.extend_from_slice(&offset.to_le_bytes());
         }
-        directory.extend_from_slice(&pictures);
+        directory.extend_from_slice(&images);
         directory
     }
 
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn takes_the_largest_picture_of_an_icon() {
+    fn takes_the_largest_image_of_an_icon() {
         let file = icon_of(&[
             (2, [1, 2, 3, 255]),
             (4, [9, 8, 7, 128]),

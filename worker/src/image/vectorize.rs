@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn photographs_are_told_by_their_colours() {
+    fn photographs_are_recognized_by_their_colours() {
         let shades = drawn(64, 3, |x, y| [x as u8 * 4, y as u8 * 4, (x * y) as u8, 255]);
         let drawing = drawn(64, 3, |x, _| [x as u8, 0, 0, 255]);
         assert!(has_many_colours(&shades));

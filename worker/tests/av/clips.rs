@@ -25,9 +25,9 @@ pub const LIMITS: Limits = Limits {
 };
 
 /// Colours and a counter, 160×90, 10 frames a second, 2 seconds.
-pub const PICTURES: &str = "-f lavfi -i testsrc2=size=160x90:rate=10:duration=2";
+pub const VIDEO: &str = "-f lavfi -i testsrc2=size=160x90:rate=10:duration=2";
 /// 440 Hz, 2 seconds.
-pub const SOUND: &str = "-f lavfi -i sine=frequency=440:duration=2";
+pub const AUDIO: &str = "-f lavfi -i sine=frequency=440:duration=2";
 pub const H264: &str = "-c:v libx264 -preset ultrafast -g 10 -pix_fmt yuv420p";
 
 /// Starts GStreamer. Tests here may run side by side: nothing in them uses libvips.
@@ -110,7 +110,7 @@ pub fn usual() -> PathBuf {
         .get_or_init(|| {
             clip(
                 "usual.mp4",
-                &format!("{PICTURES} {SOUND} {H264} -c:a aac -shortest"),
+                &format!("{VIDEO} {AUDIO} {H264} -c:a aac -shortest"),
             )
         })
         .clone()

@@ -16,13 +16,13 @@ use sluice_worker::av::{
     source::Input,
 };
 
-use crate::clips::{self, H264, LIMITS, PICTURES, SOUND};
+use crate::clips::{self, AUDIO, H264, LIMITS, VIDEO};
 
 const BOTH: Want = Want {
     video: true,
     audio: true,
 };
-const PICTURES_ONLY: Want = Want {
+const VIDEO_ONLY: Want = Want {
     video: true,
     audio: false,
 };
@@ -77,7 +77,7 @@ fn ranges_are_exact() {
         // Behind the end.
         (Some(range(9.0, 1.0)), vec![]),
     ] {
-        let graph = Graph::decode(&input, &facts, PICTURES_ONLY, range).expect("a graph");
+        let graph = Graph::decode(&input, &facts, VIDEO_ONLY, range).expect("a graph");
         assert_eq!(graph.branches().len(), 1);
         assert_eq!(times(&graph).expect("frames"), expected, "{range:?}");
     }
@@ -102,10 +102,10 @@ fn every_container_is_sought_exactly() {
         ("sought.flv", "-c:v flv1 -g 12"),
     ] {
         let (input, facts) = open(&clips::clip(name, &format!("{source} {audio} {codec}")));
-        let whole = Graph::decode(&input, &facts, PICTURES_ONLY, None).expect("a graph");
+        let whole = Graph::decode(&input, &facts, VIDEO_ONLY, None).expect("a graph");
         let all = times(&whole).expect("frames");
         drop(whole);
-        let part = Graph::decode(&input, &facts, PICTURES_ONLY, Some(range(1.28, 0.4)));
+        let part = Graph::decode(&input, &facts, VIDEO_ONLY, Some(range(1.28, 0.4)));
         let part = part.expect("a graph");
         let (start, end) = (1_280.0, 1_680.0);
         let origin = part.origin_s() * 1e3;
@@ -128,7 +128,7 @@ fn a_graph_goes_from_place_to_place() {
     }
     clips::start();
     let (input, facts) = open(&clips::usual());
-    let graph = Graph::decode(&input, &facts, PICTURES_ONLY, None).expect("a graph");
+    let graph = Graph::decode(&input, &facts, VIDEO_ONLY, None).expect("a graph");
     let sink = add_video_frame_sink(&graph);
     for place_ms in [1_500, 300, 1_900, 0] {
         graph.seek(place_ms as f64 / 1e3, None).expect("a place");
@@ -206,7 +206,7 @@ fn coded_tracks_are_copied() {
     let late = clips::clip(
         "late.ts",
         // The audio's blocks lie far behind the frames that they belong to.
-        &format!("{PICTURES} {SOUND} {H264} -c:a aac -shortest -muxdelay 0"),
+        &format!("{VIDEO} {AUDIO} {H264} -c:a aac -shortest -muxdelay 0"),
     );
     let copy = ["h264parse ! queue", "aacparse ! queue"];
     for path in [clips::usual(), late] {
@@ -234,7 +234,7 @@ fn a_copied_range_begins_with_a_key_frame() {
         duration_s: None,
         accurate: false,
     };
-    let graph = Graph::parse(&input, &facts, PICTURES_ONLY, Some(from)).expect("a graph");
+    let graph = Graph::parse(&input, &facts, VIDEO_ONLY, Some(from)).expect("a graph");
     let sink = sink::to_us(&gst::Caps::new_any());
     graph.add_chain(&[sink.upcast_ref()]).expect("a sink");
     graph
@@ -256,7 +256,7 @@ fn what_is_not_there_is_not_waited_for() {
         return;
     }
     clips::start();
-    let silent = clips::clip("silent.mp4", &format!("{PICTURES} {H264}"));
+    let silent = clips::clip("silent.mp4", &format!("{VIDEO} {H264}"));
     let (input, facts) = open(&silent);
     let graph = Graph::decode(&input, &facts, BOTH, None).expect("a graph");
     assert_eq!(graph.branches().len(), 1);
@@ -282,7 +282,7 @@ fn many_tracks_are_one_of_each_kind() {
     let maps = "-map 0 -map 1 ".repeat(12);
     let many = clips::clip(
         "many.mkv",
-        &format!("{PICTURES} {SOUND} {maps} {H264} -c:a aac -shortest"),
+        &format!("{VIDEO} {AUDIO} {maps} {H264} -c:a aac -shortest"),
     );
     let (input, facts) = open(&many);
     let graph = Graph::decode(&input, &facts, BOTH, None).expect("a graph");
@@ -293,13 +293,13 @@ fn many_tracks_are_one_of_each_kind() {
 }
 
 #[test]
-fn a_full_disk_is_told() {
+fn a_full_disk_is_reported() {
     if !clips::can_be_made() {
         return;
     }
     clips::start();
     let (input, facts) = open(&clips::usual());
-    let graph = Graph::parse(&input, &facts, PICTURES_ONLY, None).expect("a graph");
+    let graph = Graph::parse(&input, &facts, VIDEO_ONLY, None).expect("a graph");
     let full = File::options().write(true).open("/dev/full");
     let full: OwnedFd = full.expect("a device").into();
     let write = sink::to_file(&full).expect("a sink");

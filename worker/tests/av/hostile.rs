@@ -21,7 +21,7 @@ use sluice_worker::av::{
     probe::probe,
 };
 
-use crate::clips::{self, H264, LIMITS, PICTURES, SOUND};
+use crate::clips::{self, AUDIO, H264, LIMITS, VIDEO};
 
 /// Probes, and decodes all of it into nothing.
 fn decode(name: &str, bytes: &[u8]) -> Result<MediaFacts, Failure> {
@@ -175,7 +175,7 @@ fn cut_clips_end() {
         ("cut.ts", format!("{H264} -c:a aac")),
         ("cut.avi", "-c:v mpeg4 -c:a libmp3lame".into()),
     ] {
-        let whole = clips::clip(name, &format!("{PICTURES} {SOUND} {codecs} -shortest"));
+        let whole = clips::clip(name, &format!("{VIDEO} {AUDIO} {codecs} -shortest"));
         let whole = fs::read(whole).expect("a clip");
         for share in [10, 50, 95] {
             let cut = &whole[..whole.len() * share / 100];
@@ -232,7 +232,7 @@ fn tracks_without_content_are_refused() {
         ("empty.mkv", format!("{H264} -c:a aac")),
         ("empty.wav", "-map 1 -c:a pcm_s16le".into()),
     ] {
-        let clip = clips::clip(name, &format!("{PICTURES} {SOUND} {codecs} -t 0"));
+        let clip = clips::clip(name, &format!("{VIDEO} {AUDIO} {codecs} -t 0"));
         let begun = Instant::now();
         if let Err(failure) = decode("nothing.bin", &fs::read(clip).expect("a clip")) {
             assert_ne!(failure.code, FailureCode::Internal, "{name}: {failure}");
@@ -278,7 +278,7 @@ fn mutated_clips_end() {
         ("mutated.ts", format!("{H264} -c:a aac")),
         ("mutated.avi", "-c:v mpeg4 -c:a libmp3lame".into()),
     ] {
-        let clip = clips::clip(name, &format!("{PICTURES} {SOUND} {codecs} -shortest"));
+        let clip = clips::clip(name, &format!("{VIDEO} {AUDIO} {codecs} -shortest"));
         let mut next = 0;
         while next < MUTATIONS {
             match decode_in_a_child(&clip, next) {

@@ -6,7 +6,7 @@ use sluice_media::{
 };
 use sluice_worker::av::probe::probe;
 
-use crate::clips::{self, H264, LIMITS, PICTURES, SOUND};
+use crate::clips::{self, AUDIO, H264, LIMITS, VIDEO};
 
 fn facts(name: &str, arguments: &str) -> MediaFacts {
     let path = clips::clip(name, arguments);
@@ -19,7 +19,7 @@ fn every_container_is_known() {
         return;
     }
     clips::start();
-    let both = format!("{PICTURES} {SOUND} -shortest");
+    let both = format!("{VIDEO} {AUDIO} -shortest");
     let [mp4, mov, mkv] = ["aac", "alac", "flac"].map(|codec| format!("{H264} -c:a {codec}"));
     let vp8 = "-c:v libvpx -deadline realtime -c:a libopus";
     let vp9 = "-c:v libvpx-vp9 -deadline realtime -cpu-used 8 -c:a libvorbis";
@@ -97,7 +97,7 @@ fn audio_alone_is_a_clip() {
         ("s.wav", "-c:a pcm_s16le", "WAV", "pcm"),
         ("s.mka", "-c:a ac3", "Matroska", "ac3"),
     ] {
-        let facts = facts(name, &format!("{SOUND} {codec} -metadata title=Hum"));
+        let facts = facts(name, &format!("{AUDIO} {codec} -metadata title=Hum"));
         let found = (&*facts.container, &*facts.audio[0].codec);
         assert_eq!(found, (container, known), "{name}");
         assert!(facts.video.is_empty(), "{name}");
@@ -169,7 +169,7 @@ fn turned_frames_are_known() {
         return;
     }
     clips::start();
-    let upright = clips::clip("upright.mp4", &format!("{PICTURES} {H264}"));
+    let upright = clips::clip("upright.mp4", &format!("{VIDEO} {H264}"));
     let upright = std::fs::read(upright).expect("a clip");
     let header = upright.windows(4).position(|window| window == b"tkhd");
     let matrix = header.expect("a track") + 4 + 40;
@@ -202,19 +202,19 @@ fn audio_is_described() {
     clips::start();
     let surround = facts(
         "surround.mkv",
-        &format!("{SOUND} -ac 6 -c:a ac3 -metadata:s:a language=deu"),
+        &format!("{AUDIO} -ac 6 -c:a ac3 -metadata:s:a language=deu"),
     );
     let track = &surround.audio[0];
     assert_eq!((track.channels, track.language.as_deref()), (6, Some("de")));
 
-    let deep = facts("deep.wav", &format!("{SOUND} -c:a pcm_s24le -ar 96000"));
+    let deep = facts("deep.wav", &format!("{AUDIO} -c:a pcm_s24le -ar 96000"));
     let track = &deep.audio[0];
     assert_eq!(
         (track.bits_per_sample, track.sample_rate),
         (Some(24), 96_000)
     );
 
-    let song = clips::clip("song.mp3", &format!("{SOUND} -c:a libmp3lame"));
+    let song = clips::clip("song.mp3", &format!("{AUDIO} -c:a libmp3lame"));
     let cover = "-f lavfi -i color=red:size=64x64:duration=1 -map 0 -map 1 -frames:v 1";
     let covered = facts(
         "covered.mp3",
@@ -258,10 +258,10 @@ fn frames_that_only_their_container_calls_huge_are_too_large() {
     }
     clips::start();
     for (name, arguments) in [
-        ("huge.mp4", format!("{PICTURES} {H264}")),
+        ("huge.mp4", format!("{VIDEO} {H264}")),
         (
             "huge-with-audio.mp4",
-            format!("{PICTURES} {SOUND} {H264} -c:a aac -shortest"),
+            format!("{VIDEO} {AUDIO} {H264} -c:a aac -shortest"),
         ),
     ] {
         let mut bytes = std::fs::read(clips::clip(name, &arguments)).expect("a clip");
@@ -291,7 +291,7 @@ fn a_webm_that_grew_has_a_duration() {
         return;
     }
     clips::start();
-    let live = format!("{PICTURES} -c:v libvpx -deadline realtime -live 1");
+    let live = format!("{VIDEO} -c:v libvpx -deadline realtime -live 1");
     let duration = facts("live.webm", &live).duration_ms.expect("a duration");
     assert!((1_900..2_200).contains(&duration), "{duration} ms");
 }
@@ -330,7 +330,7 @@ fn a_chain_is_as_long_as_its_parts() {
         let duration = facts.duration_ms.expect(name);
         assert!((5_950..6_050).contains(&duration), "{name}: {duration} ms");
     }
-    let part = std::fs::read(clips::clip("part.ogg", &format!("{SOUND} -c:a libvorbis")));
+    let part = std::fs::read(clips::clip("part.ogg", &format!("{AUDIO} -c:a libvorbis")));
     let part = part.expect("a clip");
     let twice = clips::bytes("twice.ogg", &part.repeat(2));
     let failure = probe(&clips::input(&twice), &LIMITS).expect_err("the same stream twice");

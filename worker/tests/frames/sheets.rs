@@ -30,9 +30,9 @@ fn form(frames: u32, columns: u32, width: u32, format: Format) -> Sheet {
 }
 
 /// Returns a frame of it.
-fn cell(board: &Raster, (left, top): (u32, u32), (width, height): (u32, u32)) -> Raster {
+fn cell(storyboard: &Raster, (left, top): (u32, u32), (width, height): (u32, u32)) -> Raster {
     let pixels = (top..top + height)
-        .flat_map(|y| (left..left + width).flat_map(move |x| pixel(board, x, y)))
+        .flat_map(|y| (left..left + width).flat_map(move |x| pixel(storyboard, x, y)))
         .collect();
     Raster {
         width,
@@ -43,15 +43,15 @@ fn cell(board: &Raster, (left, top): (u32, u32), (width, height): (u32, u32)) ->
 }
 
 #[test]
-fn frames_stand_where_the_map_says() {
+fn frames_are_where_the_map_says() {
     if !can_be_made() {
         return;
     }
     let clip = counted("board.mp4", X264);
     for format in [Format::Png, Format::Jpg, Format::Webp, Format::Avif] {
         let performed = perform(&sheet(5, 2, 32, format), &clip).expect("a storyboard");
-        let board = raster(&performed.outputs[0], format);
-        assert_eq!((board.width, board.height), (64, 72));
+        let storyboard = raster(&performed.outputs[0], format);
+        assert_eq!((storyboard.width, storyboard.height), (64, 72));
         let map = String::from_utf8(performed.outputs[1].clone()).expect("text");
         let mut cues = map
             .strip_prefix("WEBVTT\n")
@@ -70,7 +70,7 @@ fn frames_stand_where_the_map_says() {
                 place.0, place.1
             );
             assert_eq!(cue, expected);
-            let shown = number(&cell(&board, place, (32, 24)));
+            let shown = number(&cell(&storyboard, place, (32, 24)));
             assert_eq!(shown, video_frame, "{format:?} {index}");
         }
         assert_eq!(cues.next(), None);
@@ -98,9 +98,9 @@ fn a_ladder_that_decodes_draws_the_same_one() {
     assert_eq!(drawn.done.outputs.len(), 2 + 2);
     assert_eq!(drawn.done.outputs[2..], taken.done.outputs);
     assert_eq!(drawn.outputs[3], taken.outputs[1]);
-    let board = raster(&drawn.outputs[2], Format::Png);
+    let storyboard = raster(&drawn.outputs[2], Format::Png);
     let places = [(0, 0), (32, 0), (0, 24), (32, 24), (0, 48)];
-    let numbers = places.map(|place| number(&cell(&board, place, (32, 24))));
+    let numbers = places.map(|place| number(&cell(&storyboard, place, (32, 24))));
     assert_eq!(numbers, [3, 9, 15, 21, 27]);
 
     // Nothing is decoded of what is copied.
@@ -119,9 +119,10 @@ fn a_short_clip_repeats_its_frames_and_a_giant_is_refused() {
     }
     let clip = counted("short.mkv", &format!("{X264} -frames:v 2"));
     let performed = perform(&sheet(6, 9, 999, Format::Png), &clip).expect("a storyboard");
-    let board = raster(&performed.outputs[0], Format::Png);
-    assert_eq!((board.width, board.height), (6 * 64, 48));
-    let numbers = [0, 1, 2, 3, 4, 5].map(|index| number(&cell(&board, (index * 64, 0), (64, 48))));
+    let storyboard = raster(&performed.outputs[0], Format::Png);
+    assert_eq!((storyboard.width, storyboard.height), (6 * 64, 48));
+    let numbers =
+        [0, 1, 2, 3, 4, 5].map(|index| number(&cell(&storyboard, (index * 64, 0), (64, 48))));
     assert_eq!(numbers, [0, 0, 0, 1, 1, 1]);
 
     let limits = Limits {

@@ -87,10 +87,7 @@ fn what_has_no_audio_is_refused_and_silence_is_a_line() {
     assert!((0..100).all(|x| drawn(&image, x) <= 2));
     assert!(performed.outputs[0].len() < 2_000);
 
-    let silent = clip(
-        "silent.mp4",
-        &format!("{} {}", clips::PICTURES, clips::H264),
-    );
+    let silent = clip("silent.mp4", &format!("{} {}", clips::VIDEO, clips::H264));
     let failure = waveform(&silent, Format::Png).err().expect("no audio");
     assert_eq!(failure.code, FailureCode::Impossible);
 }

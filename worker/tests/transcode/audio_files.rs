@@ -9,7 +9,7 @@ use sluice_media::{
 };
 
 use crate::{
-    clips::{H264, PICTURES, alone, can_be_made, chain, clip},
+    clips::{H264, VIDEO, alone, can_be_made, chain, clip},
     made::{Made, convert, join, samples, to},
 };
 
@@ -131,7 +131,7 @@ fn audio_files_are_joined_sample_by_sample() {
         "join-3.mp3",
         "-f lavfi -i sine=frequency=700:duration=1:sample_rate=22050 -ac 2 -c:a libmp3lame",
     );
-    let silent = clip("join-silent.mp4", PICTURES);
+    let silent = clip("join-silent.mp4", VIDEO);
     let concat = |format, gap_ms| Concat {
         format,
         bitrate_kbps: None,

@@ -18,14 +18,14 @@ use crate::{
 
 /// Frames of which each is a little brighter than the one before: 25 a second, 4 seconds.
 const NUMBERED: &str = "-f lavfi -i color=gray:size=64x64:rate=25:duration=4,format=yuv420p,geq=lum=20+N*2:cb=128:cr=128";
-const LONG_SOUND: &str = "-f lavfi -i sine=frequency=440:duration=4";
+const LONG_AUDIO: &str = "-f lavfi -i sine=frequency=440:duration=4";
 
 /// A clip of numbered frames with a key frame each 25.
 fn numbered(name: &str) -> PathBuf {
     clip(
         name,
         &format!(
-            "{NUMBERED} {LONG_SOUND} -c:v libx264 -preset veryfast -crf 10 -g 25 -bf 2 -c:a aac"
+            "{NUMBERED} {LONG_AUDIO} -c:v libx264 -preset veryfast -crf 10 -g 25 -bf 2 -c:a aac"
         ),
     )
 }
@@ -112,7 +112,7 @@ fn a_copy_has_the_same_packets_and_plays_from_its_first_bytes() {
     let _alone = alone();
     let clip = clip(
         "remux.mkv",
-        &format!("{NUMBERED} {LONG_SOUND} {H264} -bf 2 -c:a aac -metadata title=Plain"),
+        &format!("{NUMBERED} {LONG_AUDIO} {H264} -bf 2 -c:a aac -metadata title=Plain"),
     );
     let hashes = |path: &Path, track: &str| {
         // Both containers' form of packets is the same; times and sizes of time differ.
@@ -162,7 +162,7 @@ fn a_file_that_breaks_off_is_no_short_result() {
     let _alone = alone();
     let whole = clip(
         "whole.mp4",
-        &format!("{NUMBERED} {LONG_SOUND} {H264} -c:a aac -movflags +faststart"),
+        &format!("{NUMBERED} {LONG_AUDIO} {H264} -c:a aac -movflags +faststart"),
     );
     let whole = fs::read(whole).expect("a clip");
     let broken = bytes("broken.mp4", &whole[..whole.len() / 2]);

@@ -10,7 +10,7 @@ use sluice_media::{
 use sluice_worker::image::{ImageProcessor, Raster, vips};
 
 use crate::{
-    clips::{H264, SOUND, alone, can_be_made, clip, folder},
+    clips::{AUDIO, H264, alone, can_be_made, clip, folder},
     made::{convert, ffmpeg, perform, to},
 };
 
@@ -219,15 +219,15 @@ fn light_and_colour_change_as_on_images() {
 }
 
 #[test]
-fn a_mark_stands_in_its_place_on_every_frame() {
+fn a_mark_is_in_its_place_on_every_frame() {
     if !can_be_made() {
         return;
     }
     let _alone = alone();
-    let _studio = ImageProcessor::new();
+    let _processor = ImageProcessor::new();
     let clip = clip(
         "marked.mp4",
-        &format!("{CORNER} {SOUND} {H264} -c:a aac -shortest"),
+        &format!("{CORNER} {AUDIO} {H264} -c:a aac -shortest"),
     );
     let blue = Raster {
         width: 20,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use sluice_media::format::Format;
 
 use crate::{
-    clips::{H264, PICTURES, SOUND, alone, can_be_made, clip},
+    clips::{AUDIO, H264, VIDEO, alone, can_be_made, clip},
     made::{complaints, convert, to},
 };
 
@@ -114,8 +114,8 @@ fn input(name: &str, recipe: &str) -> PathBuf {
     let arguments: Vec<&str> = recipe
         .split_whitespace()
         .map(|word| match word {
-            "P" => PICTURES,
-            "S" => SOUND,
+            "P" => VIDEO,
+            "S" => AUDIO,
             "H" => H264,
             word => word,
         })
@@ -194,8 +194,11 @@ fn every_input_becomes_what_is_asked() {
                 (found.duration_s() - 2.0).abs() < 0.21,
                 format!("{} s", found.duration_s()),
             );
-            let told = made.done.outputs[0].duration_ms.unwrap_or(0);
-            expect(told.abs_diff(2_000) < 210, format!("{told} ms reported"));
+            let reported = made.done.outputs[0].duration_ms.unwrap_or(0);
+            expect(
+                reported.abs_diff(2_000) < 210,
+                format!("{reported} ms reported"),
+            );
             let head = std::fs::read(&made.path).expect("the result");
             expect(
                 Format::sniff(&head[..head.len().min(4096)]) == Some(*format),

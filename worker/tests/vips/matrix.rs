@@ -318,7 +318,7 @@ fn lossless_targets_give_every_pixel_back() {
 }
 
 #[test]
-fn a_studio_sends_tasks_where_they_belong() {
+fn an_image_processor_sends_tasks_where_they_belong() {
     let mut processor = ImageProcessor::new();
     let jpeg = written(&quarters(64, 48), Format::Jpg);
     let task = Task::Render(Box::new(request(Format::Jpg, Format::Webp)));

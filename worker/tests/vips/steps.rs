@@ -70,7 +70,7 @@ fn a_focal_point_moves_the_cut() {
 }
 
 #[test]
-fn attention_cuts_to_what_stands_out() {
+fn attention_cuts_to_what_is_salient() {
     let mut raster = quarters(300, 100);
     raster.pixels.fill(200);
     for y in 30..70 {
@@ -94,7 +94,7 @@ fn attention_cuts_to_what_stands_out() {
 }
 
 #[test]
-fn a_contained_image_stands_on_its_canvas() {
+fn a_contained_image_is_on_its_canvas() {
     let behind = Colour {
         red: 1,
         green: 200,
@@ -276,7 +276,7 @@ fn transparent_pixels_do_not_bleed() {
 }
 
 #[test]
-fn marks_stand_where_they_are_told() {
+fn marks_are_where_they_are_placed() {
     let marked = |position, opacity, text: Option<&str>, image| {
         let mut black = quarters(400, 300);
         black.pixels.fill(0);
@@ -307,15 +307,15 @@ fn marks_stand_where_they_are_told() {
             assert_eq!(found, cell == position, "mark {position}, cell {cell}");
         }
     }
-    let picture = marked(1, 0.5, None, Some(Format::Png));
+    let image = marked(1, 0.5, None, Some(Format::Png));
     assert_colour(
-        &colour_at(&picture, 0.05, 0.05),
+        &colour_at(&image, 0.05, 0.05),
         &[110, 15, 15],
         4,
         "half a red",
     );
     assert_colour(
-        &colour_at(&picture, 0.25, 0.05),
+        &colour_at(&image, 0.25, 0.05),
         &[0; 3],
         EXACT,
         "its clear half",

@@ -34,21 +34,21 @@ pub(super) struct AvRing {
     pub(super) launch: Launch,
     pub(super) sandbox: Sandbox,
     pub(super) settings: VideoSettings,
-    pub(super) board: PoolState,
+    pub(super) state: PoolState,
     /// Reports since the start.
-    pub(super) told: AtomicU64,
+    pub(super) reports: AtomicU64,
     unavailable: Mutex<Option<ProcessUnavailable>>,
 }
 
 /// A process, counted while it is up.
 struct Counted<'t> {
     process: WorkerProcess,
-    board: &'t PoolState,
+    state: &'t PoolState,
 }
 
 impl Drop for Counted<'_> {
     fn drop(&mut self) {
-        self.board.ended();
+        self.state.ended();
     }
 }
 
@@ -58,8 +58,8 @@ impl AvRing {
             launch,
             sandbox,
             settings,
-            board: PoolState::default(),
-            told: AtomicU64::new(0),
+            state: PoolState::default(),
+            reports: AtomicU64::new(0),
             unavailable: Mutex::new(None),
         }
     }
@@ -92,7 +92,7 @@ impl AvRing {
         }
         let outcome = recovery::attempts(most, |number| {
             if number > 1 {
-                self.board.replaced.fetch_add(1, Relaxed);
+                self.state.replaced.fetch_add(1, Relaxed);
             }
             self.attempt(assignment, watch)
         });
@@ -121,7 +121,7 @@ impl AvRing {
         };
         let (began, share) = (Instant::now(), Cell::new(0.0_f32));
         let outcome = counted.process.run(&order, &mut |report| {
-            self.told.fetch_add(1, Relaxed);
+            self.reports.fetch_add(1, Relaxed);
             if let Some(report) = heard(report, &share) {
                 assignment.follow.tell(report);
             }
@@ -129,13 +129,13 @@ impl AvRing {
         drop(counted);
         match outcome {
             Ok(done) => {
-                self.board.finished();
+                self.state.finished();
                 let bytes = target.collect(limits.max_output_bytes)?;
                 Ok(Some(Finished { done, bytes }))
             }
             Err(error) => {
                 let overtime = || self.overtime(began.elapsed(), share.get());
-                match recovery::judge(error, &self.board, RING, overtime) {
+                match recovery::judge(error, &self.state, RING, overtime) {
                     AfterFailure::TryAgain => Ok(None),
                     AfterFailure::Give(error) => Err(error),
                 }
@@ -184,7 +184,7 @@ impl AvRing {
             Ok(process) => self.accept(process),
             Err(StartError::Cancelled) => Err(abandoned()),
             Err(error) => {
-                self.board.not_started(error.to_string());
+                self.state.not_started(error.to_string());
                 let mut unavailable = self.unavailable.lock();
                 let now = ProcessUnavailable::after(unavailable.as_ref(), &error, RING);
                 Err(unavailable.insert(now).error())
@@ -196,18 +196,18 @@ impl AvRing {
         let layers = process.layers().clone();
         if let Some(reason) = rejection(self.sandbox, &layers) {
             warn!(reason, "video and audio are not processed");
-            self.board.refused(layers, reason.clone());
+            self.state.refused(layers, reason.clone());
             return Err(self
                 .unavailable
                 .lock()
                 .insert(ProcessUnavailable::for_good(reason))
                 .error());
         }
-        self.board.started(layers);
+        self.state.started(layers);
         *self.unavailable.lock() = None;
         Ok(Counted {
             process,
-            board: &self.board,
+            state: &self.state,
         })
     }
 }
@@ -268,8 +268,8 @@ mod tests {
     fn a_process_is_believed_how_far_it_is_and_nothing_else() {
         let so_far = Cell::new(0.0);
         let mut shares = Vec::new();
-        for told in [0.2, 0.1, f32::NAN, -1.0, 0.5, f32::INFINITY, 0.7] {
-            match heard(Report::Working { share: told }, &so_far) {
+        for reported in [0.2, 0.1, f32::NAN, -1.0, 0.5, f32::INFINITY, 0.7] {
+            match heard(Report::Working { share: reported }, &so_far) {
                 Some(Report::Working { share }) => shares.push(share),
                 other => panic!("{other:?}"),
             }

@@ -6,28 +6,28 @@ use super::*;
 use crate::events::tests::{feed, sequence};
 
 impl Site {
-    async fn told(&self) -> Vec<(String, Value)> {
+    async fn events(&self) -> Vec<(String, Value)> {
         feed(&self.store, self.account).await
     }
 
     /// Returns the types of a job's events, after a check of its numbers.
-    async fn told_of(&self, job: &Job) -> Vec<(String, Value)> {
-        let mut told = self.told().await;
-        told.retain(|(_, data)| data["jobId"] == json!(job.id));
-        for (number, (kind, data)) in told.iter().enumerate() {
+    async fn events_of(&self, job: &Job) -> Vec<(String, Value)> {
+        let mut events = self.events().await;
+        events.retain(|(_, data)| data["jobId"] == json!(job.id));
+        for (number, (kind, data)) in events.iter().enumerate() {
             assert_eq!(sequence(data), number as u64 + 1, "{kind} {data}");
         }
-        told
+        events
     }
 }
 
-fn types(told: &[(String, Value)]) -> Vec<&str> {
-    told.iter().map(|(kind, _)| kind.as_str()).collect()
+fn types(events: &[(String, Value)]) -> Vec<&str> {
+    events.iter().map(|(kind, _)| kind.as_str()).collect()
 }
 
 /// The progress events among them: every file once, counted up to `total`.
-fn check_progress(told: &[(String, Value)], total: u64) {
-    let progress: Vec<&Value> = told
+fn check_progress(events: &[(String, Value)], total: u64) {
+    let progress: Vec<&Value> = events
         .iter()
         .filter(|(kind, _)| kind == "conversion.progress")
         .map(|(_, data)| data)
@@ -58,14 +58,14 @@ async fn a_job_tells_its_beginning_each_file_and_its_end() {
         let contents: Vec<&[u8]> = contents.iter().map(Vec::as_slice).collect();
         let job = site.submit(|_| {}, &contents).await;
         let job = site.end_of(&job).await;
-        let told = site.told_of(&job).await;
+        let events = site.events_of(&job).await;
         let progress = "conversion.progress";
         assert_eq!(
-            types(&told),
+            types(&events),
             ["conversion.started", progress, progress, progress, end]
         );
-        check_progress(&told, 3);
-        let started = &told[0].1;
+        check_progress(&events, 3);
+        let started = &events[0].1;
         assert_eq!(
             (
                 &started["filename"],
@@ -74,7 +74,7 @@ async fn a_job_tells_its_beginning_each_file_and_its_end() {
             ),
             (&json!("0.png"), &json!(3), &json!("convert"))
         );
-        let last = &told[4].1;
+        let last = &events[4].1;
         assert_eq!(last["files"].as_array().unwrap().len(), made);
         assert_eq!(last["filesTotal"], made);
         if end == "conversion.failed" {
@@ -83,10 +83,10 @@ async fn a_job_tells_its_beginning_each_file_and_its_end() {
             assert_eq!(last["errorsTotal"], 3 - made);
             assert_eq!(last["errors"][0]["code"], "undecodable");
         }
-        let failed = told.iter().filter(|(_, data)| data["status"] == "failed");
+        let failed = events.iter().filter(|(_, data)| data["status"] == "failed");
         assert_eq!(failed.count(), 3 - made);
     }
-    let none_is_stored = types(&site.told().await).contains(&"file.uploaded");
+    let none_is_stored = types(&site.events().await).contains(&"file.uploaded");
     assert!(!none_is_stored, "results that are not saved are no files");
 }
 
@@ -104,9 +104,9 @@ async fn a_tool_tells_its_end_alone() {
     ] {
         let job = site.submit(tool, &[&png(content)]).await;
         let job = site.end_of(&job).await;
-        let told = site.told_of(&job).await;
-        assert_eq!(types(&told), [expected]);
-        let data = &told[0].1;
+        let events = site.events_of(&job).await;
+        assert_eq!(types(&events), [expected]);
+        let data = &events[0].1;
         assert_eq!(
             (&data["tool"], &data["filename"]),
             (&json!("thumbnail"), &json!("0.png"))
@@ -134,13 +134,13 @@ async fn a_killed_job_tells_nothing_twice() {
     site.kill_and_start().await;
     site.workers.permits.add_permits(2);
     let job = site.end_of(&job).await;
-    let told = site.told_of(&job).await;
-    assert_eq!(told.len(), 6, "{told:?}");
-    assert_eq!(told[0].0, "conversion.started");
-    check_progress(&told, 4);
-    assert_eq!(told[5].0, "conversion.completed");
+    let events = site.events_of(&job).await;
+    assert_eq!(events.len(), 6, "{events:?}");
+    assert_eq!(events[0].0, "conversion.started");
+    check_progress(&events, 4);
+    assert_eq!(events[5].0, "conversion.completed");
     let files: Vec<_> = site
-        .told()
+        .events()
         .await
         .into_iter()
         .filter(|(kind, _)| kind == "file.uploaded")
@@ -178,13 +178,13 @@ async fn a_cancelled_job_tells_its_end_once() {
             .cancel(site.account, job.id)
             .await
             .unwrap_err();
-        let told = site.told_of(&job).await;
+        let events = site.events_of(&job).await;
         let expected: &[&str] = match is_tool {
             false => &["conversion.started", "conversion.failed"],
             true => &["media.tool.failed"],
         };
-        assert_eq!(types(&told), expected);
-        let last = &told.last().unwrap().1;
+        assert_eq!(types(&events), expected);
+        let last = &events.last().unwrap().1;
         assert_eq!(
             (&last["error"], &last["code"]),
             (&json!("the job was cancelled"), &json!("cancelled"))
@@ -198,15 +198,15 @@ async fn a_job_that_is_given_up_tells_its_end_once() {
     let site = Site::open().await;
     let job = site.submit(|_| {}, &[&png("die")]).await;
     let job = site.end_of(&job).await;
-    let told = site.told_of(&job).await;
-    assert_eq!(types(&told), ["conversion.started", "conversion.failed"]);
-    assert_eq!(told[1].1["code"], "crashed");
-    assert_eq!(told[1].1["errorsTotal"], 1);
+    let events = site.events_of(&job).await;
+    assert_eq!(types(&events), ["conversion.started", "conversion.failed"]);
+    assert_eq!(events[1].1["code"], "crashed");
+    assert_eq!(events[1].1["errorsTotal"], 1);
 }
 
 /// The first try to record a result that the storage has no room for is undone with its events.
 #[tokio::test(flavor = "multi_thread")]
-async fn stored_results_are_told_and_those_without_room_are_not() {
+async fn stored_results_are_reported_and_those_without_room_are_not() {
     let site = Site::open().await;
     let room = |new: &mut NewJob| {
         new.saves = true;
@@ -214,15 +214,15 @@ async fn stored_results_are_told_and_those_without_room_are_not() {
     };
     let job = site.submit(room, &[&png("one"), &png("two")]).await;
     let job = site.end_of(&job).await;
-    let told = site.told().await;
-    let files: Vec<_> = told.iter().filter(|it| it.0 == "file.uploaded").collect();
+    let events = site.events().await;
+    let files: Vec<_> = events.iter().filter(|it| it.0 == "file.uploaded").collect();
     assert_eq!(files.len(), 1);
     let file = &files[0].1;
     assert_eq!(
         (&file["role"], &file["mimeType"], &file["folderId"]),
         (&json!("converted"), &json!("image/webp"), &Value::Null)
     );
-    let of_job = site.told_of(&job).await;
+    let of_job = site.events_of(&job).await;
     check_progress(&of_job, 2);
     let last = &of_job.last().unwrap().1;
     assert_eq!(last["code"], "storage_used_up");
@@ -239,13 +239,13 @@ async fn an_archive_gives_the_job_its_name_and_its_members_to_the_count() {
         )
         .await;
     let job = site.end_of(&job).await;
-    let told = site.told_of(&job).await;
-    assert_eq!(told.len(), 5, "{told:?}");
-    assert_eq!(told[0].1["fileCount"], 2);
-    check_progress(&told, 3);
-    assert_eq!(told[4].0, "conversion.completed");
-    assert_eq!(told[4].1["filename"], "0.png");
-    let names: Vec<&Value> = told[4].1["files"]
+    let events = site.events_of(&job).await;
+    assert_eq!(events.len(), 5, "{events:?}");
+    assert_eq!(events[0].1["fileCount"], 2);
+    check_progress(&events, 3);
+    assert_eq!(events[4].0, "conversion.completed");
+    assert_eq!(events[4].1["filename"], "0.png");
+    let names: Vec<&Value> = events[4].1["files"]
         .as_array()
         .unwrap()
         .iter()

@@ -154,9 +154,9 @@ fn pause_after(settings: &RtspSettings, failures: u32) -> Duration {
 }
 
 /// Notes the problem in the health beside the broadcast.
-fn note(args: &Args, input_id: Uuid, trouble: Option<String>) {
+fn note(args: &Args, input_id: Uuid, error: Option<String>) {
     if let Some(playback) = args.directory.by_input(input_id) {
-        playback.set_pull_trouble(trouble);
+        playback.set_pull_error(error);
     }
 }
 
@@ -167,7 +167,7 @@ async fn pull_once(args: &Args, input_id: Uuid, url: &str, orders: &Orders) -> R
     let target = pull_url
         .target(outbound)
         .map_err(|rejection| rejection.to_string())?;
-    let addresses = outbound.addresses_of(&target).await.map_err(told)?;
+    let addresses = outbound.addresses_of(&target).await.map_err(message_of)?;
     let Some(address) = addresses.first().copied() else {
         return Err("its name has no address".to_owned());
     };
@@ -177,7 +177,7 @@ async fn pull_once(args: &Args, input_id: Uuid, url: &str, orders: &Orders) -> R
         remote: SocketAddr::new(address, pull_url.port()),
     };
     let authorizer = args.authorizer.pulled(input_id);
-    let line = outbound.connect_to(&target).await.map_err(told)?;
+    let line = outbound.connect_to(&target).await.map_err(message_of)?;
     info!(input = %input_id, source = %source.remote, "a source is pulled");
     let over_tcp = RtspTransport::Tcp(line);
     match pull(
@@ -229,7 +229,7 @@ fn udp_source(
 }
 
 /// The connector speaks of HTTP.
-fn told(error: crate::outbound::Error) -> String {
+fn message_of(error: crate::outbound::Error) -> String {
     let text = error.to_string();
     text.replacen("https://", "rtsps://", 1)
         .replacen("http://", "rtsp://", 1)

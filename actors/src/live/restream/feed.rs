@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn another_encoder_goes_on_the_same_line() {
+    fn another_encoder_continues_the_same_line() {
         let mut script = Script::new(both(1));
         script.video_frame(900_000, true);
         script.audio(900_900);

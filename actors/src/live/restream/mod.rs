@@ -136,9 +136,9 @@ impl Restreams {
     }
 
     /// Outputs of an input that do not go out at the moment: their addresses, masked, and why.
-    pub fn troubles(&self, input_id: Uuid) -> Vec<(String, String)> {
+    pub fn failures(&self, input_id: Uuid) -> Vec<(String, String)> {
         let entries = self.entries();
-        let mut troubles: Vec<_> = entries
+        let mut failures: Vec<_> = entries
             .values()
             .filter(|entry| entry.row.input_id == input_id)
             .filter_map(|entry| {
@@ -148,8 +148,8 @@ impl Restreams {
                 Some((masked(&entry.row.url), reason))
             })
             .collect();
-        troubles.sort();
-        troubles
+        failures.sort();
+        failures
     }
 
     /// Counts the outputs by status, for metrics.

@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_went_wrong_is_told_until_it_works() {
+    fn what_went_wrong_is_reported_until_it_works() {
         let progress = OutputProgress::new();
         progress.enter(OutputStatus::Connecting);
         progress.fail("no one is there".to_owned());

@@ -49,7 +49,7 @@ impl Sink {
                     stream: stream.clone(),
                     tc_url: url.tc_url(app),
                 };
-                let line = outbound.connect_to(&target).await.map_err(told)?;
+                let line = outbound.connect_to(&target).await.map_err(message_of)?;
                 let line: Box<dyn TargetStream> = Box::new(line);
                 let opened = Publisher::open(line, destination, settings.patience()).await;
                 let publisher = opened.map_err(|failure| failure.to_string())?;
@@ -118,13 +118,13 @@ impl Connecting {
 
 /// Resolves the host to an address that was checked.
 async fn remote(target: &Target, port: u16, outbound: &Outbound) -> Result<SocketAddr, String> {
-    let addresses = outbound.addresses_of(target).await.map_err(told)?;
+    let addresses = outbound.addresses_of(target).await.map_err(message_of)?;
     let first = addresses.first().ok_or("its name has no address")?;
     Ok(SocketAddr::new(*first, port))
 }
 
 /// The connector speaks of HTTP.
-fn told(error: crate::outbound::Error) -> String {
+fn message_of(error: crate::outbound::Error) -> String {
     let text = error.to_string();
     text.replacen("https://", "", 1).replacen("http://", "", 1)
 }

@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn another_session_goes_on_behind() {
+    fn another_session_continues_behind() {
         let mut line = Timeline::default();
         line.place(Video, 0, 0);
         line.place(Audio, 5_000, 0);

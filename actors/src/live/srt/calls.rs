@@ -188,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn refusals_are_logged_within_bounds_and_counted_beyond() {
+    fn rejections_are_logged_within_bounds_and_counted_beyond() {
         let mut log = RefusalLog::default();
         let start = Instant::now();
         for _ in 0..REFUSALS_A_MINUTE {

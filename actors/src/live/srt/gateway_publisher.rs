@@ -30,7 +30,7 @@ pub(super) async fn run(
         args,
         socket,
         out: Vec::new(),
-        told: HashMap::new(),
+        sent: HashMap::new(),
         conflicts: HashMap::new(),
     };
     publisher.tell_table();
@@ -64,7 +64,7 @@ struct GatewayPublisher {
     socket: OwnedWriteHalf,
     out: Vec<u8>,
     /// The facts of each input that the gateway has.
-    told: HashMap<Uuid, Facts>,
+    sent: HashMap<Uuid, Facts>,
     conflicts: HashMap<Uuid, Vec<IpAddr>>,
 }
 
@@ -82,11 +82,11 @@ impl GatewayPublisher {
         let rows = self.args.directory.rows();
         let gone: Vec<Uuid> = {
             let there: std::collections::HashSet<Uuid> = rows.iter().map(|row| row.id).collect();
-            let told = self.told.keys();
-            told.filter(|id| !there.contains(id)).copied().collect()
+            let sent = self.sent.keys();
+            sent.filter(|id| !there.contains(id)).copied().collect()
         };
         for id in gone {
-            self.told.remove(&id);
+            self.sent.remove(&id);
             ToGateway::Remove(id.into_bytes()).encode(&mut self.out);
         }
         for row in rows {
@@ -95,12 +95,12 @@ impl GatewayPublisher {
                 key_hash: row.stream_key_hash.clone(),
                 enabled: row.enabled,
             };
-            if self.told.get(&row.id) == Some(&facts) {
+            if self.sent.get(&row.id) == Some(&facts) {
                 continue;
             }
             if let Some(entry) = entry_of(&row, &self.args.passphrases) {
                 ToGateway::Put(entry).encode(&mut self.out);
-                self.told.insert(row.id, facts);
+                self.sent.insert(row.id, facts);
             }
         }
     }

@@ -71,7 +71,7 @@ pub struct Args {
     pub program: PathBuf,
     /// Says whether a gateway that lacks a layer of the sandbox may start.
     pub sandbox: Sandbox,
-    pub board: ComponentStatuses,
+    pub component_statuses: ComponentStatuses,
     pub sessions: TaskTracker,
     /// Ends every session and the gateway.
     pub stop: CancellationToken,
@@ -114,7 +114,7 @@ async fn keep_running(args: Args) {
         if let Failure::Unsandboxed = failure {
             // The kernel will not change while the service runs.
             warn!(%failure, "SRT is not listened for");
-            args.board.parked(NAME, failure.to_string());
+            args.component_statuses.parked(NAME, failure.to_string());
             return args.stop.cancelled().await;
         }
         if started.elapsed() > STEADY_AFTER {
@@ -123,7 +123,7 @@ async fn keep_running(args: Args) {
         failures += 1;
         warn!(%failure, "the SRT gateway is started again; its encoders reconnect");
         if failures == RED_AFTER {
-            args.board.parked(NAME, failure.to_string());
+            args.component_statuses.parked(NAME, failure.to_string());
         }
         tokio::select! {
             () = sleep(pause_after(failures)) => {}
@@ -179,7 +179,7 @@ async fn follow(
                     libsrt = format!("{major}.{minor}.{patch}"),
                     "SRT is listened for"
                 );
-                args.board.running(NAME);
+                args.component_statuses.running(NAME);
             }
             calls.take(report);
         }

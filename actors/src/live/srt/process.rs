@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_gateway_without_a_sandbox_is_told_from_one_that_fell() {
+    fn a_gateway_without_a_sandbox_differs_from_one_that_fell() {
         let exited = |code: i32| failure_of(ExitStatus::from_raw(code << 8));
         assert!(matches!(exited(UNSANDBOXED.into()), Failure::Unsandboxed));
         assert!(matches!(exited(1), Failure::Ended(_)));

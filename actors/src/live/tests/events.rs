@@ -16,20 +16,20 @@ impl Service {
     }
 
     /// Waits until exactly these events of the input were sent: `connected`, or the reason of a disconnection.
-    async fn told(&self, first: &FirstCredentials, expected: &[&str]) -> Vec<Value> {
+    async fn events(&self, first: &FirstCredentials, expected: &[&str]) -> Vec<Value> {
         let account_id = first.live_input.account_id;
         let waiting = async {
             loop {
-                let told = feed(&self.store, account_id).await;
-                if told.len() >= expected.len() {
-                    return told;
+                let events = feed(&self.store, account_id).await;
+                if events.len() >= expected.len() {
+                    return events;
                 }
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
-        let told = tokio::time::timeout(Duration::from_secs(20), waiting).await;
-        let told = told.unwrap_or_else(|_| panic!("waited in vain for {expected:?}"));
-        let words: Vec<&str> = told
+        let events = tokio::time::timeout(Duration::from_secs(20), waiting).await;
+        let events = events.unwrap_or_else(|_| panic!("waited in vain for {expected:?}"));
+        let words: Vec<&str> = events
             .iter()
             .map(|(kind, data)| match kind.as_str() {
                 "live.input.connected" => "connected",
@@ -38,26 +38,26 @@ impl Service {
             })
             .collect();
         assert_eq!(words, expected);
-        told.into_iter().map(|(_, data)| data).collect()
+        events.into_iter().map(|(_, data)| data).collect()
     }
 }
 
-fn check_numbers(told: &[Value]) {
-    let numbers: Vec<u64> = told.iter().map(sequence).collect();
-    assert_eq!(numbers, (1..=told.len() as u64).collect::<Vec<_>>());
+fn check_numbers(events: &[Value]) {
+    let numbers: Vec<u64> = events.iter().map(sequence).collect();
+    assert_eq!(numbers, (1..=events.len() as u64).collect::<Vec<_>>());
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_connection_is_told_with_its_end_and_why() {
+async fn each_connection_is_reported_with_its_end_and_why() {
     let dir = tempfile::tempdir().unwrap();
     let (service, first) = start(dir.path()).await;
     let first = first.unwrap();
     let mut row = first.live_input.clone();
 
     let session = service.publish(&first, 1).await;
-    service.told(&first, &["connected"]).await;
+    service.events(&first, &["connected"]).await;
     session.end(Ended::Dropped).await;
-    service.told(&first, &["connected", "dropped"]).await;
+    service.events(&first, &["connected", "dropped"]).await;
 
     let mut older = service.publish(&first, 1).await;
     send(&mut older, 0..2).await.unwrap();
@@ -69,14 +69,14 @@ async fn each_connection_is_told_with_its_end_and_why() {
         "taken_over",
         "connected",
     ];
-    let told = service.told(&first, &words).await;
+    let events = service.events(&first, &words).await;
     assert_eq!(
-        told[4],
+        events[4],
         json!({
             "liveInputId": row.id,
             "name": row.name,
             "playbackId": row.playback_id,
-            "broadcastId": told[0]["broadcastId"],
+            "broadcastId": events[0]["broadcastId"],
             "protocol": "rtmp",
             "remoteAddress": "10.0.0.2",
             "sequence": 5,
@@ -84,25 +84,25 @@ async fn each_connection_is_told_with_its_end_and_why() {
     );
     newer.end(Ended::Clean).await;
     words.push("ended");
-    let told = service.told(&first, &words).await;
-    assert_eq!(told[5]["remoteAddress"], "10.0.0.2");
+    let events = service.events(&first, &words).await;
+    assert_eq!(events[5]["remoteAddress"], "10.0.0.2");
 
     let session = service.publish(&first, 1).await;
     words.push("connected");
-    let told = service.told(&first, &words).await;
-    assert_ne!(told[6]["broadcastId"], told[0]["broadcastId"]);
+    let events = service.events(&first, &words).await;
+    assert_ne!(events[6]["broadcastId"], events[0]["broadcastId"]);
     row.enabled = false;
     service.live.changed(row.clone()).await.unwrap();
     session.closed().await;
     session.end(Ended::Dropped).await;
     words.push("closed");
-    check_numbers(&service.told(&first, &words).await);
+    check_numbers(&service.events(&first, &words).await);
 
     row.enabled = true;
     service.live.changed(row.clone()).await.unwrap();
     let session = service.publish(&first, 1).await;
     words.push("connected");
-    service.told(&first, &words).await;
+    service.events(&first, &words).await;
     let (account_id, id) = (row.account_id, row.id);
     let deleted = service
         .store
@@ -110,7 +110,7 @@ async fn each_connection_is_told_with_its_end_and_why() {
     deleted.await.unwrap();
     service.live.deleted(id).await.unwrap();
     words.push("deleted");
-    check_numbers(&service.told(&first, &words).await);
+    check_numbers(&service.events(&first, &words).await);
     drop(session);
     service.stop().await;
 }
@@ -121,26 +121,26 @@ async fn an_orderly_stop_tells_the_end_and_the_next_start_nothing() {
     let (service, first) = start(dir.path()).await;
     let first = first.unwrap();
     let _session = service.publish(&first, 1).await;
-    service.told(&first, &["connected"]).await;
+    service.events(&first, &["connected"]).await;
     service.live.drain().await;
-    service.told(&first, &["connected", "closed"]).await;
+    service.events(&first, &["connected", "closed"]).await;
     service.stop().await;
 
     let (service, _) = start(dir.path()).await;
     let _session = service.publish(&first, 1).await;
     let words = ["connected", "closed", "connected"];
-    check_numbers(&service.told(&first, &words).await);
+    check_numbers(&service.events(&first, &words).await);
     service.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn after_a_kill_the_end_is_told_when_the_encoder_is_back() {
+async fn after_a_kill_the_end_is_reported_when_the_encoder_is_back() {
     let dir = tempfile::tempdir().unwrap();
     let (service, first) = start(dir.path()).await;
     let first = first.unwrap();
     let mut session = service.publish(&first, 1).await;
     send(&mut session, 0..100).await.unwrap();
-    service.told(&first, &["connected"]).await;
+    service.events(&first, &["connected"]).await;
     service.kill().await;
 
     let (service, _) = start(dir.path()).await;
@@ -148,15 +148,15 @@ async fn after_a_kill_the_end_is_told_when_the_encoder_is_back() {
     assert_eq!(playback.now().phase, Phase::Reconnecting);
     let _session = service.publish(&first, 2).await;
     let words = ["connected", "interrupted", "connected"];
-    let told = service.told(&first, &words).await;
-    check_numbers(&told);
-    assert_eq!(told[1]["remoteAddress"], "10.0.0.1");
-    assert_eq!(told[2]["remoteAddress"], "10.0.0.2");
+    let events = service.events(&first, &words).await;
+    check_numbers(&events);
+    assert_eq!(events[1]["remoteAddress"], "10.0.0.1");
+    assert_eq!(events[2]["remoteAddress"], "10.0.0.2");
     service.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn after_a_kill_the_end_is_told_when_the_window_has_passed() {
+async fn after_a_kill_the_end_is_reported_when_the_window_has_passed() {
     let dir = tempfile::tempdir().unwrap();
     let (service, first) = start(dir.path()).await;
     let first = first.unwrap();
@@ -177,30 +177,30 @@ async fn after_a_kill_the_end_is_told_when_the_window_has_passed() {
     patched.await.unwrap();
     let mut session = service.publish(&first, 1).await;
     send(&mut session, 0..100).await.unwrap();
-    service.told(&first, &["connected"]).await;
+    service.events(&first, &["connected"]).await;
     service.kill().await;
 
     let (service, _) = start(dir.path()).await;
-    check_numbers(&service.told(&first, &["connected", "interrupted"]).await);
+    check_numbers(&service.events(&first, &["connected", "interrupted"]).await);
     service.stop().await;
 
     let (service, _) = start(dir.path()).await;
-    service.told(&first, &["connected", "interrupted"]).await;
+    service.events(&first, &["connected", "interrupted"]).await;
     service.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn after_a_kill_that_left_nothing_to_go_on_with_the_end_is_told_at_the_start() {
+async fn after_a_kill_that_left_nothing_to_continue_with_the_end_is_reported_at_the_start() {
     let dir = tempfile::tempdir().unwrap();
     let (service, first) = start(dir.path()).await;
     let first = first.unwrap();
     let _session = service.publish(&first, 1).await;
-    service.told(&first, &["connected"]).await;
+    service.events(&first, &["connected"]).await;
     service.kill().await;
     std::fs::remove_dir_all(dir.path().join("live")).unwrap();
 
     let (service, _) = start(dir.path()).await;
-    service.told(&first, &["connected", "interrupted"]).await;
+    service.events(&first, &["connected", "interrupted"]).await;
     service.stop().await;
 }
 
@@ -211,7 +211,7 @@ async fn a_crashed_input_is_made_good_by_its_next_connection() {
     let first = first.unwrap();
     let mut session = service.publish(&first, 1).await;
     send(&mut session, 0..100).await.unwrap();
-    service.told(&first, &["connected"]).await;
+    service.events(&first, &["connected"]).await;
     let playback = service.playback(&first);
     eventually("most of it is listed", || {
         listed_video_frames(&playback) >= 90
@@ -221,6 +221,6 @@ async fn a_crashed_input_is_made_good_by_its_next_connection() {
     let session = service.publish(&first, 1).await;
     session.end(Ended::Clean).await;
     let words = ["connected", "interrupted", "connected", "ended"];
-    check_numbers(&service.told(&first, &words).await);
+    check_numbers(&service.events(&first, &words).await);
     service.stop().await;
 }

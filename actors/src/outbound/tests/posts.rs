@@ -244,14 +244,14 @@ async fn answers_that_are_none_say_so() {
     ] {
         let receiver = Receiver::answering(sent).await;
         let error = post(&open(), &receiver.url()).await.expect_err(sent);
-        let told = error.to_string();
-        assert!(told.starts_with(expected), "{sent:?}: {told}");
-        assert!(!told.contains("secret"), "{told}");
+        let message = error.to_string();
+        assert!(message.starts_with(expected), "{sent:?}: {message}");
+        assert!(!message.contains("secret"), "{message}");
     }
 }
 
 #[tokio::test]
-async fn resets_and_closed_ports_are_told_apart() {
+async fn resets_and_closed_ports_are_distinguished() {
     let receiver = Receiver::start(|mut stream| async move {
         read_request(&mut stream).await;
         stream.set_zero_linger().unwrap();
@@ -265,8 +265,8 @@ async fn resets_and_closed_ports_are_told_apart() {
     drop(closed);
     let url = format!("http://{address}/secret");
     let error = post(&open(), &url).await.expect_err("no one listens");
-    let told = format!("http://{address} cannot be reached: Connection refused (os error 111)");
-    assert_eq!(error.to_string(), told);
+    let message = format!("http://{address} cannot be reached: Connection refused (os error 111)");
+    assert_eq!(error.to_string(), message);
 }
 
 #[tokio::test]

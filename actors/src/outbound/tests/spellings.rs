@@ -494,10 +494,10 @@ async fn no_spelling_reaches_what_is_refused() {
         let error = post(&outbound, &url).await.expect_err(spelling);
         assert_eq!(meaning(&error), means, "{spelling:?}: {error}");
         if matches!(means, Here | Means::Refused(_)) {
-            let told = error.to_string();
+            let message = error.to_string();
             assert!(
-                told.contains("outbound.allow = [\""),
-                "{spelling:?}: {told}"
+                message.contains("outbound.allow = [\""),
+                "{spelling:?}: {message}"
             );
         }
 
@@ -613,8 +613,8 @@ async fn a_name_that_changes_its_address_is_dialled_where_it_was_checked() {
     let url = listeners.here("http://moving.test:PORT/");
     outbound.probe_url(&url).await.expect("public at first");
     let error = post(&outbound, &url).await.expect_err("refused now");
-    let told = "moving.test resolves to 127.0.0.1, which is a loopback address; the operator can allow it by outbound.allow = [\"127.0.0.0/8\"]";
-    assert_eq!(error.to_string(), told);
+    let message = "moving.test resolves to 127.0.0.1, which is a loopback address; the operator can allow it by outbound.allow = [\"127.0.0.0/8\"]";
+    assert_eq!(error.to_string(), message);
     assert_eq!(listeners.reached().await, [] as [IpAddr; 0]);
 }
 

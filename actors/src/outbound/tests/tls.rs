@@ -94,7 +94,7 @@ async fn strangers_certificates_are_not_believed() {
     let receiver = secure_receiver(&stranger, &[]).await;
     let (_file, settings) = believing(&certificate(&["hooks.test"]));
     let url = format!("https://hooks.test:{}/", receiver.address.port());
-    for (settings, told) in [
+    for (settings, message) in [
         (settings, "certificate"),
         (open_settings(), "certificate is not known"),
         (open_settings(), "outbound.ca_file"),
@@ -103,12 +103,12 @@ async fn strangers_certificates_are_not_believed() {
             .await
             .expect_err("a stranger");
         assert!(matches!(error, Error::Tls { .. }), "{error}");
-        assert!(error.to_string().contains(told), "{error}");
+        assert!(error.to_string().contains(message), "{error}");
     }
 }
 
 #[tokio::test]
-async fn an_authoritys_own_certificate_is_told_to_be_one() {
+async fn an_authoritys_own_certificate_is_recognized() {
     let mut params = CertificateParams::new(vec!["hooks.test".to_owned()]).unwrap();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     let signing_key = KeyPair::generate().unwrap();
@@ -124,7 +124,7 @@ async fn an_authoritys_own_certificate_is_told_to_be_one() {
 }
 
 #[tokio::test]
-async fn a_receiver_that_speaks_no_tls_is_told_so_or_times_out() {
+async fn a_receiver_that_speaks_no_tls_is_reported_or_times_out() {
     let plain = Receiver::answering(OK).await;
     let mute = Receiver::start(drain).await;
     let settings = OutboundSettings {
@@ -141,7 +141,7 @@ async fn a_receiver_that_speaks_no_tls_is_told_so_or_times_out() {
 }
 
 #[test]
-fn a_ca_file_beyond_use_is_told_by_its_key() {
+fn a_ca_file_beyond_use_is_reported_by_its_key() {
     let mut text = NamedTempFile::new().unwrap();
     text.write_all(b"not a certificate").unwrap();
     let mut broken = NamedTempFile::new().unwrap();
@@ -160,7 +160,7 @@ fn a_ca_file_beyond_use_is_told_by_its_key() {
         };
         let error = Outbound::new(&settings).expect_err("beyond use");
         assert!(matches!(error, SetupError::CaFile { .. }));
-        let told = format!("outbound.ca_file {} cannot be used: ", path.display());
-        assert!(error.to_string().starts_with(&told), "{error}");
+        let message = format!("outbound.ca_file {} cannot be used: ", path.display());
+        assert!(error.to_string().starts_with(&message), "{error}");
     }
 }

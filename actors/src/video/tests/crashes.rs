@@ -7,7 +7,7 @@ use sluice_media::task::FailureCode;
 use super::*;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_process_killed_after_any_group_goes_on_behind_it() {
+async fn a_process_killed_after_any_group_continues_behind_it() {
     let mut site = Site::open().await;
     for done in 0..SEGMENTS {
         let before = site.workers.began.lock().len();
@@ -72,7 +72,7 @@ async fn files_that_are_shorter_than_their_rows_are_believed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_worker_that_dies_is_followed_by_one_that_goes_on() {
+async fn a_worker_that_dies_is_followed_by_one_that_continues() {
     let site = Site::open().await;
     site.workers.fail(3, FailureCode::DecodeFailed);
     site.workers.play(100);

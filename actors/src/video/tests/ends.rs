@@ -17,11 +17,11 @@ impl Site {
         .await;
         assert_eq!((self.used().await, self.stored_bytes().await), (0, 0));
         assert_eq!(
-            self.told_types(stream.id).await,
+            self.event_types(stream.id).await,
             ["video.stream.started", "video.stream.failed"]
         );
-        let (_, told) = self.told(stream.id).await.pop().unwrap();
-        assert_eq!(told["error"], failed.error.unwrap());
+        let (_, event) = self.events(stream.id).await.pop().unwrap();
+        assert_eq!(event["error"], failed.error.unwrap());
         let playback = self.playback(stream).await;
         assert_eq!(playback.stream.status, StreamStatus::Failed);
         assert!(playback.tracks.is_empty() && !playback.stream.playable);
@@ -80,7 +80,7 @@ async fn one_whose_owners_keep_dying_is_given_up() {
     assert_eq!(begins, work::MOST_BEGINS as usize);
     assert_eq!(site.used().await, 0);
     assert_eq!(
-        site.told_types(stream.id).await,
+        site.event_types(stream.id).await,
         ["video.stream.started", "video.stream.failed"]
     );
     site.store.sweep(now_ms()).await.unwrap();
@@ -101,7 +101,7 @@ async fn a_stream_that_is_deleted_ends_its_work_at_once() {
     assert!(!site.place(stream.id).exists());
     assert!(site.streams.playback(&stream.playback_id).await.is_err());
     assert_eq!((site.used().await, site.stored_bytes().await), (0, 0));
-    assert_eq!(site.told_types(stream.id).await, ["video.stream.started"]);
+    assert_eq!(site.event_types(stream.id).await, ["video.stream.started"]);
     let again = site.streams.delete(site.account, stream.id).await;
     assert!(again.is_err());
 }

@@ -121,7 +121,7 @@ impl Fake {
         outputs: &[File],
         follow: &Follow,
     ) -> Result<Finished, Error> {
-        let (outputs, board) = outputs.split_at(ladder.renditions());
+        let (outputs, storyboard) = outputs.split_at(ladder.renditions());
         let first = ladder.resume.map_or(0, |resume| resume.number);
         self.began.lock().push(first);
         assert!(!self.is_deadly.load(SeqCst), "a test asked for this panic");
@@ -145,7 +145,7 @@ impl Fake {
             let share = (round + 1) as f32 / last as f32;
             follow.tell_from_async(Report::Working { share }).await;
         }
-        let drawn = board.iter().filter(|_| !self.is_blind.load(SeqCst));
+        let drawn = storyboard.iter().filter(|_| !self.is_blind.load(SeqCst));
         let drawn = drawn.map(|file| file.write_all_at(IMAGE, 0).unwrap());
         let results = outputs.len() + drawn.count();
         let facts = vec![OutputFacts::of(None, 0); results];

@@ -191,15 +191,15 @@ impl Site {
     }
 
     /// Returns the events of a stream: their types, each with its data.
-    async fn told(&self, id: Uuid) -> Vec<(String, Value)> {
-        let mut told = feed(&self.store, self.account).await;
-        told.retain(|(_, data)| data["streamId"] == id.to_string());
-        told
+    async fn events(&self, id: Uuid) -> Vec<(String, Value)> {
+        let mut events = feed(&self.store, self.account).await;
+        events.retain(|(_, data)| data["streamId"] == id.to_string());
+        events
     }
 
-    async fn told_types(&self, id: Uuid) -> Vec<String> {
-        let told = self.told(id).await.into_iter();
-        told.map(|(event_type, _)| event_type).collect()
+    async fn event_types(&self, id: Uuid) -> Vec<String> {
+        let events = self.events(id).await.into_iter();
+        events.map(|(event_type, _)| event_type).collect()
     }
 
     fn place(&self, id: Uuid) -> std::path::PathBuf {
@@ -230,7 +230,7 @@ impl Site {
         let bytes = 3 * (INIT_BYTES + u64::from(segments) * SEGMENT_BYTES) + 3 * IMAGE.len() as u64;
         assert_eq!(stream.size_bytes.unsigned_abs(), bytes);
         assert_eq!(
-            self.told_types(id).await,
+            self.event_types(id).await,
             ["video.stream.started", "video.stream.ready"]
         );
     }
@@ -273,7 +273,7 @@ fn start(store: &Store, workers: Arc<dyn Workers>) -> (VideoStreams, ActorRef<Ro
     );
     let root = Root::start(tree::Args {
         components: streams.components(),
-        board: ComponentStatuses::default(),
+        component_statuses: ComponentStatuses::default(),
         lost: CancellationToken::new(),
     });
     (streams, root)

@@ -43,12 +43,12 @@ async fn a_stream_is_played_from_its_third_segment_on_and_is_ready_once() {
         let bytes = std::fs::read(site.place(stream.id).join(file)).unwrap();
         assert_eq!(bytes, IMAGE, "{file}");
     }
-    let (_, told) = site.told(stream.id).await.pop().unwrap();
+    let (_, event) = site.events(stream.id).await.pop().unwrap();
     let url = format!(
         "https://media.example/video/v1/{}/master.m3u8",
         stream.playback_id
     );
-    assert_eq!(told["manifestUrl"], url);
+    assert_eq!(event["manifestUrl"], url);
     assert_eq!(site.streams.progress(&ready), StreamProgress::of(&ready));
     assert_eq!(site.streams.counts().ready, 1);
     assert_eq!(site.used().await, 1);
@@ -117,8 +117,8 @@ async fn players_see_a_change_at_once_and_strangers_see_nothing() {
     site.workers.play(1);
     site.until_status(stream.id, StreamStatus::Ready).await;
     // The address of a signed one has a secret in it.
-    let (_, told) = site.told(stream.id).await.pop().unwrap();
-    assert_eq!(told["manifestUrl"], Value::Null);
+    let (_, event) = site.events(stream.id).await.pop().unwrap();
+    assert_eq!(event["manifestUrl"], Value::Null);
     for unknown in ["", "pb_unknown", "pb_00000000000000000000"] {
         assert!(site.streams.playback(unknown).await.is_err(), "{unknown:?}");
     }

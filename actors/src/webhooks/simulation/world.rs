@@ -270,9 +270,9 @@ impl World {
         self.soon(pause, Happening::Looked(self.incarnation));
     }
 
-    fn end_turn(&mut self, goes_on: bool) {
+    fn end_turn(&mut self, has_more: bool) {
         self.is_turning = false;
-        if goes_on || self.asked_again {
+        if has_more || self.asked_again {
             self.begin_turn();
         }
     }
@@ -354,8 +354,8 @@ impl World {
             self.take_off(one, now_ms);
         }
         self.check_bounds(&claimed, &slow);
-        let goes_on = self.dispatcher.carried_out(&plan, &claimed, late, now_ms);
-        self.end_turn(goes_on);
+        let has_more = self.dispatcher.carried_out(&plan, &claimed, late, now_ms);
+        self.end_turn(has_more);
     }
 
     fn failures(&self, record: &Attempted) -> u32 {
@@ -502,32 +502,26 @@ impl World {
                 .filter(|flight| flight.of == of)
                 .count()
         };
-        let is_in_trouble =
+        let is_failing =
             |of: usize| slow.contains(&of) || self.table.endpoints[of].consecutive_failures > 0;
-        let mut has_trouble = false;
+        let mut has_failing = false;
         for one in claimed {
             let of = self.table.index_of(one.endpoint_id);
-            let (has, is_in_trouble) = (in_flight(of), is_in_trouble(of));
-            has_trouble |= is_in_trouble;
-            let most = match is_in_trouble {
+            let (has, is_failing) = (in_flight(of), is_failing(of));
+            has_failing |= is_failing;
+            let most = match is_failing {
                 true => 1,
                 false => self.settings.max_per_endpoint,
             };
             assert!(
                 has <= most,
-                "seed {seed}: {has} of {most} for one (failing: {is_in_trouble})"
+                "seed {seed}: {has} of {most} for one (failing: {is_failing})"
             );
         }
-        if has_trouble {
-            let troubled = self
-                .flights
-                .values()
-                .filter(|flight| is_in_trouble(flight.of));
-            let (troubled, half) = (troubled.count(), (self.settings.max_in_flight / 2).max(1));
-            assert!(
-                troubled <= half,
-                "seed {seed}: {troubled} failing of {half}"
-            );
+        if has_failing {
+            let failing = self.flights.values().filter(|flight| is_failing(flight.of));
+            let (failing, half) = (failing.count(), (self.settings.max_in_flight / 2).max(1));
+            assert!(failing <= half, "seed {seed}: {failing} failing of {half}");
         }
     }
 

@@ -101,7 +101,7 @@ impl RunTraversal<'_> {
             message: format!("step `{}` ({}): {}", node.title, node.id, failure.message),
             rest,
         };
-        self.write(Some(ending)).await.map_err(|halt| match halt {
+        self.write(Some(ending)).await.map_err(|error| match error {
             RunError::Stop(stop) => stop,
             RunError::Failed(failure) => OwnerError::Broken(failure.message),
         })

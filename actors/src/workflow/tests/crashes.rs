@@ -56,8 +56,8 @@ impl Site {
         );
         assert_eq!(self.all_files().await, 2 * runs);
         assert_eq!(self.used().await, runs);
-        assert_eq!(self.told("file.uploaded").await.len() as u64, 2 * runs);
-        assert_eq!(self.told("workflow.completed").await.len() as u64, runs);
+        assert_eq!(self.events("file.uploaded").await.len() as u64, 2 * runs);
+        assert_eq!(self.events("workflow.completed").await.len() as u64, runs);
         let mut reader = self.store.read().await.unwrap();
         for step in steps.iter().filter_map(|step| step.stored_file_id) {
             let made = lineage::of(&mut reader, &Derived::file(step))
@@ -77,7 +77,7 @@ fn without_numbers(text: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_process_killed_in_a_step_goes_on_with_that_step() {
+async fn a_process_killed_in_a_step_continues_with_that_step() {
     let mut site = Site::open().await;
     let workflow = site.save(long()).await;
     for (number, label) in LABELS.iter().enumerate() {
@@ -206,7 +206,7 @@ async fn a_run_that_kills_its_owner_is_given_up_and_harms_no_other() {
         (RunStatus::Failed, Some("crashed"))
     );
     assert_eq!(site.used().await, 1, "what was given up is given back");
-    assert_eq!(site.told("workflow.failed").await.len(), 1);
+    assert_eq!(site.events("workflow.failed").await.len(), 1);
     assert_eq!(site.workflows.counts().failed["crashed"], 1);
 }
 

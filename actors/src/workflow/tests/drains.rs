@@ -5,7 +5,7 @@ use sluice_store::work;
 use super::*;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn runs_stop_at_their_next_step_and_go_on_after_the_start() {
+async fn runs_stop_at_their_next_step_and_continue_after_the_start() {
     let mut site = Site::open().await;
     let workflow = site.save(photos()).await;
     site.workers.hold("png200");

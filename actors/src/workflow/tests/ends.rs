@@ -39,10 +39,10 @@ async fn a_step_that_fails_ends_the_run_with_its_name() {
         site.workers.mend();
     }
     assert_eq!((site.used().await, site.all_files().await), (0, 0));
-    assert!(site.told("workflow.completed").await.is_empty());
-    let told = site.told("workflow.failed").await;
-    assert_eq!(told.len(), 2);
-    assert_eq!(told[0]["status"], "failed");
+    assert!(site.events("workflow.completed").await.is_empty());
+    let events = site.events("workflow.failed").await;
+    assert_eq!(events.len(), 2);
+    assert_eq!(events[0]["status"], "failed");
     let counts = site.workflows.counts();
     assert_eq!(
         (counts.failed["undecodable"], counts.failed["timed_out"]),
@@ -128,8 +128,8 @@ async fn a_storage_that_is_full_fails_the_storage_step_and_keeps_what_was_stored
     );
     assert_eq!(site.nodes(&run, StepStatus::Skipped).await, ["tell"]);
     assert_eq!((site.all_files().await, site.used().await), (1, 0));
-    let told = site.told("workflow.failed").await;
-    assert_eq!(told[0]["outputs"].as_array().unwrap().len(), 1);
+    let events = site.events("workflow.failed").await;
+    assert_eq!(events[0]["outputs"].as_array().unwrap().len(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -218,9 +218,9 @@ async fn runs_are_cancelled_in_every_state() {
     })
     .await;
     assert_eq!((site.used().await, site.all_files().await), (0, 0));
-    let told = site.told("workflow.failed").await;
-    assert_eq!(told.len(), 2);
-    assert_eq!(told[0]["status"], "cancelled");
+    let events = site.events("workflow.failed").await;
+    assert_eq!(events.len(), 2);
+    assert_eq!(events[0]["status"], "cancelled");
     assert_eq!(site.workflows.counts().cancelled, 2);
     // The workflow has room again.
     site.workers.release();
@@ -257,13 +257,13 @@ async fn a_deleted_workflow_ends_its_runs_and_leaves_its_files() {
     })
     .await;
     assert_eq!((site.used().await, site.all_files().await), (1, 1));
-    assert_eq!(site.told("workflow.failed").await.len(), 5);
+    assert_eq!(site.events("workflow.failed").await.len(), 5);
     let again = site.workflows.delete(site.account, workflow.id).await;
     assert!(again.is_err());
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_deletion_goes_on_when_no_one_waits_for_it() {
+async fn a_deletion_continues_when_no_one_waits_for_it() {
     const RUNS: usize = 350;
     let site = Site::open().await;
     let workflow = site.save(photos()).await;
@@ -285,7 +285,7 @@ async fn a_deletion_goes_on_when_no_one_waits_for_it() {
         .await
         .unwrap();
     let first_are_told = async {
-        while site.told("workflow.failed").await.is_empty() {
+        while site.events("workflow.failed").await.is_empty() {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     };

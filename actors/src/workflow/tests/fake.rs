@@ -17,7 +17,7 @@ use tokio::sync::Semaphore;
 
 use crate::{
     compute::{Assignment, Error, Finished, Output},
-    fixtures::{Performer, Running, picture},
+    fixtures::{Performer, Running, image_facts},
 };
 
 /// Bytes between a format's magic number and the text.
@@ -177,7 +177,11 @@ fn width_in(text: &str) -> Option<u32> {
 
 fn image(format: Format, text: &str) -> Result<ImageFacts, Failure> {
     let unknown = || Failure::new(FailureCode::Undecodable, "it does not decode");
-    Ok(picture(format, width_in(text).ok_or_else(unknown)?, 100))
+    Ok(image_facts(
+        format,
+        width_in(text).ok_or_else(unknown)?,
+        100,
+    ))
 }
 
 impl Performer for Fake {

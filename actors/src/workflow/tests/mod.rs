@@ -234,9 +234,10 @@ impl Site {
     }
 
     /// Returns the events of that type, with their data.
-    async fn told(&self, kind: &str) -> Vec<Value> {
-        let told = feed(&self.store, self.account).await.into_iter();
-        told.filter(|(event_type, _)| event_type == kind)
+    async fn events(&self, kind: &str) -> Vec<Value> {
+        let events = feed(&self.store, self.account).await.into_iter();
+        events
+            .filter(|(event_type, _)| event_type == kind)
             .map(|(_, data)| data)
             .collect()
     }
@@ -313,7 +314,7 @@ fn start(
     );
     let root = Root::start(tree::Args {
         components: workflows.components(),
-        board: ComponentStatuses::default(),
+        component_statuses: ComponentStatuses::default(),
         lost: CancellationToken::new(),
     });
     (workflows, root)

@@ -44,11 +44,11 @@ async fn a_run_goes_from_node_to_node_and_keeps_what_came_out() {
     }
     assert_eq!(site.used().await, 1);
     assert!(!site.scratch_of(&run).exists(), "scratch goes with the run");
-    let told = site.told("workflow.completed").await;
-    assert_eq!(told.len(), 1);
-    assert_eq!(told[0]["runId"], json!(run.id));
-    assert_eq!(told[0]["outputs"][0]["filename"], "hills-200.webp");
-    assert_eq!(told[0]["sequence"], 1);
+    let events = site.events("workflow.completed").await;
+    assert_eq!(events.len(), 1);
+    assert_eq!(events[0]["runId"], json!(run.id));
+    assert_eq!(events[0]["outputs"][0]["filename"], "hills-200.webp");
+    assert_eq!(events[0]["sequence"], 1);
     let mut reader = site.store.read().await.unwrap();
     let (filter, page) = (DeliveryFilter::default(), sluice_store::Page::first(10));
     let sent = webhooks::deliveries(&mut reader, site.account, &filter, page)
@@ -95,19 +95,19 @@ async fn what_no_step_stored_is_the_output_of_the_run() {
         definition
     };
     let day = super::super::run::naming::date(now_ms());
-    for (definition, name, text, told) in [
+    for (definition, name, text, expected) in [
         (upload_only, "a.b.png".to_owned(), "x", 0),
         (named, format!("1 a.b {day}.webp"), "x>webp", 0),
         (branch_last, "a.b.webp".to_owned(), "x>webp", 1),
     ] {
-        let before = site.told("workflow.completed").await.len();
+        let before = site.events("workflow.completed").await.len();
         let workflow = site.save(definition).await;
         let run = site.completed(&workflow, "a.b.png", "x").await;
         let output = run.output().unwrap();
         assert_eq!(output.filename, name);
         assert_eq!(site.text_of(&output.blob).await, text);
-        let after = site.told("workflow.completed").await.len();
-        assert_eq!(after - before, told, "only a webhook step tells");
+        let after = site.events("workflow.completed").await.len();
+        assert_eq!(after - before, expected, "only a webhook step tells");
     }
     assert_eq!(site.all_files().await, 0);
 }
@@ -137,7 +137,7 @@ async fn a_gate_turns_away_what_does_not_meet_it() {
         }
     }
     assert_eq!((site.all_files().await, site.used().await), (1, 3));
-    assert_eq!(site.told("workflow.completed").await.len(), 1);
+    assert_eq!(site.events("workflow.completed").await.len(), 1);
     assert_eq!(site.workflows.counts().turned_away, 2);
 }
 
@@ -300,8 +300,8 @@ async fn several_storage_steps_keep_the_buffer_as_it_is_there() {
         expected.map(|(name, text)| (name.to_owned(), text.to_owned()))
     );
     assert_eq!(run.output(), None);
-    assert_eq!(site.told("file.uploaded").await.len(), 3);
-    let places: Vec<_> = site.told("file.uploaded").await;
+    assert_eq!(site.events("file.uploaded").await.len(), 3);
+    let places: Vec<_> = site.events("file.uploaded").await;
     assert_eq!(places[0]["folderId"], Value::Null, "its folder is gone");
     assert_eq!(places[1]["folderId"], json!(folder));
     let steps = site.steps(&run).await;
@@ -338,8 +338,8 @@ async fn the_facts_in_a_log_are_bounded_over_a_crash() {
     let run = site.end_of(&run).await;
     assert_eq!(run.status, RunStatus::Completed, "{run:?}");
     let steps = site.steps(&run).await;
-    let told: Vec<bool> = [1, 3, 5].map(|at| steps[at].facts.is_some()).into();
-    assert_eq!(told, [true, true, false]);
+    let has_facts: Vec<bool> = [1, 3, 5].map(|at| steps[at].facts.is_some()).into();
+    assert_eq!(has_facts, [true, true, false]);
     assert!(
         steps[5].message.contains("left out"),
         "{}",

@@ -55,7 +55,7 @@ fn steps(width: u32) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_retry_goes_on_at_the_first_step_that_is_not_done() {
+async fn a_retry_continues_at_the_first_step_that_is_not_done() {
     let site = Site::open().await;
     let workflow = site.save(steps(5)).await;
     let run = site.failed_at(&workflow, "webp").await;
@@ -67,9 +67,9 @@ async fn a_retry_goes_on_at_the_first_step_that_is_not_done() {
     let times = ["png5", "png7", "webp"].map(|label| site.workers.times(label));
     assert_eq!(times, [1, 1, 1], "what was done is not done again");
     assert_eq!(site.steps(&run).await.len(), 7);
-    let sequence = |told: &Value| told["sequence"].as_u64().unwrap();
-    assert_eq!(sequence(&site.told("workflow.failed").await[0]), 1);
-    assert_eq!(sequence(&site.told("workflow.completed").await[0]), 2);
+    let sequence = |event: &Value| event["sequence"].as_u64().unwrap();
+    assert_eq!(sequence(&site.events("workflow.failed").await[0]), 1);
+    assert_eq!(sequence(&site.events("workflow.completed").await[0]), 2);
     assert!(
         site.retry(&run, RetryVersion::Ran).await.is_err(),
         "it is done"

@@ -128,5 +128,5 @@ async fn a_run_that_cannot_be_charged_says_so_and_the_file_stays() {
         (RunStatus::Failed, Some("operations_used_up"))
     );
     assert_eq!((site.used().await, site.all_files().await), (1, 3));
-    assert_eq!(site.told("workflow.failed").await.len(), 1);
+    assert_eq!(site.events("workflow.failed").await.len(), 1);
 }

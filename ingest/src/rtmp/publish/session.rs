@@ -494,7 +494,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_are_told_without_the_key() {
+    fn rejections_are_reported_without_the_key() {
         let rejections: [(Vec<u8>, &str); 3] = [
             (
                 status("error", "NetStream.Publish.BadName", "secret-key is taken"),

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_of_the_system_are_told_apart() {
+    fn errors_of_the_system_are_distinguished() {
         let within = Duration::from_secs(3);
         for (kind, expected) in [
             (io::ErrorKind::TimedOut, "no one answered by SRT within 3s"),

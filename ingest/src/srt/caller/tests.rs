@@ -97,7 +97,7 @@ async fn a_peer_that_ends_is_noticed() {
 }
 
 #[tokio::test]
-async fn a_closed_port_is_told_at_once() {
+async fn a_closed_port_is_reported_at_once() {
     let remote = local_socket().local_addr().unwrap();
     let failure = Caller::connect(target(remote), WITHIN).await.unwrap_err();
     assert_eq!(failure, CallFailure::PortClosed);
@@ -231,7 +231,7 @@ mod against_libsrt {
     }
 
     #[tokio::test]
-    async fn refusals_come_in_words() {
+    async fn rejections_come_in_words() {
         let (_listener, remote) = listener();
         for (stream_id, passphrase, words) in [
             (

@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_are_told_where_they_fit() {
+    fn lengths_are_reported_where_they_fit() {
         for (stream_id, payload, expected) in [
             (StreamId::Audio, 10, Some([0, 18])),
             (StreamId::Audio, 65_527, Some([0xff, 0xff])),
@@ -100,8 +100,8 @@ mod tests {
         ] {
             let mut pes = header(stream_id, 0, 0);
             pes.resize(pes.len() + payload, 0);
-            let told = end(stream_id, &mut pes).map(|()| [pes[4], pes[5]]);
-            assert_eq!(told, expected, "{stream_id:?} {payload}");
+            let length = end(stream_id, &mut pes).map(|()| [pes[4], pes[5]]);
+            assert_eq!(length, expected, "{stream_id:?} {payload}");
         }
     }
 }

@@ -17,7 +17,7 @@ const HEVC: &str = "01016000000090000000000078f000fcfdf8f800000f03a0000100184001
     0000030000030078959409a10001002b420101016000000300900000030000030078a003c0801107cb965654a4c2f0168080000003008000\
     000f04a2000100064401c073c189";
 const AV1: &str = "81010c000a0b0000000cc4ff6736be4010";
-const PICTURE_90K: i64 = 3000;
+const VIDEO_FRAME_90K: i64 = 3000;
 const FRAME_90K: i64 = 1920;
 
 fn video(codec: VideoCodec) -> Arc<VideoConfig> {
@@ -54,7 +54,7 @@ fn video_frame(codec: VideoCodec, dts_90k: i64, key: bool, bytes: usize) -> Unit
     data.extend((0..bytes).map(|at| 0x80 | at as u8));
     Unit::Video(VideoUnit {
         dts_90k,
-        cts_90k: if key { 2 * PICTURE_90K as i32 } else { 0 },
+        cts_90k: if key { 2 * VIDEO_FRAME_90K as i32 } else { 0 },
         key,
         data: data.into(),
     })
@@ -72,7 +72,7 @@ fn half_a_second(codec: VideoCodec, from_90k: i64) -> Vec<Unit> {
     let mut units = Vec::new();
     let mut next_frame_90k = from_90k;
     for at in 0..15 {
-        let dts_90k = from_90k + at * PICTURE_90K;
+        let dts_90k = from_90k + at * VIDEO_FRAME_90K;
         while next_frame_90k < dts_90k {
             units.push(frame(next_frame_90k));
             next_frame_90k += FRAME_90K;
@@ -157,8 +157,8 @@ fn units_come_back_as_they_were() {
 }
 
 #[test]
-fn times_wrap_and_go_on() {
-    let from_90k = (1 << 33) - LEAD_90K - 5 * PICTURE_90K;
+fn times_wrap_and_continue() {
+    let from_90k = (1 << 33) - LEAD_90K - 5 * VIDEO_FRAME_90K;
     let units = half_a_second(VideoCodec::Avc, from_90k);
     let back = demuxed(&muxed(&mut configured(VideoCodec::Avc), &units));
     assert_eq!(media(&back, LEAD_90K), media(&units, 0));

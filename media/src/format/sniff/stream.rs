@@ -6,11 +6,11 @@ use super::{Behind, behind_tag};
 /// Recognises an MPEG transport stream (ISO/IEC 13818-1 §2.4.3.2): whole packets, each with a plausible header. Blu-ray
 /// discs put a time stamp of four bytes before each packet.
 pub(in crate::format) fn ts(head: &[u8]) -> bool {
-    packets_stand(head, 0, 188) || packets_stand(head, 4, 192)
+    has_packets(head, 0, 188) || has_packets(head, 4, 192)
 }
 
 /// Looks at five packets, or at all of a shorter file that has three.
-fn packets_stand(head: &[u8], first: usize, stride: usize) -> bool {
+fn has_packets(head: &[u8], first: usize, stride: usize) -> bool {
     const LOOKED_AT: usize = 5;
     const FEWEST: usize = 3;
     let mut seen = 0;
@@ -277,7 +277,7 @@ mod tests {
                 None,
             ),
             ("H.264 video", b"\0\0\0\x01\x67\x42\0\x1e".to_vec(), None),
-            ("ASF with pictures", asf(&[AUDIO, VIDEO]), Some(Format::Wmv)),
+            ("ASF with video", asf(&[AUDIO, VIDEO]), Some(Format::Wmv)),
             ("ASF with audio", asf(&[AUDIO]), Some(Format::Wma)),
             ("ASF, nothing in sight", asf(&[]), Some(Format::Wmv)),
             ("ASF, cut", asf(&[])[..20].to_vec(), None),

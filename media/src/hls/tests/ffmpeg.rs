@@ -27,7 +27,7 @@ const SOURCES: [&str; 8] = [
     "-i",
     "sine=frequency=440:sample_rate=48000:duration=6.5",
 ];
-const PICTURES: usize = 195;
+const VIDEO_FRAMES: usize = 195;
 
 /// A folder that is removed with the test.
 struct Folder(PathBuf);
@@ -223,7 +223,7 @@ fn check(name: &str, ffmpeg: &str, codecs: &[&str]) {
     let Some(video_frames) = presented_ms(&path, "v") else {
         return;
     };
-    assert_eq!(video_frames.len(), PICTURES);
+    assert_eq!(video_frames.len(), VIDEO_FRAMES);
     assert!(
         video_frames
             .windows(2)

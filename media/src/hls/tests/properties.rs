@@ -12,7 +12,7 @@ use crate::unit::Unit;
 /// Next step of a hostile or broken publisher.
 #[derive(Clone, Debug)]
 enum Step {
-    Picture { advance_90k: i64, key: bool },
+    VideoFrame { advance_90k: i64, key: bool },
     Frame { advance_90k: i64 },
     VideoConfig(u8),
     AudioConfig(u32),
@@ -32,7 +32,7 @@ fn advance() -> impl Strategy<Value = i64> {
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         30 => (advance(), prop::bool::weighted(0.05))
-            .prop_map(|(advance_90k, key)| Step::Picture { advance_90k, key }),
+            .prop_map(|(advance_90k, key)| Step::VideoFrame { advance_90k, key }),
         30 => advance().prop_map(|advance_90k| Step::Frame { advance_90k }),
         1 => (1..4_u8).prop_map(Step::VideoConfig),
         1 => prop_oneof![Just(48_000), Just(44_100), Just(96_000)].prop_map(Step::AudioConfig),
@@ -50,7 +50,7 @@ fn run(steps: &[Step], target_duration_s: u32) -> (Packager, Vec<Output>, usize)
     for (index, step) in (0_u32..).zip(steps) {
         let data = index.to_be_bytes().to_vec();
         let unit = match *step {
-            Step::Picture { advance_90k, key } => {
+            Step::VideoFrame { advance_90k, key } => {
                 video_90k += advance_90k;
                 video_frame(video_90k, key, data)
             }

@@ -14,7 +14,7 @@ fn feed(packager: &mut Packager, units: Vec<Unit>, now_ms: i64, out: &mut Vec<Ou
 }
 
 #[test]
-fn each_session_goes_on_and_opens_with_one_discontinuity() {
+fn each_session_continues_and_opens_with_one_discontinuity() {
     let mut packager = Packager::new(settings(4), None);
     let mut out = Vec::new();
     for (session, first_90k) in [(0, 0), (1, 0), (2, 1 << 45), (3, -(1 << 45))] {
@@ -88,7 +88,7 @@ fn a_unit_outside_a_session_is_dropped() {
 }
 
 #[test]
-fn after_a_restart_the_broadcast_goes_on() {
+fn after_a_restart_the_broadcast_continues() {
     let mut packager = Packager::new(settings(4), None);
     let mut out = Vec::new();
     packager.begin_session(&mut out);

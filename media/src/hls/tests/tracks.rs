@@ -397,7 +397,7 @@ fn audio_that_lags_is_neither_lost_nor_overlapping() {
 }
 
 #[test]
-fn when_video_stalls_audio_goes_on() {
+fn when_video_stalls_audio_continues() {
     let mut units = Encoder::default().units(3.0);
     let silent = Encoder {
         video: false,

@@ -336,7 +336,7 @@ fn results_are_named_by_their_formats() {
         let Ok(Task::Av(work)) = task else {
             panic!("{tool}: {task:?}");
         };
-        let told = match &*work {
+        let target = match &*work {
             AvTask::Still(still) => still.render.output.format,
             AvTask::Sheet(sheet) => sheet.output.format,
             AvTask::Animation(animation) => animation.output.format,
@@ -345,7 +345,7 @@ fn results_are_named_by_their_formats() {
             AvTask::Concat(concat) => concat.format,
             AvTask::Probe | AvTask::Ladder(_) => panic!("{tool} makes a file"),
         };
-        assert_eq!(told.extension(), &output[4..], "{tool}");
+        assert_eq!(target.extension(), &output[4..], "{tool}");
         assert_eq!(
             operation.text_output(&source).is_some(),
             work.outputs() == 2,

@@ -89,14 +89,14 @@ impl Operands {
         if !self.counted(text, report) {
             return None;
         }
-        let told = |reason: String| {
+        let add_problem = |reason: String| {
             report.problem(
                 Code::InvalidExpression,
                 "value",
                 format!("`{}` {reason}", shorten(text)),
             );
         };
-        self.compile(text).map_err(told).ok()
+        self.compile(text).map_err(add_problem).ok()
     }
 
     /// The error says what is wrong, to be read after the expression.

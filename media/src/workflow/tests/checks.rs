@@ -537,17 +537,17 @@ fn every_operation_that_can_be_a_node_is_a_kind_and_no_later_kind_is() {
         .iter()
         .find(|info| info.kind == "thumbnail")
         .expect("a kind");
-    let told = serde_json::to_value(thumbnail).expect("plain data");
-    assert_eq!(told["fields"][0]["type"], "integer");
-    assert_eq!(told["fields"][0]["default"], 512);
+    let value = serde_json::to_value(thumbnail).expect("plain data");
+    assert_eq!(value["fields"][0]["type"], "integer");
+    assert_eq!(value["fields"][0]["default"], 512);
     assert_eq!(
-        told["fields"][2]["values"],
+        value["fields"][2]["values"],
         json!(["cover", "contain", "inside"])
     );
 }
 
 #[test]
-fn a_cycle_is_told_by_its_nodes_alone() {
+fn a_cycle_is_reported_by_its_nodes_alone() {
     let nul = Value::Null;
     let nodes = [
         upload(),
@@ -577,13 +577,13 @@ fn a_cycle_is_told_by_its_nodes_alone() {
 }
 
 #[test]
-fn problems_are_told_as_json() {
+fn problems_are_reported_as_json() {
     let checked = check(&one("teleport", json!({})));
-    let told = serde_json::to_value(&checked.problems[0]).expect("plain data");
-    assert_eq!(told["severity"], "error");
-    assert_eq!(told["nodeId"], "x");
-    assert_eq!(told["code"], "unknown_kind");
+    let value = serde_json::to_value(&checked.problems[0]).expect("plain data");
+    assert_eq!(value["severity"], "error");
+    assert_eq!(value["nodeId"], "x");
+    assert_eq!(value["code"], "unknown_kind");
     let checked = check(&json!({}));
-    let told = serde_json::to_value(&checked.problems[0]).expect("plain data");
-    assert_eq!(told["nodeId"], Value::Null);
+    let value = serde_json::to_value(&checked.problems[0]).expect("plain data");
+    assert_eq!(value["nodeId"], Value::Null);
 }

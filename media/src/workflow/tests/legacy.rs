@@ -105,7 +105,7 @@ fn the_logic_gate_joins_the_words() {
 }
 
 #[test]
-fn branches_take_the_older_form_wherever_it_stands() {
+fn branches_take_the_older_form_wherever_it_is() {
     for word in WORDS {
         let group = json!({"conditions": [new_form(word)]});
         let expected = with(branching(), "branchConditions", json!({"b": group}));

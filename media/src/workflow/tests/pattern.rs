@@ -42,7 +42,7 @@ fn names_are_made_and_end_in_the_extension_once() {
 }
 
 #[test]
-fn what_is_no_pattern_is_refused_with_what_may_stand_in_one() {
+fn what_is_no_pattern_is_refused_with_what_may_be_in_one() {
     for (pattern, part) in [
         ("", "1 to 255 characters"),
         ("  ", "1 to 255 characters"),

@@ -59,14 +59,14 @@ fn kinds() -> impl Iterator<Item = KindInfo> {
 }
 
 #[test]
-fn every_kind_is_told_with_its_fields() {
-    let told: Vec<&str> = section("## Kinds of nodes")
+fn every_kind_is_reported_with_its_fields() {
+    let documented: Vec<&str> = section("## Kinds of nodes")
         .lines()
         .filter_map(|line| line.strip_prefix("### `"))
         .map(|line| line.trim_end_matches('`'))
         .collect();
     let known: Vec<&str> = kinds().map(|info| info.kind).collect();
-    assert_eq!(told, known);
+    assert_eq!(documented, known);
     for info in kinds() {
         let text = section(&format!("### `{}`", info.kind));
         let expected: Vec<String> = info.fields.iter().map(field_row).collect();
@@ -90,7 +90,7 @@ fn every_kind_is_told_with_its_fields() {
 }
 
 #[test]
-fn every_property_operator_and_word_is_told_with_its_spellings() {
+fn every_property_operator_and_word_is_reported_with_its_spellings() {
     let fields: Vec<String> = Field::ALL
         .iter()
         .map(|field| {
@@ -102,11 +102,11 @@ fn every_property_operator_and_word_is_told_with_its_spellings() {
             )
         })
         .collect();
-    let told: Vec<String> = rows(section("### Properties"))
+    let documented: Vec<String> = rows(section("### Properties"))
         .iter()
         .map(|row| row.split(" | ").take(3).collect::<Vec<_>>().join(" | ") + " |")
         .collect();
-    assert_eq!(told, fields, "\n{}\n", fields.join("\n"));
+    assert_eq!(documented, fields, "\n{}\n", fields.join("\n"));
 
     let operators: Vec<String> = Operator::all()
         .map(|operator| {
@@ -117,8 +117,8 @@ fn every_property_operator_and_word_is_told_with_its_spellings() {
             )
         })
         .collect();
-    let told = rows(section("### Operators"));
-    assert_eq!(told, operators, "\n{}\n", operators.join("\n"));
+    let documented = rows(section("### Operators"));
+    assert_eq!(documented, operators, "\n{}\n", operators.join("\n"));
 
     let words: Vec<String> = legacy::WORDS
         .iter()
@@ -138,7 +138,7 @@ fn every_property_operator_and_word_is_told_with_its_spellings() {
 }
 
 #[test]
-fn every_placeholder_template_and_limit_is_told() {
+fn every_placeholder_template_and_limit_is_reported() {
     let placeholders: Vec<String> = Placeholder::ALL
         .iter()
         .map(|placeholder| format!("{{{}}}", placeholder.name()))
@@ -165,7 +165,7 @@ fn every_placeholder_template_and_limit_is_told() {
 }
 
 #[test]
-fn every_problem_is_told_by_its_severity() {
+fn every_problem_is_reported_by_its_severity() {
     for (heading, severity) in [
         ("### Errors", Severity::Error),
         ("### Warnings", Severity::Warning),

@@ -40,7 +40,7 @@ fn steps(short: &Short) -> Vec<String> {
 }
 
 #[test]
-fn short_forms_stand_for_chains_of_nodes() {
+fn short_forms_expand_to_chains_of_nodes() {
     let nul = Value::Null;
     for (template, format, mode, expected) in [
         (

@@ -116,15 +116,15 @@ impl Roots {
         between: impl FnOnce(),
     ) -> Result<LocalFile, Rejection> {
         let place = self.place(path)?;
-        let told = |errno| told(path, errno);
-        let folder = Folder::open(place.root, access).map_err(told)?;
+        let rejection_of = |errno| rejection_of(path, errno);
+        let folder = Folder::open(place.root, access).map_err(rejection_of)?;
         // Opening a device or a pipe can have effects, so it is looked at before.
-        let looked_at = folder.look_at(&place.below).map_err(told)?;
-        let looked_at = fstat(&looked_at).map_err(told)?;
+        let looked_at = folder.look_at(&place.below).map_err(rejection_of)?;
+        let looked_at = fstat(&looked_at).map_err(rejection_of)?;
         check_kind(path, &looked_at)?;
         between();
-        let file = folder.open_file(&place.below).map_err(told)?;
-        let opened = fstat(&file).map_err(told)?;
+        let file = folder.open_file(&place.below).map_err(rejection_of)?;
+        let opened = fstat(&file).map_err(rejection_of)?;
         check_kind(path, &opened)?;
         if (opened.st_dev, opened.st_ino) != (looked_at.st_dev, looked_at.st_ino) {
             return Err(Rejection::Exchanged(path_shown(path)));
@@ -230,7 +230,7 @@ fn check_kind(path: &str, stat: &Stat) -> Result<(), Rejection> {
     })
 }
 
-fn told(path: &str, errno: Errno) -> Rejection {
+fn rejection_of(path: &str, errno: Errno) -> Rejection {
     let shown = path_shown(path);
     match errno {
         Errno::NOENT => Rejection::Missing(shown),

@@ -47,7 +47,7 @@ impl View {
 pub(super) struct PageRequest<'a> {
     pub token: &'a str,
     /// Not the page's beginning.
-    pub goes_on: bool,
+    pub is_continuation: bool,
     pub view: View,
 }
 
@@ -178,7 +178,7 @@ fn files(html: &mut Html, listing: &Listing, asked: &PageRequest<'_>) {
         "<div class=\"share-tools\"><h2 class=\"section-title\">Files</h2>",
         &[],
     );
-    if asked.goes_on {
+    if asked.is_continuation {
         html.put("<a href=\"{}\">Back to the first files</a>", &[&here]);
     }
     html.put("<nav class=\"segmented\" aria-label=\"View\">", &[]);

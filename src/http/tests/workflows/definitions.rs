@@ -138,7 +138,7 @@ async fn a_list_that_names_no_limit_has_fifty_workflows() {
 }
 
 #[actix_web::test]
-async fn each_save_makes_a_version_and_crossing_ones_are_told() {
+async fn each_save_makes_a_version_and_crossing_ones_are_reported() {
     let site = Site::open().await;
     let first = site.workflow(storing()).await;
     let id = id(&first);
@@ -185,11 +185,11 @@ async fn each_save_makes_a_version_and_crossing_ones_are_told() {
         let answer = site.save(body.clone()).await;
         assert_eq!(answer.status, status, "{body}: {answer:?}");
         let answer = answer.json();
-        let told = match status {
+        let version_shown = match status {
             200 => &answer["workflow"]["version"],
             _ => &answer["version"],
         };
-        assert_eq!(*told, version, "{body}");
+        assert_eq!(*version_shown, version, "{body}");
         if status == 409 {
             assert!(
                 answer["error"].as_str().unwrap().contains("version is 2"),
@@ -409,7 +409,7 @@ async fn hostile_definitions_are_refused_with_a_word() {
 }
 
 #[actix_web::test]
-async fn short_forms_stand_for_definitions() {
+async fn short_forms_expand_to_definitions() {
     let site = Site::open().await;
     let made = site
         .save(json!({"name": "Short", "outputFormat": "webp", "compression_mode": "high"}))

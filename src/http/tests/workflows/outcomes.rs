@@ -222,7 +222,7 @@ async fn an_upload_into_its_folder_runs_a_workflow() {
     };
     eventually("the runs of the uploads have not ended", have_ended).await;
     let runs = site.history(&workflow).await;
-    let told: Vec<(&str, &str, &str)> = runs
+    let listed: Vec<(&str, &str, &str)> = runs
         .iter()
         .map(|run| {
             let word = |field: &str| run[field].as_str().unwrap();
@@ -230,7 +230,7 @@ async fn an_upload_into_its_folder_runs_a_workflow() {
         })
         .collect();
     assert_eq!(
-        told,
+        listed,
         [
             ("large.png", "folder", "failed"),
             ("third.png", "folder", "failed"),

@@ -158,7 +158,7 @@ async fn a_run_takes_exactly_one_file() {
             .into_bytes()
     };
     let large = [PNG, &[0; 80]].concat();
-    let film = [b"\0\0\0\x18ftypisom\0\0\0\0isommp42", &[0; 150][..]].concat();
+    let clip = [b"\0\0\0\x18ftypisom\0\0\0\0isommp42", &[0; 150][..]].concat();
     let cases: [(Vec<Vec<u8>>, u16, &str); 11] = [
         (vec![], 400, "exactly one"),
         (vec![text], 400, "exactly one"),
@@ -176,7 +176,7 @@ async fn a_run_takes_exactly_one_file() {
         ),
         (vec![file("file", &large)], 413, "image_upload of the plan"),
         (
-            vec![file("file", &[&film, &[0; 51][..]].concat())],
+            vec![file("file", &[&clip, &[0; 51][..]].concat())],
             413,
             "video_upload of the plan",
         ),
@@ -186,7 +186,7 @@ async fn a_run_takes_exactly_one_file() {
             "uploadSource",
         ),
         (vec![file("file", PNG), source("google-drive")], 202, ""),
-        (vec![file("file", &film)], 202, ""),
+        (vec![file("file", &clip)], 202, ""),
     ];
     for (parts, status, said) in cases {
         let body = [&parts.concat()[..], b"--edge--\r\n"].concat();

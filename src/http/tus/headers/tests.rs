@@ -183,8 +183,8 @@ proptest! {
         }
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(CONTENT_TYPE));
         let parsed = Creation::parse(&headers);
-        let is_told = matches!(parsed, Ok(_) | Err(ApiError::Invalid(_)));
-        prop_assert!(is_told, "{parsed:?}");
+        let is_explained = matches!(parsed, Ok(_) | Err(ApiError::Invalid(_)));
+        prop_assert!(is_explained, "{parsed:?}");
     }
 
     #[test]

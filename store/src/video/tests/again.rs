@@ -44,7 +44,7 @@ impl Bench {
 }
 
 #[tokio::test]
-async fn a_key_stands_for_one_stream_for_a_day() {
+async fn a_key_names_one_stream_for_a_day() {
     let bench = Bench::new().await;
     let stream = bench.stream_of(bench.with_key(1)).await;
     let Submitted::Known(known) = bench.create(bench.with_key(1)).await else {

@@ -331,7 +331,7 @@ async fn the_feed_knows_how_far_it_was_cut() {
 }
 
 #[tokio::test]
-async fn numbers_are_forgotten_when_no_one_goes_on_counting() {
+async fn numbers_are_forgotten_when_no_one_continues_counting() {
     let fixture = Fixture::new().await;
     let (kept, gone) = (Uuid::now_v7(), Uuid::now_v7());
     fixture

@@ -100,7 +100,7 @@ async fn unfinished_runs_stay_however_old() {
 }
 
 #[tokio::test]
-async fn scratch_stays_while_a_run_may_go_on() {
+async fn scratch_stays_while_a_run_may_continue() {
     let bench = Bench::new().await;
     let completed = bench.completed().await;
     let (failed, lease) = bench.begun().await;

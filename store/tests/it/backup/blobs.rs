@@ -219,10 +219,10 @@ async fn lost_blobs_are_named_and_the_rest_is_there() {
         };
         let carried = scene.back_up_by(transfer).await;
         assert_eq!((carried.count, carried.lost), (3, 1), "{what}");
-        let told = carried.lost_named[0].to_string();
+        let message = carried.lost_named[0].to_string();
         assert!(
-            told.contains("\"precious\"") && told.contains(why),
-            "{what}: {told}"
+            message.contains("\"precious\"") && message.contains(why),
+            "{what}: {message}"
         );
         assert!(
             place_of(&scene.dir(), &stale.blob).exists(),

@@ -72,7 +72,7 @@ async fn claim(store: &Store) -> work::Claimed {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_unfinished_run_goes_on_after_a_restore() {
+async fn an_unfinished_run_continues_after_a_restore() {
     let (store, _folder) = store().await;
     let account = add_account(&store, "Default").await.unwrap();
     let made = run(&store, account).await;

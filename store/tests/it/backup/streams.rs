@@ -163,7 +163,7 @@ async fn a_stream_comes_back_as_far_as_it_was() {
 }
 
 #[tokio::test]
-async fn what_is_gone_leaves_the_backup_and_what_is_lost_is_told() {
+async fn what_is_gone_leaves_the_backup_and_what_is_lost_is_reported() {
     let (store, _folder) = store().await;
     let account = add_account(&store, "someone").await.unwrap();
     let lease = begun(&store, account).await;

@@ -52,13 +52,13 @@ async fn any_name_is_stored_safely_or_refused() -> Result<(), Failure> {
     }
     let server = Server::start().await?;
     let api = server.api();
-    let picture = drawn("plain.png")?;
+    let image = drawn("plain.png")?;
     let long = "x".repeat(5000) + ".png";
     let wide = "写".repeat(200) + ".png";
     let sent = NAMES.iter().copied().chain([long.as_str(), wide.as_str()]);
     let forms = sent
-        .map(|name| (name, Form::new().file("file", name, &picture)))
-        .chain(PARAMETERS.map(|it| (it, Form::new().part("file", it, &picture))));
+        .map(|name| (name, Form::new().file("file", name, &image)))
+        .chain(PARAMETERS.map(|it| (it, Form::new().part("file", it, &image))));
     for (name, form) in forms {
         let case = name.escape_default().to_string();
         let case = &case[..case.len().min(60)];

@@ -79,7 +79,7 @@ fn drawings(secret: &str, raster: &str, port: u16) -> Vec<String> {
     let ground = r#"<rect width="100" height="100" style="fill: white"/>"#;
     let remote = format!("http://127.0.0.1:{port}/x");
     let local = format!("file://{secret}");
-    let pictures = [
+    let images = [
         local.clone(),
         secret.to_owned(),
         format!("file://{raster}"),
@@ -88,7 +88,7 @@ fn drawings(secret: &str, raster: &str, port: u16) -> Vec<String> {
         format!("{remote}.png"),
         format!("//127.0.0.1:{port}/x.png"),
     ];
-    let inside = pictures.iter().flat_map(|address| references(address));
+    let inside = images.iter().flat_map(|address| references(address));
     let mut drawings: Vec<String> = inside
         .map(|content| svg("", &format!("{ground}{content}")))
         .collect();

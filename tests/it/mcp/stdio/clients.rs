@@ -39,10 +39,10 @@ async fn an_agent_makes_a_workflow_and_runs_it_on_a_local_photograph_in_one_call
     std::fs::copy(photograph, folder.path().join("photo.jpg"))?;
     for agent in Agent::ALL {
         let task = task(&server, folder.path())?;
-        let Some(told) = agent.perform(task).await? else {
+        let Some(report) = agent.perform(task).await? else {
             continue;
         };
-        let done = told["done"].as_array().ok_or("nothing was done")?;
+        let done = report["done"].as_array().ok_or("nothing was done")?;
         let tools = done[0]["tools"].as_array().ok_or("no tools")?;
         let run = tools.iter().find(|tool| tool["name"] == "run_workflow");
         let path = &run.ok_or("no run_workflow")?["inputSchema"]["properties"]["filePath"];
@@ -72,11 +72,11 @@ async fn check_run(agent: Agent, server: &Server, result: &Value) -> Result<(), 
     let fetched = server.api().fetch(url).await?.expect(200)?;
     assert_eq!(look(&fetched.bytes).await?.size().0, 1200, "{agent:?}");
 
-    let told = result["progress"].as_array().ok_or("no progress")?;
-    let steps = told.iter().filter_map(|it| it["progress"].as_f64());
+    let progress = result["progress"].as_array().ok_or("no progress")?;
+    let steps = progress.iter().filter_map(|it| it["progress"].as_f64());
     let steps: Vec<f64> = steps.collect();
-    assert_eq!(steps.first(), Some(&0.0), "{agent:?}: {told:?}");
-    assert!(steps.last() >= Some(&1.0), "{agent:?}: {told:?}");
-    assert!(steps.is_sorted_by(|a, b| a < b), "{agent:?}: {told:?}");
+    assert_eq!(steps.first(), Some(&0.0), "{agent:?}: {progress:?}");
+    assert!(steps.last() >= Some(&1.0), "{agent:?}: {progress:?}");
+    assert!(steps.is_sorted_by(|a, b| a < b), "{agent:?}: {progress:?}");
     Ok(())
 }

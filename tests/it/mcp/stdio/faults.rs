@@ -48,7 +48,7 @@ fn error(answer: &Value) -> &str {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_refusal_is_an_answer_that_says_what_to_do() -> Result<(), Failure> {
+async fn every_rejection_is_an_answer_that_says_what_to_do() -> Result<(), Failure> {
     let receiver = Receiver::start(Behaviour::status(200)).await?;
     let mut talk = Talk::start(bridge_for(&receiver))?;
     let json = "application/json";

@@ -63,9 +63,9 @@ async fn a_local_photograph_is_run_in_one_call() -> Result<(), Failure> {
     run["params"]["_meta"] = json!({"progressToken": "p"});
     let mut heard = talk.ask_all(&run).await?;
     let answer = heard.pop().ok_or("no answer")?;
-    let told = &answer["result"]["structuredContent"];
-    assert_eq!(told["status"], "completed", "{answer}");
-    let output = &told["run"]["outputs"][0];
+    let result = &answer["result"]["structuredContent"];
+    assert_eq!(result["status"], "completed", "{answer}");
+    let output = &result["run"]["outputs"][0];
     assert_eq!(output["filename"], "photo.webp", "{answer}");
     let link = text(&output["downloadUrl"])?;
     let path = link.replace("https://media.example.org", "");
@@ -142,7 +142,7 @@ async fn what_may_not_be_sent_is_refused_before_the_service_is_asked() -> Result
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_the_service_refuses_of_a_file_is_told_as_it_says_it() -> Result<(), Failure> {
+async fn what_the_service_refuses_of_a_file_is_reported_as_it_says_it() -> Result<(), Failure> {
     let settings = Settings::new().env("SLUICE_UPLOADS__MAX_FILE", "1 KiB");
     let server = settings.start().await?;
     let folder = folder()?;

@@ -11,7 +11,7 @@ use super::{Failure, python, script};
 /// Red, green, blue, alpha.
 pub type Pixel = [u8; 4];
 
-/// Cells a side of [`Picture::grid`].
+/// Cells a side of [`DecodedImage::grid`].
 const GRID: usize = 4;
 /// The start of Python and a second of decoding on a busy machine.
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -19,7 +19,7 @@ const DEADLINE: Duration = Duration::from_secs(60);
 /// An image as the independent decoder sees it.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Picture {
+pub struct DecodedImage {
     /// Pillow's names: `JPEG`, `PNG`, `WEBP`, `AVIF`, `TIFF`, `GIF`, `HEIF`, `JXL`, `BMP`, `ICO`, `TGA`.
     pub format: String,
     pub width: u32,
@@ -40,7 +40,7 @@ pub struct Picture {
     last_grid: Option<Vec<Pixel>>,
 }
 
-impl Picture {
+impl DecodedImage {
     pub fn size(&self) -> (u32, u32) {
         (self.width, self.height)
     }
@@ -75,7 +75,7 @@ fn near(found: [Pixel; 4], expected: [Pixel; 4], tolerance: u8) -> bool {
 }
 
 /// Decodes an image to its end; a failure holds Pillow's complaint.
-pub async fn look(bytes: &[u8]) -> Result<Picture, Failure> {
+pub async fn look(bytes: &[u8]) -> Result<DecodedImage, Failure> {
     let file = written(bytes)?;
     run("look", &[&file]).await
 }

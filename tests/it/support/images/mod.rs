@@ -7,7 +7,7 @@ mod decoder;
 mod photographs;
 
 pub use self::{
-    decoder::{Picture, Pixel, difference, look},
+    decoder::{DecodedImage, Pixel, difference, look},
     photographs::photographs,
 };
 
@@ -159,10 +159,10 @@ mod tests {
             ("adobe-rgb.jpg", "JPEG", 3),
             ("deep.png", "PNG", 1),
         ] {
-            let picture = look(&drawn(name)?).await?;
-            assert_eq!(picture.format, format, "{name}");
-            assert_eq!(picture.size(), (WIDTH, HEIGHT), "{name}");
-            picture.check_corners(upright, tolerance)?;
+            let image = look(&drawn(name)?).await?;
+            assert_eq!(image.format, format, "{name}");
+            assert_eq!(image.size(), (WIDTH, HEIGHT), "{name}");
+            image.check_corners(upright, tolerance)?;
         }
         let sideways = look(&drawn("orientation-6.jpg")?).await?;
         assert_eq!(sideways.size(), (HEIGHT, WIDTH));

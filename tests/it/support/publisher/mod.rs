@@ -89,7 +89,7 @@ impl Publisher {
     }
 
     /// Returns the server's answer to a publish that must be rejected.
-    pub async fn expect_refusal(target: &Target, clip: &media::Clip) -> Result<Status, Failure> {
+    pub async fn expect_rejection(target: &Target, clip: &media::Clip) -> Result<Status, Failure> {
         match Self::open(target, clip).await {
             Ok(_) => Err("the publish was accepted".into()),
             Err(PublishError::Refused(status)) => Ok(status),

@@ -11,7 +11,7 @@ const SECONDS: u32 = 18;
 const TIMES: usize = 6;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_killed_service_goes_on_where_its_segments_end() -> Result<(), Failure> {
+async fn a_killed_service_continues_where_its_segments_end() -> Result<(), Failure> {
     let recipe = Recipe::numbered(0).lasting(SECONDS);
     let clip = recipe.enlarged(TIMES)?;
     let mut server = service().await?;

@@ -70,8 +70,12 @@ impl Books {
         );
         assert_eq!(api.operations_used().await?, runs.len() as u64, "charges");
 
-        let told: HashSet<&String> = self.uploaded.iter().collect();
-        assert_eq!(told.len(), self.uploaded.len(), "a file was reported twice");
+        let distinct: HashSet<&String> = self.uploaded.iter().collect();
+        assert_eq!(
+            distinct.len(),
+            self.uploaded.len(),
+            "a file was reported twice"
+        );
         let mut stored = HashSet::new();
         for file in crate::files::all_files(api).await? {
             stored.insert(text(&file["id"])?);
@@ -80,7 +84,7 @@ impl Books {
         assert!(
             stored
                 .iter()
-                .eq(stored.iter().filter(|id| told.contains(id))),
+                .eq(stored.iter().filter(|id| distinct.contains(id))),
             "one was not reported"
         );
 
@@ -121,12 +125,16 @@ impl Books {
             assert_eq!(heard.len(), self.completed.len(), "{}", receiver.url(""));
         }
         let runs = bodies.values().filter_map(|it| it.json().ok());
-        let told = runs.filter(|it| {
+        let of_runs = runs.filter(|it| {
             self.completed
                 .get(it["id"].as_str().unwrap_or_default())
                 .is_some_and(|run| it["data"]["runId"] == json!(run))
         });
-        assert_eq!(told.count(), self.completed.len(), "bodies of other runs");
+        assert_eq!(
+            of_runs.count(),
+            self.completed.len(),
+            "bodies of other runs"
+        );
     }
 }
 

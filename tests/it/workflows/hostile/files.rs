@@ -90,7 +90,7 @@ async fn runs_beside_those_that_fail_do_not_notice() -> Result<(), Failure> {
     let workflow = create(&api, "steps", &steps()).await?;
     let spoilt = spoilt()?;
     let every = (spoilt.len() / CROWD).max(1);
-    let picture = drawn("plain.jpg")?;
+    let image = drawn("plain.jpg")?;
     let mut begun = JoinSet::new();
     for (name, bytes) in spoilt.into_iter().step_by(every).take(CROWD) {
         begun.spawn(begin_named(
@@ -100,7 +100,7 @@ async fn runs_beside_those_that_fail_do_not_notice() -> Result<(), Failure> {
             bytes,
             false,
         ));
-        let fine = (format!("fine {}.jpg", begun.len()), picture.clone());
+        let fine = (format!("fine {}.jpg", begun.len()), image.clone());
         begun.spawn(begin_named(
             api.clone(),
             workflow.clone(),
@@ -128,7 +128,7 @@ async fn runs_beside_those_that_fail_do_not_notice() -> Result<(), Failure> {
     assert!(failed > 0, "nothing was spoilt enough");
     assert_eq!(api.operations_used().await?, completed);
     server.wait_ready(ENDED).await?;
-    let last = run_to(&api, &workflow, "last.jpg", &picture, "completed").await?;
+    let last = run_to(&api, &workflow, "last.jpg", &image, "completed").await?;
     assert_eq!(run(&api, &text(&last["id"])?).await?["log"], last["log"]);
     assert!(output(&last).is_err(), "there are two");
     Ok(())

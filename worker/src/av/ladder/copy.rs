@@ -27,7 +27,7 @@ use super::{
 };
 
 /// A last frame of unknown duration.
-const PICTURE_90K: i64 = 3_000;
+const VIDEO_FRAME_90K: i64 = 3_000;
 
 /// A source that can be copied.
 #[derive(Debug)]
@@ -121,7 +121,7 @@ impl UnitSink for LookAhead {
         let Some(scan) = &mut self.scan else {
             return Ok(());
         };
-        let end_90k = pts_90k + unit.duration_90k.unwrap_or(PICTURE_90K);
+        let end_90k = pts_90k + unit.duration_90k.unwrap_or(VIDEO_FRAME_90K);
         let bytes = unit.data.len() as u64;
         scan.observe(pts_90k, end_90k, unit.key, bytes)
             .map_err(|_| self.stop())

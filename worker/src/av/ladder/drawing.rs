@@ -23,14 +23,14 @@ pub(super) struct Drawing(Arc<Mutex<State>>);
 
 struct State {
     /// `None`: a frame could not be drawn, or all is done.
-    board: Option<StoryboardCanvas>,
+    canvas: Option<StoryboardCanvas>,
     converter: FrameConverter,
 }
 
 impl Drawing {
     pub(super) fn new(sheet: &Sheet, facts: &MediaFacts, limits: &Limits) -> Result<Self, Failure> {
         Ok(Self(Arc::new(Mutex::new(State {
-            board: Some(StoryboardCanvas::new(sheet, facts, limits)?),
+            canvas: Some(StoryboardCanvas::new(sheet, facts, limits)?),
             converter: FrameConverter::upright(),
         }))))
     }
@@ -51,31 +51,33 @@ impl Drawing {
 
     /// The whole storyboard; `None` where a frame is missing.
     pub(super) fn take(&self) -> Option<StoryboardCanvas> {
-        let board = self.0.lock().board.take();
-        board.filter(|board| board.next_s().is_none())
+        let canvas = self.0.lock().canvas.take();
+        canvas.filter(|canvas| canvas.next_s().is_none())
     }
 }
 
 impl State {
     /// Draws a frame if it is the next one's, or that one never came.
     fn see(&mut self, pad: &gst::Pad, buffer: &gst::Buffer, index: u64, clock: FrameClock) {
-        let Some(board) = &mut self.board else { return };
+        let Some(canvas) = &mut self.canvas else {
+            return;
+        };
         let mut drawn = None;
-        while let Some(at_s) = board.next_s()
+        while let Some(at_s) = canvas.next_s()
             && clock.nearest((at_s * 90_000.0) as i64) <= index
         {
             let video_frame = match drawn.take() {
                 Some(video_frame) => video_frame,
-                None => match develop(&mut self.converter, pad, buffer, board.cell()) {
+                None => match develop(&mut self.converter, pad, buffer, canvas.cell()) {
                     Ok(video_frame) => video_frame,
                     // Anyone who asked takes the frames from the source then.
                     Err(_) => {
-                        self.board = None;
+                        self.canvas = None;
                         return;
                     }
                 },
             };
-            board.paste(&video_frame);
+            canvas.paste(&video_frame);
             drawn = Some(video_frame);
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! input ┬► frames ─► rate, upright ─► tee ┬► scale ► x264 ► segments ─► file 0
-//!       │                         └► board  └► scale ► x264 ► segments ─► file 1 …
+//!       │                         └► sheet  └► scale ► x264 ► segments ─► file 1 …
 //!       └► audio ────► stereo ────────────────────────► AAC ► segments ─► last file
 //! ```
 //!
@@ -88,8 +88,8 @@ pub fn perform(
     rendition_files.extend(audio_file);
     check_length(&facts, &rendition_files)?;
     let mut done = done(ladder, facts, &rendition_files);
-    if let (Some(sheet), Some(board)) = (sheet, drawing.and_then(|it| it.take())) {
-        let (facts, bytes): (Vec<_>, _) = board.finish(sheet)?.into_iter().unzip();
+    if let (Some(sheet), Some(canvas)) = (sheet, drawing.and_then(|it| it.take())) {
+        let (facts, bytes): (Vec<_>, _) = canvas.finish(sheet)?.into_iter().unzip();
         serve::write_all(bytes, board_files, limits.max_output_bytes, MAX_OUTPUT)?;
         done.outputs.extend(facts);
     }

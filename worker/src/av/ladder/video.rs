@@ -31,7 +31,7 @@ use super::{
 };
 
 /// Decoded frames that wait for a rendition's encoder.
-const WAITING_PICTURES: u32 = 4;
+const WAITING_FRAMES: u32 = 4;
 
 /// Strategy of the frames' renditions.
 #[derive(Debug)]
@@ -229,7 +229,7 @@ fn add_rung(
         .field("pixel-aspect-ratio", gst::Fraction::new(1, 1))
         .build();
     let queue = make("queue")?;
-    queue.set_property("max-size-buffers", WAITING_PICTURES);
+    queue.set_property("max-size-buffers", WAITING_FRAMES);
     queue.set_property("max-size-bytes", 0_u32);
     queue.set_property("max-size-time", 0_u64);
     let maker = Arc::new(Mutex::new(VideoSegmentWriter::new(

@@ -78,7 +78,7 @@ impl Series {
     }
 
     /// Links a further part in the place of the one before, which has ended; `false`: it is the first.
-    pub(super) fn go_on(&self, pad: &gst::Pad) -> Result<bool, glib::BoolError> {
+    pub(super) fn resume(&self, pad: &gst::Pad) -> Result<bool, glib::BoolError> {
         let entry = {
             let mut state = self.state.lock();
             state.linked += u32::from(state.entry.is_some());

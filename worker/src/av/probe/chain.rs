@@ -150,13 +150,13 @@ mod tests {
 
     #[test]
     fn a_stream_that_begins_behind_others_is_another_part() {
-        let (begin, go_on, end) = (
+        let (begin, resume, end) = (
             |serial| page(BEGINS, serial, b"head"),
             |serial| page(0, serial, b"OggS is no page here"),
             |serial| page(4, serial, b""),
         );
-        let one = [begin(1), go_on(1), end(1)].concat();
-        let two = [begin(2), begin(3), go_on(2), go_on(3)].concat();
+        let one = [begin(1), resume(1), end(1)].concat();
+        let two = [begin(2), begin(3), resume(2), resume(3)].concat();
         let is_chain = |parts, repeats| {
             Some(Chain {
                 first_bytes: one.len() as u64,

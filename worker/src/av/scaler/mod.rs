@@ -31,7 +31,7 @@ pub(super) fn register() -> Result<(), glib::BoolError> {
 
 glib::wrapper! {
     /// The element. Sizes and the aspect of pixels are those that the caps behind it name.
-    pub struct FrameScaler(ObjectSubclass<imp::PictureScaler>)
+    pub struct FrameScaler(ObjectSubclass<imp::ScalerElement>)
         @extends gst_video::VideoFilter, gst_base::BaseTransform, gst::Element, gst::Object;
 }
 
@@ -39,23 +39,23 @@ mod imp {
     use super::*;
 
     #[derive(Default)]
-    pub struct PictureScaler {
+    pub struct ScalerElement {
         /// A scaler for each plane: luma is larger than chroma.
         scalers: Mutex<[PlaneScaler; 3]>,
     }
 
     #[glib::object_subclass]
-    impl ObjectSubclass for PictureScaler {
-        const NAME: &'static str = "SluicePictureScaler";
+    impl ObjectSubclass for ScalerElement {
+        const NAME: &'static str = "SluiceFrameScaler";
         type Type = super::FrameScaler;
         type ParentType = gst_video::VideoFilter;
     }
 
-    impl ObjectImpl for PictureScaler {}
+    impl ObjectImpl for ScalerElement {}
 
-    impl GstObjectImpl for PictureScaler {}
+    impl GstObjectImpl for ScalerElement {}
 
-    impl ElementImpl for PictureScaler {
+    impl ElementImpl for ScalerElement {
         fn metadata() -> Option<&'static gst::subclass::ElementMetadata> {
             static METADATA: LazyLock<gst::subclass::ElementMetadata> = LazyLock::new(|| {
                 gst::subclass::ElementMetadata::new(
@@ -88,7 +88,7 @@ mod imp {
         }
     }
 
-    impl BaseTransformImpl for PictureScaler {
+    impl BaseTransformImpl for ScalerElement {
         const MODE: BaseTransformMode = BaseTransformMode::NeverInPlace;
         const PASSTHROUGH_ON_SAME_CAPS: bool = true;
         const TRANSFORM_IP_ON_PASSTHROUGH: bool = false;
@@ -132,7 +132,7 @@ mod imp {
         }
     }
 
-    impl VideoFilterImpl for PictureScaler {
+    impl VideoFilterImpl for ScalerElement {
         fn transform_frame(
             &self,
             from: &VideoFrameRef<&gst::BufferRef>,

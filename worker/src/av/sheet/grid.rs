@@ -120,7 +120,7 @@ pub(super) mod tests {
     };
 
     #[test]
-    fn frames_stand_in_rows_and_are_not_enlarged() {
+    fn frames_are_in_rows_and_are_not_enlarged() {
         for (frames, columns, width, cell, sides, last) in [
             (5, 2, 16, (16, 9), (32, 27), (0, 18)),
             (1, 4, 16, (16, 9), (16, 9), (0, 0)),
@@ -134,7 +134,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_is_pasted_stands_where_the_map_says() {
+    fn what_is_pasted_is_where_the_map_says() {
         let grid = Grid::new(&sheet(3, 2, 2), (2, 1), &LIMITS).expect("small");
         let mut canvas = grid.canvas();
         for index in 0..3 {

@@ -27,28 +27,28 @@ pub(super) fn perform(
     tell: &mut dyn FnMut(Report),
 ) -> Result<Done, Failure> {
     let facts = probe::probe(input, limits)?;
-    let mut board = StoryboardCanvas::new(sheet, &facts, limits)?;
-    draw(&mut board, input, &facts, tell)?;
-    let results = board.finish(sheet)?;
+    let mut canvas = StoryboardCanvas::new(sheet, &facts, limits)?;
+    draw(&mut canvas, input, &facts, tell)?;
+    let results = canvas.finish(sheet)?;
     still::write(facts, results, outputs, limits)
 }
 
 /// Every frame sought where it is; progress by frames.
 fn draw(
-    board: &mut StoryboardCanvas,
+    canvas: &mut StoryboardCanvas,
     input: &Input,
     facts: &MediaFacts,
     tell: &mut dyn FnMut(Report),
 ) -> Result<(), Failure> {
     let mut video_frames = FrameReader::open(input, facts)?;
     let mut converter = FrameConverter::of(facts);
-    while let Some(at_s) = board.next_s() {
+    while let Some(at_s) = canvas.next_s() {
         let video_frame = video_frames
             .at(at_s, tell)?
             .ok_or_else(still::no_video_frame)?;
-        board.paste(&converter.develop(&video_frame.sample, Some(board.cell()))?);
+        canvas.paste(&converter.develop(&video_frame.sample, Some(canvas.cell()))?);
         tell(Report::Working {
-            share: board.next as f32 / (board.grid.cells + 1) as f32,
+            share: canvas.next as f32 / (canvas.grid.cells + 1) as f32,
         });
     }
     Ok(())

@@ -158,7 +158,7 @@ impl<'a> FrameReader<'a> {
 
     /// Continues until the frame after that time is known, or there is none.
     fn advance(&mut self, at_s: f64, tell: &mut dyn FnMut(Report)) -> Result<(), Failure> {
-        let mut told = Instant::now();
+        let mut reported_at = Instant::now();
         loop {
             if self.next.is_none() && !self.has_ended {
                 self.next = self.pull()?;
@@ -171,8 +171,8 @@ impl<'a> FrameReader<'a> {
                     return Ok(());
                 }
             }
-            if told.elapsed() >= REPORT_EVERY {
-                told = Instant::now();
+            if reported_at.elapsed() >= REPORT_EVERY {
+                reported_at = Instant::now();
                 tell(Report::Working { share: 0.0 });
             }
         }

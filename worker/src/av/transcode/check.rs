@@ -26,7 +26,7 @@ const TOLERANCE_SHARE: f64 = 0.01;
 const ESTIMATE_SHARE: f64 = 0.5;
 /// Place of the major brand (ISO/IEC 14496-12 §4.3), and the brand of audio alone.
 const BRAND_AT: u64 = 8;
-const SOUND_BRAND: &[u8; 4] = b"M4A ";
+const AUDIO_BRAND: &[u8; 4] = b"M4A ";
 
 /// Expected properties of a result.
 pub struct Expected {
@@ -173,7 +173,7 @@ fn finish(file: &File, expected: &Expected) -> Result<(), Failure> {
         _ => refused("its tracks do not go into one file together"),
     })?;
     if format == Format::M4a {
-        file.write_all_at(SOUND_BRAND, BRAND_AT)
+        file.write_all_at(AUDIO_BRAND, BRAND_AT)
             .map_err(|error| unwritten(&error))?;
     }
     Ok(())

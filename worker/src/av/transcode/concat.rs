@@ -29,7 +29,7 @@ use crate::av::{
 const WAITING_BYTES: u64 = 1 << 20;
 /// Longest time of the encoder for its queue, after the last samples came.
 const LOOK: gst::ClockTime = gst::ClockTime::from_mseconds(100);
-const ONLY_SOUND: Want = Want {
+const ONLY_AUDIO: Want = Want {
     video: false,
     audio: true,
 };
@@ -194,22 +194,22 @@ impl<'a> Joint<'a> {
         whole_s: f64,
         tell: &mut dyn FnMut(Report),
     ) -> Result<(), Failure> {
-        let graph = Graph::decode(part.input, &part.facts, ONLY_SOUND, None)?;
+        let graph = Graph::decode(part.input, &part.facts, ONLY_AUDIO, None)?;
         let elements = audio::to_samples(self.audio, form(self.audio))?;
         let sink = to_us(&self.caps);
         let mut chain: Vec<&gst::Element> = elements.iter().collect();
         chain.push(sink.upcast_ref());
         graph.add_chain(&chain)?;
         graph.link(BranchKind::Audio, chain[0])?;
-        let mut told_s = self.seconds();
+        let mut reported_s = self.seconds();
         drive::pull_frames(&graph, &sink, &mut |sample| {
             if let Some(buffer) = sample.buffer() {
                 self.push(buffer.copy_deep().map_err(|_| internal("no memory"))?)?;
             }
-            if self.seconds() > told_s + 1.0 && whole_s > 0.0 {
-                told_s = self.seconds();
+            if self.seconds() > reported_s + 1.0 && whole_s > 0.0 {
+                reported_s = self.seconds();
                 tell(Report::Working {
-                    share: (told_s / whole_s).min(0.99) as f32,
+                    share: (reported_s / whole_s).min(0.99) as f32,
                 });
             }
             Ok(ControlFlow::Continue(()))

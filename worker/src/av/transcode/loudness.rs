@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn peaks_between_samples_are_found_and_stand_where_they_are() {
+    fn peaks_between_samples_are_found_and_are_where_they_are() {
         // At a quarter of the rate and 45°, every sample is at 0.707 of the peak.
         let samples: Vec<f32> = (0..48_000)
             .map(|index| {

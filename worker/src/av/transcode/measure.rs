@@ -43,7 +43,7 @@ pub fn measure(
 
     let mut meter = Meter::new(audio.rate, audio.channels);
     let span_s = work.span_s();
-    let (mut samples, mut seen, mut told_s) = (Vec::new(), 0_u64, 0.0);
+    let (mut samples, mut seen, mut reported_s) = (Vec::new(), 0_u64, 0.0);
     drive::pull_frames(&graph, &sink, &mut |sample| {
         let bytes = sample
             .buffer()
@@ -61,8 +61,8 @@ pub fn measure(
         meter.push(&samples);
         seen += samples.len() as u64;
         let now_s = seen as f64 / f64::from(audio.rate * audio.channels);
-        if now_s > told_s + TELL_EVERY_S && span_s > 0.0 {
-            told_s = now_s;
+        if now_s > reported_s + TELL_EVERY_S && span_s > 0.0 {
+            reported_s = now_s;
             tell(Report::Working {
                 share: (now_s / span_s).min(1.0) as f32,
             });

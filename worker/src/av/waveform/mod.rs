@@ -88,7 +88,7 @@ fn listen(
     }
 
     let mut peaks = Peaks::new(columns);
-    let mut told = Instant::now();
+    let mut reported_at = Instant::now();
     let heard = drive::pull_frames(&graph, &samples, &mut |sample| {
         let channels = channels(&sample);
         if let Some(buffer) = sample.buffer()
@@ -96,8 +96,8 @@ fn listen(
         {
             peaks.push(&bytes, channels);
         }
-        if told.elapsed() >= REPORT_EVERY {
-            told = Instant::now();
+        if reported_at.elapsed() >= REPORT_EVERY {
+            reported_at = Instant::now();
             tell(Report::Working {
                 share: share(&sample, facts),
             });

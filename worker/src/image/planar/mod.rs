@@ -113,15 +113,15 @@ impl Planar {
 
     fn encode(&mut self, render: &Render, layout: &Layout) -> Result<Vec<u8>, Refused> {
         let [y, u, v] = &self.planes;
-        let picture = YuvImage::new(layout.size, layout.sampling, [y, u, v])?;
+        let image = YuvImage::new(layout.size, layout.sampling, [y, u, v])?;
         let settings = Settings {
             quality: render.output.quality.clamp(1, 100),
             effort: render.output.effort,
         };
         match render.output.format {
-            Format::Jpg => self.compressor.encode(&picture, settings),
-            Format::Webp => self.webp.encode(&picture, settings),
-            Format::Avif => codec::encode_avif(&picture, settings),
+            Format::Jpg => self.compressor.encode(&image, settings),
+            Format::Webp => self.webp.encode(&image, settings),
+            Format::Avif => codec::encode_avif(&image, settings),
             _ => Err(Refused),
         }
     }

@@ -33,22 +33,22 @@ pub struct Encoded {
 
 /// Writes the image; `keep_metadata` keeps EXIF, XMP and IPTC, and names the colours where the source did.
 pub fn encode(
-    picture: &Frames<'_>,
+    rendered: &Frames<'_>,
     encode: &Encode,
     keep_metadata: bool,
     limits: &Limits,
 ) -> Result<Encoded, Failure> {
     let kept = match keep_metadata {
-        true => Kept::of(&picture.frames[0]),
+        true => Kept::of(&rendered.frames[0]),
         false => Kept::NOTHING,
     };
-    let roll = roll(picture, kept).map_err(defect)?;
-    check_sides(&picture.frames[0], encode.format)?;
+    let roll = roll(rendered, kept).map_err(defect)?;
+    check_sides(&rendered.frames[0], encode.format)?;
     let saver = Saver {
         encode,
         kept,
         pixels: u64::from(roll.width()) * u64::from(roll.height()),
-        page_height: picture.frames[0].height(),
+        page_height: rendered.frames[0].height(),
     };
     let encoded = match encode.target_bytes {
         Some(target) if saver.has_quality() => smallest_loss(&saver, &roll, target),
@@ -94,8 +94,8 @@ impl Kept {
 }
 
 /// All frames, one below the other, with the header that is to be written and no more.
-fn roll<'a>(picture: &Frames<'a>, kept: Kept) -> Result<Image<'a>, Refused> {
-    let joined = match picture.frames.as_slice() {
+fn roll<'a>(rendered: &Frames<'a>, kept: Kept) -> Result<Image<'a>, Refused> {
+    let joined = match rendered.frames.as_slice() {
         [single] => Operation::on(c"copy", single).run()?,
         frames => Operation::new(c"arrayjoin")
             .images(c"in", frames)
@@ -113,16 +113,16 @@ fn roll<'a>(picture: &Frames<'a>, kept: Kept) -> Result<Image<'a>, Refused> {
         // The pixels have been turned.
         roll.set_number(c"orientation", 1);
     }
-    if let Some(Timing { delays, loops }) = &picture.timing {
-        roll.set_number(c"page-height", height_of(picture));
+    if let Some(Timing { delays, loops }) = &rendered.timing {
+        roll.set_number(c"page-height", height_of(rendered));
         roll.set_numbers(c"delay", delays);
         roll.set_number(c"loop", *loops);
     }
     Ok(roll)
 }
 
-fn height_of(picture: &Frames<'_>) -> i32 {
-    i32::try_from(picture.frames[0].height()).unwrap_or(i32::MAX)
+fn height_of(rendered: &Frames<'_>) -> i32 {
+    i32::try_from(rendered.frames[0].height()).unwrap_or(i32::MAX)
 }
 
 /// Fields worth keeping; a thumbnail inside EXIF shows what was cut off, so it goes.

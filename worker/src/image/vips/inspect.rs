@@ -45,11 +45,11 @@ pub fn inspect(format: Format, input: &[u8], limits: &Limits) -> Result<ImageFac
 }
 
 fn bits(image: &Image<'_>) -> u32 {
-    let told = image
+    let declared = image
         .number(c"bits-per-sample")
         .or_else(|| image.number(c"heif-bitdepth"))
         .and_then(|bits| u32::try_from(bits).ok());
-    told.unwrap_or(match image.samples() {
+    declared.unwrap_or(match image.samples() {
         Samples::U8 => 8,
         Samples::U16 => 16,
         Samples::Float | Samples::Other => 32,

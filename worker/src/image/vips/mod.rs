@@ -49,8 +49,8 @@ pub fn render(
     mark: Option<&[u8]>,
     limits: &Limits,
 ) -> Result<(OutputFacts, Vec<u8>), Failure> {
-    let picture = render::picture(render, input, mark, limits)?;
-    written(&picture, render, limits)
+    let rendered = render::rendered(render, input, mark, limits)?;
+    written(&rendered, render, limits)
 }
 
 /// Renders pixels that another decoder made; they count as a lossless image of the render's source.
@@ -60,8 +60,8 @@ pub fn render_raster(
     limits: &Limits,
 ) -> Result<(OutputFacts, Vec<u8>), Failure> {
     let source = LoadedImage::decoded(render.source, raster)?;
-    let picture = render::of_source(&source, render, None, limits)?;
-    written(&picture, render, limits)
+    let rendered = render::of_source(&source, render, None, limits)?;
+    written(&rendered, render, limits)
 }
 
 /// Renders frames that follow one another as one animation, which runs for ever. `delays`: milliseconds, one for each.
@@ -83,11 +83,11 @@ pub fn animate(
         ));
     }
     let timing = Timing { delays, loops: 0 };
-    let picture = Frames {
+    let rendered = Frames {
         frames,
         timing: Some(timing),
     };
-    written(&picture, render, limits)
+    written(&rendered, render, limits)
 }
 
 /// Checks an animation before its frames are decoded.
@@ -108,18 +108,18 @@ pub fn check_animation(
 
 /// Encodes an image, and returns its facts.
 fn written(
-    picture: &Frames<'_>,
+    rendered: &Frames<'_>,
     render: &Render,
     limits: &Limits,
 ) -> Result<(OutputFacts, Vec<u8>), Failure> {
-    let encoded = encode::encode(picture, &render.output, render.keep_metadata, limits)?;
-    let frame = &picture.frames[0];
+    let encoded = encode::encode(rendered, &render.output, render.keep_metadata, limits)?;
+    let frame = &rendered.frames[0];
     let facts = OutputFacts {
         bytes: encoded.bytes.len() as u64,
         format: Some(render.output.format),
         width: Some(frame.width()),
         height: Some(frame.height()),
-        pages: u32::try_from(picture.frames.len()).unwrap_or(u32::MAX),
+        pages: u32::try_from(rendered.frames.len()).unwrap_or(u32::MAX),
         duration_ms: None,
         applied_quality: encoded.applied_quality,
         path: Some(Path::Vips),
@@ -145,8 +145,8 @@ pub fn raster(
     wanted.page = page;
     wanted.animate = false;
     wanted.resize = Some(Resize::new(Some(long_edge), Some(long_edge), Fit::Inside));
-    let picture = render::picture(&wanted, input, None, limits)?;
-    let frame = picture.frames.into_iter().next().ok_or(safe::Refused);
+    let rendered = render::rendered(&wanted, input, None, limits)?;
+    let frame = rendered.frames.into_iter().next().ok_or(safe::Refused);
     let image = frame.and_then(colour::with_colours).map_err(defect)?;
     Ok(Raster {
         width: image.width(),
@@ -183,7 +183,7 @@ pub fn encode_raster(raster: &Raster, encode: &Encode) -> Result<Vec<u8>, Failur
     } else {
         colour::flatten(frame, render::WHITE).map_err(defect)?
     };
-    let picture = Frames {
+    let rendered = Frames {
         frames: vec![frame],
         timing: None,
     };
@@ -196,7 +196,7 @@ pub fn encode_raster(raster: &Raster, encode: &Encode) -> Result<Vec<u8>, Failur
         max_duration_ms: 0,
         max_side: 0,
     };
-    encode::encode(&picture, encode, false, &limits).map(|encoded| encoded.bytes)
+    encode::encode(&rendered, encode, false, &limits).map(|encoded| encoded.bytes)
 }
 
 /// The image of a raster; one whose pixels do not match its size is a defect of ours.

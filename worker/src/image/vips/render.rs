@@ -46,7 +46,7 @@ pub struct Timing {
 }
 
 /// Performs every step but the encoding.
-pub fn picture<'a>(
+pub fn rendered<'a>(
     render: &Render,
     input: &'a [u8],
     mark: Option<&'a [u8]>,

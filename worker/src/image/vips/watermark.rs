@@ -47,18 +47,18 @@ impl<'a> Overlay<'a> {
             });
         };
         Ok(Self {
-            wanted: Some((wanted.clone(), picture(wanted, input, limits)?)),
+            wanted: Some((wanted.clone(), overlay(wanted, input, limits)?)),
             made: OnceCell::new(),
         })
     }
 
     /// Lays the mark over an image in memory.
     pub fn apply(&self, image: Image<'a>) -> Result<Image<'a>, Refused> {
-        let Some((wanted, picture)) = &self.wanted else {
+        let Some((wanted, overlay)) = &self.wanted else {
             return Ok(image);
         };
         if self.made.get().is_none() {
-            let made = made(wanted, picture.as_ref(), size(&image))?;
+            let made = made(wanted, overlay.as_ref(), size(&image))?;
             self.made.get_or_init(|| made);
         }
         match self.made.get() {
@@ -78,8 +78,8 @@ pub fn placed<'a>(
     size: (u32, u32),
     limits: &Limits,
 ) -> Result<Option<Placed<Image<'a>>>, Failure> {
-    let picture = picture(wanted, input, limits)?;
-    let mark = made(wanted, picture.as_ref(), size).map_err(defect)?;
+    let overlay = overlay(wanted, input, limits)?;
+    let mark = made(wanted, overlay.as_ref(), size).map_err(defect)?;
     Ok(mark.map(|mark| {
         let place = place(wanted, size, (mark.width(), mark.height()));
         (mark, place)
@@ -87,7 +87,7 @@ pub fn placed<'a>(
 }
 
 /// The image of a mark, decoded. A mark that has one and comes without it is a defect of ours.
-fn picture<'a>(
+fn overlay<'a>(
     wanted: &Watermark,
     input: Option<&'a [u8]>,
     limits: &Limits,
@@ -109,7 +109,7 @@ fn size(image: &Image<'_>) -> (u32, u32) {
 /// The mark for images of that size; `None` when there is nothing to show.
 fn made<'a>(
     wanted: &Watermark,
-    picture: Option<&Image<'a>>,
+    overlay: Option<&Image<'a>>,
     size: (u32, u32),
 ) -> Result<Option<Image<'a>>, Refused> {
     let room = room(size, wanted.margin);
@@ -118,7 +118,7 @@ fn made<'a>(
         .unwrap_or(size.0 / USUAL_SHARE)
         .clamp(1, room.0);
     let room = (width, room.1);
-    let picture = picture.map(|picture| scaled(picture, room)).transpose()?;
+    let overlay = overlay.map(|overlay| scaled(overlay, room)).transpose()?;
     let text = wanted
         .text
         .as_deref()
@@ -126,8 +126,8 @@ fn made<'a>(
         .filter(|text| !text.is_empty())
         .map(|text| written(&text, room))
         .transpose()?;
-    let mark = match (picture, text) {
-        (Some(picture), Some(text)) => scaled(&stacked(picture, text)?, room)?,
+    let mark = match (overlay, text) {
+        (Some(overlay), Some(text)) => scaled(&stacked(overlay, text)?, room)?,
         (Some(mark), None) | (None, Some(mark)) => mark,
         (None, None) => return Ok(None),
     };
@@ -147,13 +147,13 @@ fn decoded<'a>(
     let mut render = Render::new(format, Encode::new(Format::Png, 100));
     render.animate = false;
     render.resize = Some(Resize::new(Some(side), Some(MAX_MARK_SIDE), Fit::Inside));
-    let picture = render::picture(&render, input, None, limits).map_err(|failure| {
+    let overlay = render::rendered(&render, input, None, limits).map_err(|failure| {
         Failure::new(
             failure.code,
             format!("the watermark's image: {}", failure.message),
         )
     })?;
-    let frame = picture.frames.into_iter().next().ok_or(Refused);
+    let frame = overlay.frames.into_iter().next().ok_or(Refused);
     frame
         .and_then(colour::with_colours)
         .and_then(colour::with_alpha)

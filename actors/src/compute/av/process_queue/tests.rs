@@ -153,7 +153,7 @@ fn delivery_lets_interactive_work_pass_and_passes_batch_work() {
 }
 
 #[test]
-fn delivery_goes_on_although_more_and_more_is_asked() {
+fn delivery_continues_although_more_and_more_is_asked() {
     let line = line(1, 100, 100);
     let short = |lane| demand(Queue::Short, lane, 1);
     let running = try_enter(&line, short(Lane::Interactive)).unwrap();
@@ -226,18 +226,18 @@ fn a_permit_given_to_one_who_leaves_goes_to_the_next() {
 }
 
 #[tokio::test]
-async fn those_who_wait_are_told_each_place() {
+async fn those_who_wait_are_reported_each_place() {
     let line = line(1, 100, 10);
     let running = try_enter(&line, long(1)).unwrap();
     let mut first = enter(&line, long(1));
     assert!(look(&mut first).is_none());
-    let (told, places) = mpsc::channel();
-    let follow = Follow::new(move |report| drop(told.send(report)));
+    let (reports, places) = mpsc::channel();
+    let follow = Follow::new(move |report| drop(reports.send(report)));
     let mut second = tokio::spawn({
         let line = line.clone();
         async move { line.enter(long(1), &follow).await.is_ok() }
     });
-    let mut place_told = async || {
+    let mut next_place = async || {
         tokio::select! {
             report = async { loop {
                 match places.try_recv() {
@@ -248,9 +248,9 @@ async fn those_who_wait_are_told_each_place() {
             _ = &mut second => panic!("it was not its turn"),
         }
     };
-    assert_eq!(place_told().await, Report::Waiting { place: 2 });
+    assert_eq!(next_place().await, Report::Waiting { place: 2 });
     drop(first);
-    assert_eq!(place_told().await, Report::Waiting { place: 1 });
+    assert_eq!(next_place().await, Report::Waiting { place: 1 });
     drop(running);
     assert!(second.await.unwrap());
 }

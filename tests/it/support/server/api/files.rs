@@ -100,8 +100,8 @@ impl Fetched {
         }
         let error = self.json()?;
         let text = error["error"].as_str().unwrap_or_default();
-        let is_told = error["code"].is_string() || self.status == StatusCode::BAD_REQUEST;
-        if text.is_empty() || !is_told || text.contains("/tmp/") || text.contains("/proc/") {
+        let is_explained = error["code"].is_string() || self.status == StatusCode::BAD_REQUEST;
+        if text.is_empty() || !is_explained || text.contains("/tmp/") || text.contains("/proc/") {
             return Err(format!("{}: {error}", self.status).into());
         }
         Ok(())

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-struct sluice_avif_picture {
+struct sluice_avif_image {
     const uint8_t *planes[3];
     uint32_t strides[3];
     uint32_t width, height;
@@ -14,12 +14,12 @@ struct sluice_avif_picture {
     int speed;       /* 0 to 10 */
 };
 
-static avifResult encode(avifEncoder *encoder, avifImage *image, const struct sluice_avif_picture *picture, avifRWData *output) {
+static avifResult encode(avifEncoder *encoder, avifImage *image, const struct sluice_avif_image *source, avifRWData *output) {
     char level[4];
-    snprintf(level, sizeof level, "%d", picture->quantizer);
+    snprintf(level, sizeof level, "%d", source->quantizer);
     encoder->codecChoice = AVIF_CODEC_CHOICE_AOM;
     encoder->maxThreads = 1;
-    encoder->speed = picture->speed;
+    encoder->speed = source->speed;
     encoder->minQuantizer = AVIF_QUANTIZER_BEST_QUALITY;
     encoder->maxQuantizer = AVIF_QUANTIZER_WORST_QUALITY;
     avifEncoderSetCodecSpecificOption(encoder, "end-usage", "q");
@@ -32,21 +32,21 @@ static avifResult encode(avifEncoder *encoder, avifImage *image, const struct sl
     image->matrixCoefficients = AVIF_MATRIX_COEFFICIENTS_BT601;
     image->imageOwnsYUVPlanes = AVIF_FALSE;
     for (int plane = 0; plane < 3; plane++) {
-        image->yuvPlanes[plane] = (uint8_t *)picture->planes[plane];
-        image->yuvRowBytes[plane] = picture->strides[plane];
+        image->yuvPlanes[plane] = (uint8_t *)source->planes[plane];
+        image->yuvRowBytes[plane] = source->strides[plane];
     }
     return avifEncoderWrite(encoder, image, output);
 }
 
 /* 0 and the bytes, which sluice_avif_free frees; anything else is a failure without bytes. */
-int sluice_avif_encode(const struct sluice_avif_picture *picture, uint8_t **bytes, size_t *length) {
+int sluice_avif_encode(const struct sluice_avif_image *source, uint8_t **bytes, size_t *length) {
     avifRWData output = AVIF_DATA_EMPTY;
     avifEncoder *encoder = avifEncoderCreate();
-    avifImage *image = avifImageCreate(picture->width, picture->height, 8,
-                                       picture->full_chroma ? AVIF_PIXEL_FORMAT_YUV444 : AVIF_PIXEL_FORMAT_YUV420);
+    avifImage *image = avifImageCreate(source->width, source->height, 8,
+                                       source->full_chroma ? AVIF_PIXEL_FORMAT_YUV444 : AVIF_PIXEL_FORMAT_YUV420);
     avifResult result = AVIF_RESULT_UNKNOWN_ERROR;
     if (encoder && image)
-        result = encode(encoder, image, picture, &output);
+        result = encode(encoder, image, source, &output);
     if (image)
         avifImageDestroy(image);
     if (encoder)

@@ -12,9 +12,9 @@ use crate::image::planar::plane::Sampling;
 const FAST_SPEED: c_int = 9;
 const BALANCED_SPEED: c_int = 6;
 
-/// `struct sluice_avif_picture` of `avif.c`.
+/// `struct sluice_avif_image` of `avif.c`.
 #[repr(C)]
-struct AvifPicture {
+struct AvifImage {
     planes: [*const u8; 3],
     strides: [u32; 3],
     width: u32,
@@ -26,7 +26,7 @@ struct AvifPicture {
 
 unsafe extern "C" {
     fn sluice_avif_encode(
-        picture: *const AvifPicture,
+        image: *const AvifImage,
         bytes: *mut *mut u8,
         length: *mut usize,
     ) -> c_int;
@@ -34,21 +34,21 @@ unsafe extern "C" {
 }
 
 /// Encodes a 4:4:4 or 4:2:0 image.
-pub fn encode(picture: &YuvImage, settings: Settings) -> Result<Vec<u8>, Refused> {
-    let full_chroma = match picture.sampling {
+pub fn encode(image: &YuvImage, settings: Settings) -> Result<Vec<u8>, Refused> {
+    let full_chroma = match image.sampling {
         Sampling::FULL => 1,
         Sampling::HALVED => 0,
         _ => return Err(Refused),
     };
-    let picture = AvifPicture {
+    let image = AvifImage {
         planes: [
-            picture.luma.as_ptr(),
-            picture.chroma[0].as_ptr(),
-            picture.chroma[1].as_ptr(),
+            image.luma.as_ptr(),
+            image.chroma[0].as_ptr(),
+            image.chroma[1].as_ptr(),
         ],
-        strides: [0, 1, 2].map(|component| picture.stride(component) as u32),
-        width: picture.width as u32,
-        height: picture.height as u32,
+        strides: [0, 1, 2].map(|component| image.stride(component) as u32),
+        width: image.width as u32,
+        height: image.height as u32,
         full_chroma,
         quantizer: quantizer(settings.quality),
         speed: match settings.effort {
@@ -58,7 +58,7 @@ pub fn encode(picture: &YuvImage, settings: Settings) -> Result<Vec<u8>, Refused
     };
     let (mut bytes, mut length) = (ptr::null_mut(), 0);
     // SAFETY: the planes have strides × rows samples (a rule of `YuvImage`) and are only read.
-    if unsafe { sluice_avif_encode(&picture, &mut bytes, &mut length) } != 0 || bytes.is_null() {
+    if unsafe { sluice_avif_encode(&image, &mut bytes, &mut length) } != 0 || bytes.is_null() {
         return Err(Refused);
     }
     // SAFETY: a success comes with `length` bytes, which are ours until they are freed, once.

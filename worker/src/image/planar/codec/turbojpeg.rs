@@ -231,20 +231,20 @@ impl Compressor {
     }
 
     /// Encodes at the image's sampling.
-    pub fn encode(&mut self, picture: &YuvImage, settings: Settings) -> Result<Vec<u8>, Refused> {
+    pub fn encode(&mut self, image: &YuvImage, settings: Settings) -> Result<Vec<u8>, Refused> {
         if self.handle.is_spoiled {
             *self = Self::new()?;
         }
-        let sampling = name(picture.sampling).ok_or(Refused)?;
+        let sampling = name(image.sampling).ok_or(Refused)?;
         let handle = &mut self.handle;
         handle.set(tj::TJPARAM_TJPARAM_QUALITY, c_int::from(settings.quality))?;
         handle.set(tj::TJPARAM_TJPARAM_SUBSAMP, sampling)?;
         let planes = [
-            picture.luma.as_ptr(),
-            picture.chroma[0].as_ptr(),
-            picture.chroma[1].as_ptr(),
+            image.luma.as_ptr(),
+            image.chroma[0].as_ptr(),
+            image.chroma[1].as_ptr(),
         ];
-        let strides = [picture.stride(0), picture.stride(1), picture.stride(2)];
+        let strides = [image.stride(0), image.stride(1), image.stride(2)];
         let mut buffer = Buffer::default();
         // SAFETY: the planes have the padded sizes that TurboJPEG reads (a rule of `YuvImage`; luma too is padded to whole
         // chroma samples). The buffer is null, so that the library allocates it.
@@ -252,9 +252,9 @@ impl Compressor {
             tj::tj3CompressFromYUVPlanes8(
                 handle.as_ptr(),
                 planes.as_ptr(),
-                picture.width,
+                image.width,
                 strides.as_ptr(),
-                picture.height,
+                image.height,
                 &mut buffer.start,
                 &mut buffer.length,
             )

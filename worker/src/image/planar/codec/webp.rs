@@ -30,19 +30,19 @@ impl WebpEncoder {
     }
 
     /// Encodes a 4:2:0 image.
-    pub fn encode(&mut self, picture: &YuvImage, settings: Settings) -> Result<Vec<u8>, Refused> {
-        if picture.sampling != Sampling::HALVED {
+    pub fn encode(&mut self, image: &YuvImage, settings: Settings) -> Result<Vec<u8>, Refused> {
+        if image.sampling != Sampling::HALVED {
             return Err(Refused);
         }
-        self.take_limited(picture);
+        self.take_limited(image);
         let config = config(settings)?;
         let mut written = Vec::new();
         let mut frame = empty_frame()?;
         frame.use_argb = 0;
-        frame.width = picture.width;
-        frame.height = picture.height;
-        frame.y_stride = picture.stride(0);
-        frame.uv_stride = picture.stride(1);
+        frame.width = image.width;
+        frame.height = image.height;
+        frame.y_stride = image.stride(0);
+        frame.uv_stride = image.stride(1);
         let [y, u, v] = &mut self.planes;
         (frame.y, frame.u, frame.v) = (y.as_mut_ptr(), u.as_mut_ptr(), v.as_mut_ptr());
         frame.writer = Some(append);
@@ -55,8 +55,8 @@ impl WebpEncoder {
         }
     }
 
-    fn take_limited(&mut self, picture: &YuvImage) {
-        let sources = [picture.luma, picture.chroma[0], picture.chroma[1]];
+    fn take_limited(&mut self, image: &YuvImage) {
+        let sources = [image.luma, image.chroma[0], image.chroma[1]];
         let levels = [&self.luma_levels, &self.chroma_levels, &self.chroma_levels];
         for ((plane, source), levels) in self.planes.iter_mut().zip(sources).zip(levels) {
             plane.clear();

@@ -72,7 +72,7 @@ impl Jpeg {
                 })
                 .collect::<Vec<u8>>()
         });
-        let picture = YuvImage::new(size, self.sampling, [&planes[0], &planes[1], &planes[2]])
+        let image = YuvImage::new(size, self.sampling, [&planes[0], &planes[1], &planes[2]])
             .expect("planes of the right size");
         let mut compressor = Compressor::new().expect("an encoder");
         compressor.progressive(self.progressive).expect("a setting");
@@ -80,7 +80,7 @@ impl Jpeg {
             quality: 97,
             effort: Effort::Balanced,
         };
-        let jpeg = compressor.encode(&picture, settings).expect("a JPEG");
+        let jpeg = compressor.encode(&image, settings).expect("a JPEG");
         match self.orientation {
             0 => jpeg,
             orientation => with_segment(&jpeg, 0xe1, &exif(orientation)),

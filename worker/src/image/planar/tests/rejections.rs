@@ -82,7 +82,7 @@ fn effects_canvases_and_growth_are_for_libvips() {
 }
 
 #[test]
-fn profiles_are_told_by_what_they_do() {
+fn profiles_are_recognized_by_what_they_do() {
     let jpeg = Jpeg::new(60, 40).bytes();
     let grey = Jpeg {
         sampling: SAMPLINGS[0],

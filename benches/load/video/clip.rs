@@ -13,7 +13,7 @@ const TRAILER: &str = "target/tools/film/trailer.mp4";
 
 /// Returns a video of that size and length below `target/load`, H.264 and AAC at a high quality; makes it when missing.
 pub(super) fn obtain(root: &Path, height: u32, seconds: u32) -> Result<PathBuf, Failure> {
-    let path = root.join(format!("target/load/film-{height}-{seconds}.mp4"));
+    let path = root.join(format!("target/load/clip-{height}-{seconds}.mp4"));
     if path.exists() {
         return Ok(path);
     }
@@ -48,7 +48,7 @@ pub(super) fn obtain(root: &Path, height: u32, seconds: u32) -> Result<PathBuf, 
 
 /// Returns a video of about that many hours: one video repeated without recoding.
 pub(super) fn obtain_long(root: &Path, hours: u32) -> Result<PathBuf, Failure> {
-    let path = root.join(format!("target/load/film-{hours}h.mp4"));
+    let path = root.join(format!("target/load/clip-{hours}h.mp4"));
     if path.exists() {
         return Ok(path);
     }
