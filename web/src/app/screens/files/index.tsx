@@ -116,7 +116,7 @@ export default function Files({ params }: ScreenProps) {
       }
       actions={
         <>
-          {folder.data && <FolderActions folder={folder.data} changed={folder.reload} />}
+          {folder.data && mayWrite && <ShareButton folder={folder.data} changed={folder.reload} />}
           {mayWrite && (
             <>
               <Button icon="folder_plus" onClick={() => acts().then((module) => module.newFolder(folderId))}>
@@ -144,6 +144,7 @@ export default function Files({ params }: ScreenProps) {
               />
             </>
           )}
+          {folder.data && <FolderMenu folder={folder.data} changed={folder.reload} />}
         </>
       }
     >
@@ -284,55 +285,61 @@ function useAskedFor(folder: string | null, chooseFiles: () => void) {
   }, [asked]);
 }
 
-function FolderActions({ folder, changed }: { folder: FolderRecord; changed: () => void }) {
-  const mayWrite = can("write");
-  const leave = () => go(folder.parent_id ? `/files/${folder.parent_id}` : "/files");
+interface FolderProps {
+  folder: FolderRecord;
+  changed: () => void;
+}
+
+function ShareButton({ folder, changed }: FolderProps) {
   const share = () =>
     import("../shared/share_dialog").then((module) => module.openShare(folder)).then(changed);
   return (
-    <>
-      {mayWrite && (
-        <Button icon="link" onClick={share}>
-          {folder.shared ? words.shareOf : words.share}
-        </Button>
-      )}
-      <Menu
-        label={words.folderMenu}
-        items={[
-          mayWrite && {
-            label: words.rename,
-            icon: "edit",
-            onSelect: () =>
-              acts()
-                .then((module) => module.renameFolder(folder))
-                .then(changed),
-          },
-          mayWrite && {
-            label: words.move,
-            icon: "move",
-            onSelect: () =>
-              acts()
-                .then((module) => module.moveFolder(folder))
-                .then(changed),
-          },
-          {
-            label: words.zip,
-            icon: "download",
-            onSelect: () => acts().then((module) => module.zip([], folder)),
-          },
-          { label: words.curl, icon: "terminal", onSelect: showCurl },
-          mayWrite && {
-            label: words.remove,
-            icon: "trash",
-            danger: true,
-            onSelect: () =>
-              acts()
-                .then((module) => module.deleteFolder(folder))
-                .then((done) => done && leave()),
-          },
-        ]}
-      />
-    </>
+    <Button icon="link" onClick={share}>
+      {folder.shared ? words.shareOf : words.share}
+    </Button>
+  );
+}
+
+function FolderMenu({ folder, changed }: FolderProps) {
+  const mayWrite = can("write");
+  const leave = () => go(folder.parent_id ? `/files/${folder.parent_id}` : "/files");
+  const zip = () =>
+    acts()
+      .then((module) => module.zip([], folder))
+      .catch((thrown) => toast(asApiError(thrown).message, "bad"));
+  return (
+    <Menu
+      label={words.folderMenu}
+      items={[
+        mayWrite && {
+          label: words.rename,
+          icon: "edit",
+          onSelect: () =>
+            acts()
+              .then((module) => module.renameFolder(folder))
+              .then(changed),
+        },
+        mayWrite && {
+          label: words.move,
+          icon: "move",
+          onSelect: () =>
+            acts()
+              .then((module) => module.moveFolder(folder))
+              .then(changed),
+        },
+        { label: words.zip, icon: "download", onSelect: zip },
+        { label: words.curl, icon: "terminal", onSelect: showCurl },
+        mayWrite && {
+          label: words.remove,
+          icon: "trash",
+          danger: true,
+          onSelect: () =>
+            acts()
+              .then((module) => module.deleteFolder(folder))
+              .then((done) => done && leave()),
+        },
+      ]}
+    />
   );
 }
 

@@ -5,7 +5,7 @@ export const paneWords = {
   more: "More",
   copyLink: "Copy a link for 5 minutes",
   linkCopied: "Copied: a link that works without signing in, for five minutes",
-  imageAddress: "Image address",
+  imageAddress: "Image URL",
   type: "Type",
   size: "Size",
   shape: "Shape",

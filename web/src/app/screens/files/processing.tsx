@@ -56,6 +56,7 @@ interface ProcessProps {
 function ConvertForm({ files, folder, close }: ProcessProps) {
   const catalogue = useResource((signal) => api.get<Catalogue>("/api/catalogue", { signal }), []);
   const [preset, setPreset] = useState("original");
+  const [format, setFormat] = useState("");
   const kinds = new Set(files.map(({ mime_type }) => kindOf(mime_type)));
   const isMedia = kinds.has("video") || kinds.has("audio");
   const start = async (values: FormData) => {
@@ -89,7 +90,8 @@ function ConvertForm({ files, folder, close }: ProcessProps) {
               <Select
                 label={words.convert.format}
                 name="format"
-                defaultValue={isMedia ? "mp4" : "webp"}
+                value={format || (isMedia ? "mp4" : "webp")}
+                onChange={(event) => setFormat(event.currentTarget.value)}
                 choices={choices.map(({ name }) => ({ value: name, label: name.toUpperCase() }))}
               />
               <Select

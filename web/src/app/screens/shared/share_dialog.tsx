@@ -113,7 +113,7 @@ function Shown({ share, close, change, revoke }: ShownProps) {
       <CopyField label={words.link} value={share.url} />
       {share.allowDownload && !share.hasPassword && <CopyField label={words.zipLink} value={share.zipUrl} />}
       <dl class="facts">
-        <dt>{words.expires}</dt>
+        <dt>{words.validUntil}</dt>
         <dd>{share.expiresAt ? <Time at={share.expiresAt} /> : words.never}</dd>
         <dt>{words.terms}</dt>
         <dd>

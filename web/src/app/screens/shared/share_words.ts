@@ -32,6 +32,7 @@ export const shareWords = {
   open: "Open",
   counts: (views: number, downloads: number, limit: number | null) =>
     `${count(views, "view")}, ${limit === null ? count(downloads, "download") : `${formatNumber(downloads)} of ${count(limit, "download")}`}`,
+  validUntil: "Valid until",
   used: "Used",
   withPassword: "password",
   withoutPassword: "no password",
