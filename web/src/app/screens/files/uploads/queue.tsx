@@ -44,6 +44,8 @@ export interface Upload {
 const AT_ONCE = 3;
 const BEAT_MS = 150;
 const MOST_TRIES = 5;
+const SPARED_REQUESTS = 150;
+const LONGEST_WINDOW_MS = 61_000;
 const MOST_RECALLED = 50;
 
 let uploads: Upload[] = [];
@@ -238,12 +240,20 @@ async function sendFile(upload: Upload) {
       upload.sent = bytes;
       changed();
     },
+    onLimit,
     onStop: (stop) => {
       upload.stop = stop;
     },
     isStopped: () => upload.state !== "sending",
   }).then((id) => id && remember(print, id, true));
   if (upload.state === "sending") upload.state = "done";
+}
+
+/** Leaves enough of the minute's requests to the screens. */
+function onLimit(remaining: number, resetsAt: number) {
+  if (remaining >= SPARED_REQUESTS) return;
+  const wait = Math.max(1_000, Math.min(LONGEST_WINDOW_MS, resetsAt * 1_000 - Date.now()));
+  pausedUntil = Math.max(pausedUntil, Date.now() + wait);
 }
 
 /** The folder that a file goes into; each is made once. */

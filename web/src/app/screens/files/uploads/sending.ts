@@ -53,6 +53,8 @@ interface Sending {
   resume: string | undefined;
   onId: (id: string) => void;
   onSent: (bytes: number) => void;
+  /** How many requests are left to the session until then (Unix seconds); not called where there is no bound. */
+  onLimit: (remaining: number, resetsAt: number) => void;
   onStop: (stop: () => void) => void;
   isStopped: () => boolean;
 }
@@ -78,7 +80,7 @@ async function isOfAnotherSession(): Promise<boolean> {
   return true;
 }
 
-async function once({ file, folder, resume, onId, onSent, onStop, isStopped }: Sending) {
+async function once({ file, folder, resume, onId, onSent, onLimit, onStop, isStopped }: Sending) {
   const { Upload } = await import("tus-js-client");
   if (isStopped()) throw new ApiError(0, NO_CONNECTION);
   const endpoint = new URL(address(PATH), location.href).href;
@@ -91,6 +93,10 @@ async function once({ file, folder, resume, onId, onSent, onStop, isStopped }: S
       retryDelays: RETRY_DELAYS_MS,
       storeFingerprintForResuming: false,
       onBeforeRequest: (request) => request.setHeader("x-csrf-token", session.peek()?.csrfToken ?? ""),
+      onAfterResponse: (_request, response) => {
+        const remaining = Number(response.getHeader("x-ratelimit-remaining") ?? Number.NaN);
+        if (Number.isFinite(remaining)) onLimit(remaining, Number(response.getHeader("x-ratelimit-reset")));
+      },
       onUploadUrlAvailable: () => {
         // The service names itself by an address of its own, which need not be that of this page
         id = new URL(upload.url ?? endpoint).pathname.split("/").at(-1);
