@@ -125,8 +125,22 @@ export function VirtualList<T>(props: VirtualListProps<T>) {
     props.onActive?.(next, event, cache.at(next));
   };
 
+  // Another number of columns puts items into other rows: the active one stays in view, and keeps the focus
+  const hadFocus = Boolean(scroller.current?.contains(document.activeElement));
   useLayoutEffect(() => {
-    if (!moved.current) return;
+    const element = scroller.current;
+    if (element && active > 0)
+      element.scrollTop = scrollTo(
+        Math.floor(active / columns),
+        rows,
+        rowHeight,
+        view.height,
+        element.scrollTop,
+      );
+  }, [columns]);
+  useLayoutEffect(() => {
+    const isLost = hadFocus && !scroller.current?.contains(document.activeElement);
+    if (!moved.current && !isLost) return;
     moved.current = false;
     scroller.current?.querySelector<HTMLElement>(`[data-index="${active}"]`)?.focus({ preventScroll: true });
   });

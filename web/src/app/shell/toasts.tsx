@@ -47,7 +47,7 @@ export function Toasts() {
       <p class="visually-hidden" role="status" aria-live="polite">
         {announcement.value}
       </p>
-      <div class="toasts">
+      <section class="toasts" aria-label="Messages">
         {toasts.value.map((toast) => (
           <div key={toast.key} class={`toast toast-${toast.tone}`}>
             <Icon name={toast.tone === "good" ? "check" : "error"} />
@@ -67,7 +67,7 @@ export function Toasts() {
             </button>
           </div>
         ))}
-      </div>
+      </section>
     </>
   );
 }

@@ -95,7 +95,7 @@ export default function Files({ params }: ScreenProps) {
   const data = beginning.data;
   const revision = useRevision(data);
   const here = folderId === null ? words.title : (folder.data?.name ?? "");
-  const isFiltered = Boolean(view.q || view.type || view.tag);
+  const isFiltered = data && Boolean(data.view.q || data.view.type || data.view.tag);
   const openId = search.get("file");
 
   if (folder.error?.status === 404)
@@ -111,7 +111,7 @@ export default function Files({ params }: ScreenProps) {
       crumbs={folderId === null ? [] : crumbsOf(folder.data ?? null)}
       aside={
         <span class="numeric">
-          {isFiltered && data ? words.found(data.total) : counts && words.counts(counts.files, counts.bytes)}
+          {isFiltered ? words.found(data.total) : counts && words.counts(counts.files, counts.bytes)}
         </span>
       }
       actions={
