@@ -1,12 +1,25 @@
+/** Keys of programs, of image addresses, and of those who sign playback tokens. */
+import { can } from "../../api/session";
 import { Page } from "../../parts/page";
-import { EmptyState } from "../../parts/states";
+import { Callout } from "../../parts/states";
+import type { ScreenProps } from "../../routes";
+import { SettingsTabs } from "../shared/settings_tabs";
+import { ApiKeys } from "./api_keys";
+import { DeliveryKeys } from "./delivery_keys";
+import { PlaybackKeys } from "./playback_keys";
+import { words } from "./words";
 
-export default function Screen() {
+const PARTS = { keys: ApiKeys, "delivery-keys": DeliveryKeys, "playback-keys": PlaybackKeys };
+type Part = keyof typeof PARTS;
+
+export default function Keys({ params }: ScreenProps) {
+  const part: Part = params.tab && params.tab in PARTS ? (params.tab as Part) : "keys";
+  const Shown = PARTS[part];
+  const isAllowed = part === "delivery-keys" || can("admin");
   return (
-    <Page title="API keys">
-      <EmptyState icon="key" title="API keys">
-        This screen is not built yet.
-      </EmptyState>
+    <Page title={words.titles[part]}>
+      <SettingsTabs />
+      {isAllowed ? <Shown key={part} /> : <Callout title={words.adminOnly} />}
     </Page>
   );
 }

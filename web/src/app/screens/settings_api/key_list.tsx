@@ -1,0 +1,104 @@
+/** What the three lists of keys have in common: pages, the dialog that makes one, the question before one is revoked. */
+import type { ComponentChildren } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import type { Kind } from "../../api/changes";
+import { api } from "../../api/client";
+import { type Resource, useResource } from "../../api/resource";
+import { Button } from "../../parts/button";
+import { ask } from "../../parts/dialog";
+import { EmptyState, Loaded, Skeleton } from "../../parts/states";
+import { query, setQuery } from "../../router";
+import { toast } from "../../shell/toasts";
+import { words } from "./words";
+
+const PAGE = 100;
+
+export interface KeyPages<K> {
+  keys: K[];
+  hasMore: boolean;
+}
+
+/** The keys of a list, page by page; `more` loads the next. */
+export function useKeys<K>(path: string, on: Kind) {
+  const [pages, setPages] = useState(1);
+  const list = useResource<KeyPages<K>>(
+    async (signal) => {
+      const keys: K[] = [];
+      let cursor: string | null | undefined;
+      for (let page = 0; page < pages; page++) {
+        const answer: { keys: K[]; nextCursor?: string | null; next_cursor?: string | null } = await api.get(
+          path,
+          { query: { limit: PAGE, cursor }, signal },
+        );
+        keys.push(...answer.keys);
+        cursor = answer.nextCursor ?? answer.next_cursor;
+        if (!cursor) break;
+      }
+      return { keys, hasMore: Boolean(cursor) };
+    },
+    [path, pages],
+    { on: [on], keep: true },
+  );
+  return { list, more: () => setPages(pages + 1) };
+}
+
+/** Opens `make` when the palette asks for a new one. */
+export function useNew(make: () => void, isAllowed: boolean) {
+  const isAsked = query.value.get("new") !== null;
+  useEffect(() => {
+    if (!isAsked) return;
+    setQuery({ new: undefined });
+    if (isAllowed) make();
+  }, [isAsked]);
+}
+
+/** Asks, and revokes; resolves with whether it was done. */
+export async function revoke(
+  path: string,
+  texts: { revokeTitle: string; revokeBody: string; revoked: string },
+): Promise<boolean> {
+  const done = await ask({
+    title: texts.revokeTitle,
+    body: texts.revokeBody,
+    verb: words.delete,
+    action: () => api.delete(path),
+  });
+  if (done) toast(texts.revoked);
+  return done;
+}
+
+interface KeysProps<K> {
+  of: { list: Resource<KeyPages<K>>; more: () => void };
+  about: string;
+  empty: { title: string; curl: string; guide: { href: string; label: string } };
+  /** Undefined for those who may not make one. */
+  action?: ComponentChildren;
+  children: (keys: K[]) => ComponentChildren;
+}
+
+export function KeyList<K>({ of: { list, more }, about, empty, action, children }: KeysProps<K>) {
+  return (
+    <Loaded of={list} skeleton={<Skeleton rows={4} height={56} />}>
+      {({ keys, hasMore }) =>
+        keys.length === 0 ? (
+          <EmptyState icon="key" title={empty.title} action={action} curl={empty.curl} guide={empty.guide}>
+            {about}
+          </EmptyState>
+        ) : (
+          <>
+            <div class="toolbar">
+              <p class="soft prose">{about}</p>
+              {action}
+            </div>
+            <div class="card">{children(keys)}</div>
+            {hasMore && <Button onClick={more}>{words.more}</Button>}
+          </>
+        )
+      }
+    </Loaded>
+  );
+}
+
+/** The JSON request that makes a key, as a command. */
+export const curl = (path: string, body: object) =>
+  `curl -s '${location.origin}${path}' \\\n  -H "Authorization: Bearer $KEY" --json '${JSON.stringify(body)}'`;
