@@ -27,7 +27,7 @@ export function SelectionBar({ files, folder, changed, clear, chooseAll, forget 
     <section class="files-chosen" aria-label={words.chosen(list.length)}>
       <strong class="numeric">{words.chosen(list.length)}</strong>
       <span class="soft small numeric">{formatBytes(bytesOfAll(list))}</span>
-      <div class="actions">
+      <div class="actions files-acts">
         {mayWrite && (
           <>
             <Button

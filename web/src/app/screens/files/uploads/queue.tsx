@@ -47,6 +47,8 @@ const MOST_TRIES = 5;
 const SPARED_REQUESTS = 150;
 const LONGEST_WINDOW_MS = 61_000;
 const MOST_RECALLED = 50;
+/** When everything has gone well, the tray needs no one. */
+const SHOWN_AFTER_MS = 12_000;
 
 let uploads: Upload[] = [];
 let count = 0;
@@ -55,6 +57,7 @@ let active = 0;
 let next = 0;
 let pausedUntil = 0;
 let timer: ReturnType<typeof setTimeout> | undefined;
+let closing: ReturnType<typeof setTimeout> | undefined;
 const pace = new Pace();
 let folders = new Map<string, Promise<string | null>>();
 let removeTray: (() => void) | undefined;
@@ -177,6 +180,7 @@ function wait(upload: Upload) {
 }
 
 function begin() {
+  clearTimeout(closing);
   removeTray ??= showInTray("uploads", UploadTray);
   pump();
   changed();
@@ -293,7 +297,9 @@ function fail(upload: Upload, error: ApiError) {
 function ended() {
   pace.reset();
   folders = new Map();
-  const { ended, failed } = summary();
+  const { ended, failed, lost } = summary();
+  clearTimeout(closing);
+  if (failed + lost === 0) closing = setTimeout(() => summary().isBusy || close(), SHOWN_AFTER_MS);
   if (failed > 0) announce(words.someFailed(failed));
   else if (ended > 0) announce(words.allDone(ended));
 }
