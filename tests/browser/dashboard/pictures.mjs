@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { deflateSync } from "node:zlib";
 
 /** A PNG with a gradient between two colours, `seed` apart from others. */
-export function png(seed, width = 48, height = 32) {
+export function png(seed, width = 192, height = 128) {
   const ends = [0, 1].map((end) => [0, 1, 2].map((channel) => hashed(seed * 7 + end * 3 + channel) & 255));
   const rows = Buffer.alloc(height * (1 + width * 3));
   for (let y = 0; y < height; y++) {

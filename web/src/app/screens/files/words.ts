@@ -18,7 +18,7 @@ export const words = {
   uploadFolder: "A folder…",
   uploadAddress: "From an address…",
   share: "Share",
-  shareOf: "Shared: its link",
+  shareOf: "Shared link",
   folderMenu: "Folder",
   search: "Search names",
   searchIn: (folder: string) => `Search in ${folder}`,
