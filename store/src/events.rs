@@ -193,6 +193,25 @@ pub async fn after(
     .await?)
 }
 
+/// Returns the account's feed before an event, or its end: at most `limit`, newest first, without events for a single
+/// endpoint.
+pub async fn before(
+    db: &mut impl Connection,
+    account_id: Uuid,
+    before: Option<i64>,
+    limit: u32,
+) -> Result<Vec<Event>, Error> {
+    Ok(query_as(
+        "SELECT seq, id, account_id, event_type, created_at, body FROM events
+         WHERE account_id = $1 AND is_listed = 1 AND seq < $2 ORDER BY seq DESC LIMIT $3",
+    )
+    .bind(account_id)
+    .bind(before.unwrap_or(i64::MAX))
+    .bind(limit)
+    .fetch_all(db.sqlite())
+    .await?)
+}
+
 /// Returns the last event of the account's feed that retention has dropped, 0 at first: a reader whose cursor is
 /// before it has missed some.
 pub async fn dropped_up_to(db: &mut impl Connection, account_id: Uuid) -> Result<i64, Error> {

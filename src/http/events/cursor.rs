@@ -59,6 +59,9 @@ impl Types {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(in crate::http) struct Query {
     pub after: Option<Cursor>,
+    /// With `order=desc` only.
+    pub before: Option<Cursor>,
+    pub is_newest_first: bool,
     pub types: Types,
 }
 
@@ -70,11 +73,34 @@ impl Query {
                 "after" if !value.is_empty() => {
                     parsed.after = Some(Cursor::parse("after", &value)?);
                 }
+                "before" if !value.is_empty() => {
+                    parsed.before = Some(Cursor::parse("before", &value)?);
+                }
+                "order" => parsed.is_newest_first = is_descending(&value)?,
                 "types" => parsed.types = Types::parse(&value)?,
                 _ => {}
             }
         }
-        Ok(parsed)
+        match parsed.is_newest_first {
+            true if parsed.after.is_some() => Err(ApiError::Invalid(
+                "after belongs to order=asc: with order=desc ask on with before".to_owned(),
+            )),
+            false if parsed.before.is_some() => Err(ApiError::Invalid(
+                "before belongs to order=desc: with order=asc ask on with after".to_owned(),
+            )),
+            _ => Ok(parsed),
+        }
+    }
+}
+
+fn is_descending(order: &str) -> Result<bool, ApiError> {
+    match order {
+        "desc" => Ok(true),
+        "asc" | "" => Ok(false),
+        other => Err(ApiError::Invalid(format!(
+            "order must be asc or desc, got `{}`",
+            shorten(other)
+        ))),
     }
 }
 
@@ -103,9 +129,15 @@ mod tests {
         assert_eq!(query.after, Some(Cursor(255)));
         assert_eq!(query.types.0, ["file.uploaded", "conversion.failed"]);
         assert_eq!(Query::parse("after=&types=").unwrap(), Query::default());
+        let newest = Query::parse("order=desc&before=ff").unwrap();
+        assert!(newest.is_newest_first && newest.before == Some(Cursor(255)));
         for (odd, error) in [
             ("types=file.gone", "types has unknown names: `file.gone`"),
             ("after=newest", "after must be"),
+            ("order=desc&before=newest", "before must be"),
+            ("order=newest", "order must be asc or desc, got `newest`"),
+            ("order=desc&after=ff", "after belongs to order=asc"),
+            ("before=ff", "before belongs to order=desc"),
         ] {
             let rejection = Query::parse(odd).unwrap_err().to_string();
             assert!(rejection.starts_with(error), "{rejection}");

@@ -57,21 +57,24 @@ pub struct EventEnvelope {
 )]
 pub struct EventList {
     events: Vec<EventEnvelope>,
-    /// To ask with as `after` the next time, also when nothing is new.
-    next_cursor: String,
+    /// To ask with as `after` the next time, also when nothing is new; with `order=desc` as `before`, null at the oldest event.
+    next_cursor: Option<String>,
 }
 
 /// List events
 ///
 /// Oldest first, in the order in which they happened, `webhook.test` left out. Ask on with `after` = `nextCursor`, at once while
 /// it changes and from time to time once it does not; no event is skipped. With `types` a page may be shorter than `limit`,
-/// even empty, although more follow.
+/// even empty, although more follow. `order=desc` shows the newest first, for people: ask on with `before` = `nextCursor` until
+/// that is null.
 #[utoipa::path(get, path = "/api/events", tag = "events", params(
     ("after" = Option<String>, Query, description = "`nextCursor` of the answer before, or the `id` of an event of the stream; without one from the oldest event kept"),
     ("limit" = Option<u32>, Query, description = "1 to 100, 50 without one"),
     ("types" = Option<String>, Query, description = "Only events of these types, separated by commas"),
+    ("order" = Option<String>, Query, description = "`asc` (default) or `desc`"),
+    ("before" = Option<String>, Query, description = "With `order=desc`: `nextCursor` of the answer before; without one from the newest event"),
 ), responses(
-    (status = 200, description = "Oldest first", body = EventList),
+    (status = 200, description = "Oldest first, or newest first with `order=desc`", body = EventList),
     (status = 410, description = "Events after the cursor have expired (`webhooks.keep`); code `cursor_expired`", body = ErrorBody)))]
 pub async fn list(
     request: HttpRequest,
@@ -81,10 +84,22 @@ pub async fn list(
     let query = Query::parse(request.query_string())?;
     let limit = limit(request.query_string())?;
     let mut db = context.store.read().await?;
-    let page = Page::read(&mut db, caller.account_id(), query.after, limit).await?;
+    let account_id = caller.account_id();
+    let (events, next_cursor) = if query.is_newest_first {
+        let before = query.before.map(|cursor| cursor.0);
+        let events = events::before(&mut db, account_id, before, limit).await?;
+        let is_full = events.len() == limit as usize;
+        let oldest = events
+            .last()
+            .filter(|_| is_full)
+            .map(|event| Cursor(event.seq));
+        (events, oldest)
+    } else {
+        let page = Page::read(&mut db, account_id, query.after, limit).await?;
+        (page.events, Some(page.end))
+    };
     drop(db);
-    let wanted: Vec<&str> = page
-        .events
+    let wanted: Vec<&str> = events
         .iter()
         .filter(|event| query.types.want(event))
         .map(|event| event.body.as_str())
@@ -93,7 +108,7 @@ pub async fn list(
     let body = format!(
         r#"{{"events":[{}],"nextCursor":{}}}"#,
         wanted.join(","),
-        json!(page.end.to_string())
+        json!(next_cursor.map(|cursor| cursor.to_string()))
     );
     Ok(HttpResponse::Ok()
         .insert_header((header::CONTENT_TYPE, "application/json"))

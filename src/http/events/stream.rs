@@ -43,7 +43,7 @@ pub async fn stream(
     context: web::Data<EventContext>,
     caller: Caller<Read>,
 ) -> Result<HttpResponse, ApiError> {
-    let Query { after, types } = Query::parse(request.query_string())?;
+    let Query { after, types, .. } = Query::parse(request.query_string())?;
     let after = last_event_id(&request)?.or(after);
     let place = context.followers.place()?;
     let committed = context.store.newest_event();

@@ -143,6 +143,28 @@ async fn the_feed_is_read_once_and_whole_in_the_order_of_commits() {
 }
 
 #[actix_web::test]
+async fn the_feed_is_read_from_its_end_to_its_beginning() {
+    let site = Site::open().await;
+    assert_eq!(
+        site.feed("?order=desc").await.json()["nextCursor"],
+        json!(null)
+    );
+    let written = site.emit_many(site.account(), "file.uploaded", 5).await;
+    let names: Vec<String> = written.iter().rev().map(Event::name).collect();
+    let mut query = "?order=desc&limit=2".to_owned();
+    let mut seen = Vec::new();
+    loop {
+        let page = site.feed(&query).await.json();
+        seen.extend(ids(&page).into_iter().map(str::to_owned));
+        let Some(cursor) = page["nextCursor"].as_str() else {
+            break;
+        };
+        query = format!("?order=desc&limit=2&before={cursor}");
+    }
+    assert_eq!(seen, names);
+}
+
+#[actix_web::test]
 async fn others_do_not_see_them_and_readers_do() {
     let site = Site::open().await;
     let event = site.emit("file.uploaded").await;
