@@ -6,7 +6,7 @@ import { can, type Scope } from "../api/session";
 import { Dialog, openDialog } from "../parts/dialog";
 import { Icon, type IconName } from "../parts/icon";
 import { go } from "../router";
-import { furtherPlaces, places } from "../routes";
+import { furtherPlaces, type Place, places } from "../routes";
 import { showCurl } from "./curl_panel";
 
 interface Command {
@@ -149,11 +149,13 @@ function Palette({ close }: { close: () => void }) {
 
 function fixed(text: string): Command[] {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
+  const visit = (place: Place): Command => ({ ...place, note: "Go to", run: () => go(place.to) });
   const all: Command[] = [
-    ...[...places, ...furtherPlaces].map((place) => ({ ...place, note: "Go to", run: () => go(place.to) })),
+    ...places.map(visit),
     ...acts
       .filter((act) => can(act.scope))
       .map((act) => ({ ...act, note: "Do", run: () => go(act.to, { search: act.search }) })),
+    ...furtherPlaces.map(visit),
     {
       label: "API reference",
       icon: "book",

@@ -4,6 +4,8 @@ import { can } from "../../api/session";
 import { Button, ButtonLink } from "../../parts/button";
 import { Icon } from "../../parts/icon";
 import { Section } from "../../parts/page";
+import { Badge } from "../../parts/states";
+import { Name } from "../../parts/values";
 import { href } from "../../router";
 import { DeliverImage } from "./deliver_image";
 import { GoLive } from "./go_live";
@@ -18,6 +20,7 @@ interface FirstStepsProps {
 }
 
 export function FirstSteps({ done, input, onHide, onChange }: FirstStepsProps) {
+  const isOnAir = input?.status === "live";
   const count = 1 + [done.live, done.image, done.webhook].filter(Boolean).length;
   return (
     <Section
@@ -33,7 +36,12 @@ export function FirstSteps({ done, input, onHide, onChange }: FirstStepsProps) {
     >
       <ol class="steps">
         <Step number={1} title={words.steps.signedIn} done />
-        <Step number={2} title={words.steps.live.title} done={done.live}>
+        <Step
+          number={2}
+          title={words.steps.live.title}
+          done={done.live}
+          result={isOnAir && input && <OnAirNow input={input} />}
+        >
           <GoLive input={input} onChange={onChange} />
         </Step>
         <Step number={3} title={words.steps.image.title} done={done.image}>
@@ -55,15 +63,31 @@ export function FirstSteps({ done, input, onHide, onChange }: FirstStepsProps) {
   );
 }
 
+function OnAirNow({ input }: { input: OnAirInput }) {
+  return (
+    <p>
+      <Badge tone="live" dot>
+        {words.onAir.live}
+      </Badge>{" "}
+      <a href={href(`/live/${input.id}`)}>
+        <Name>{input.name}</Name>
+      </a>
+    </p>
+  );
+}
+
 function Step({
   number,
   title,
   done,
+  result,
   children,
 }: {
   number: number;
   title: string;
   done: boolean;
+  /** Shown when it is done. */
+  result?: ComponentChildren;
   children?: ComponentChildren;
 }) {
   return (
@@ -76,7 +100,7 @@ function Step({
           {title}
           {done && <span class="visually-hidden"> ({words.steps.done})</span>}
         </h3>
-        {!done && children}
+        {done ? result : children}
       </div>
     </li>
   );

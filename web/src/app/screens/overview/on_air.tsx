@@ -10,6 +10,8 @@ import { words } from "./words";
 
 /** Between two pictures of an input. */
 const PICTURE_EVERY_MS = 15_000;
+/** The first picture is there as soon as a segment is. */
+const FIRST_PICTURE_AFTER_MS = 4_000;
 
 export function OnAir({ onAir, counts }: { onAir: OnAirInput[]; counts: Inputs["counts"] | undefined }) {
   const count = counts && words.onAir.count(counts.live + counts.reconnecting, counts.total);
@@ -50,7 +52,7 @@ export function OnAir({ onAir, counts }: { onAir: OnAirInput[]; counts: Inputs["
   );
 }
 
-export function State({ input }: { input: OnAirInput }) {
+function State({ input }: { input: OnAirInput }) {
   if (input.status === "reconnecting")
     return (
       <>
@@ -76,14 +78,15 @@ function Left({ until }: { until: string }) {
   return <span class="numeric">{formatDuration(Date.parse(until) - now)}</span>;
 }
 
-export function Poster({ input }: { input: OnAirInput }) {
-  const now = useNow(PICTURE_EVERY_MS);
+function Poster({ input }: { input: OnAirInput }) {
+  const now = useNow(2_000);
   const [isMissing, setMissing] = useState(false);
   const url = new URL(input.playback.posterUrl, location.href);
   const at = Math.floor(now / PICTURE_EVERY_MS);
+  const isEarly = input.startedAt !== null && now - Date.parse(input.startedAt) < FIRST_PICTURE_AFTER_MS;
   return (
     <span class="on-air-picture">
-      {!isMissing && (
+      {!isMissing && !isEarly && (
         <img
           src={`${url.pathname}?at=${at}`}
           alt=""

@@ -24,7 +24,6 @@ export const words = {
       command: "A test video by ffmpeg",
       waiting: "Waiting: nothing has reached the server yet.",
       hint: "Nothing yet? Check that the encoder uses this server, and that no firewall closes its port. sluice doctor, on the machine of the service, checks both.",
-      onAir: (name: string) => `${name} is on air`,
       open: "Open the input",
     },
     image: {
