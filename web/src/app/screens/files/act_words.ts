@@ -39,6 +39,8 @@ export const actWords = {
       ? "It is empty."
       : `${plural(count, "file")} (${bytes}) in it and ${hasFolders ? "the folders below" : "nothing else"} are deleted with it. This cannot be undone.`,
   folderShared: "It is shared: its link stops working.",
+  tooManyToZip: (most: number) =>
+    `At most ${plural(most, "file")} go into one archive: choose fewer, or download the folder as a ZIP.`,
   zipping: (count: number, bytes: string) =>
     `An archive of ${plural(count, "file")} (${bytes}) is being downloaded`,
   convert: {

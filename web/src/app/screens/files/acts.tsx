@@ -1,6 +1,7 @@
 /** What is done with files and folders by dialogs; loaded when the first of them is opened. */
 import { useState } from "preact/hooks";
 import { api } from "../../api/client";
+import { ApiError } from "../../api/error";
 import { Button, Submit } from "../../parts/button";
 import { ask, Dialog, openDialog } from "../../parts/dialog";
 import { Checkbox, Form, TextField } from "../../parts/form";
@@ -20,6 +21,8 @@ export { convert, runWorkflow } from "./processing";
 
 /** Above so many, their number is typed before they are deleted. */
 const TYPED_ABOVE = 20;
+/** What the service packs at once; a folder may have more. */
+const MOST_IN_ZIP = 1_000;
 
 interface NameDialog {
   title: string;
@@ -320,6 +323,7 @@ export async function deleteFolder({ id }: FolderRecord): Promise<boolean> {
 
 /** Downloads one archive of what is chosen; the browser continues it by itself when it is cut. */
 export async function zip(files: FileRecord[], folder?: FolderRecord) {
+  if (files.length > MOST_IN_ZIP) throw new ApiError(400, words.tooManyToZip(MOST_IN_ZIP));
   const name = folder?.name ?? (files.length === 1 ? files[0]?.filename : undefined);
   const answer = await api.post<ZipAnswer>("/api/files/zip", {
     ids: files.map(({ id }) => id),

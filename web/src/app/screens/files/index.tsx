@@ -1,5 +1,6 @@
 /** Files and folders: tree, grid or list, search, upload, preview, and what is done with a selection. */
 import { useEffect, useRef, useState } from "preact/hooks";
+import type { Kind } from "../../api/changes";
 import { api } from "../../api/client";
 import { asApiError } from "../../api/error";
 import { useResource } from "../../api/resource";
@@ -20,6 +21,7 @@ import { type DropActs, dropInto } from "./drag";
 import { ItemList } from "./item_list";
 import { moveItems } from "./moving";
 import { PreviewPlace } from "./preview_place";
+import { useRefresh } from "./refresh";
 import { anchoredAt, NONE, type Selection, without } from "./selection";
 import { SelectionBar } from "./selection_bar";
 import { Toolbar } from "./toolbar";
@@ -42,6 +44,7 @@ const KEYS = [
   { keys: ["Esc"], does: words.keys.none },
 ];
 
+const KINDS: Kind[] = ["file", "folder", "share"];
 const acts = () => import("./acts");
 
 export default function Files({ params }: ScreenProps) {
@@ -62,12 +65,17 @@ export default function Files({ params }: ScreenProps) {
   useEffect(() => setSelection(NONE), [key]);
   useKeyHelp(KEYS);
 
-  const beginning = useResource((signal) => loadBeginning(view, signal), [key], {
-    on: ["file", "folder", "share"],
-    keep: true,
-  });
+  const beginning = useResource((signal) => loadBeginning(view, signal), [key], { keep: true });
   const folder = useFolder(folderId);
-  const counts = useCounts(folder.data ?? null, folderId);
+  const use = useResource((signal) => api.get<StorageUse>("/api/usage", { signal }), [], {
+    when: folderId === null,
+  });
+  const counts = folderId === null ? use.data && topCounts(use.data) : folder.data && countsOf(folder.data);
+  useRefresh(KINDS, () => {
+    beginning.reload();
+    if (folderId === null) use.reload();
+    else folder.reload();
+  });
   const mayWrite = can("write");
   const uploads = useUploads();
   const drops: DropActs | null = mayWrite
@@ -95,6 +103,8 @@ export default function Files({ params }: ScreenProps) {
   const data = beginning.data;
   const revision = useRevision(data);
   const here = folderId === null ? words.title : (folder.data?.name ?? "");
+  // While another folder loads, the head stays as it was, without acts
+  const present = folder.data?.id === folderId ? folder.data : null;
   const isFiltered = data && Boolean(data.view.q || data.view.type || data.view.tag);
   const openId = search.get("file");
 
@@ -116,7 +126,7 @@ export default function Files({ params }: ScreenProps) {
       }
       actions={
         <>
-          {folder.data && mayWrite && <ShareButton folder={folder.data} changed={folder.reload} />}
+          {present && mayWrite && <ShareButton folder={present} changed={folder.reload} />}
           {mayWrite && (
             <>
               <Button icon="folder_plus" onClick={() => acts().then((module) => module.newFolder(folderId))}>
@@ -144,7 +154,7 @@ export default function Files({ params }: ScreenProps) {
               />
             </>
           )}
-          {folder.data && <FolderMenu folder={folder.data} changed={folder.reload} />}
+          {present && <FolderMenu folder={present} changed={folder.reload} />}
         </>
       }
     >
@@ -152,7 +162,7 @@ export default function Files({ params }: ScreenProps) {
       <Toolbar
         view={view}
         look={look}
-        folderName={folder.data?.name ?? null}
+        folderName={folderId === null ? null : (folder.data?.name ?? null)}
         onLook={(next) => setLook(kept("files.view", next) ?? next)}
         onSort={(next) => resort(kept("files.sort", next) ?? next)}
       />
@@ -170,7 +180,7 @@ export default function Files({ params }: ScreenProps) {
         <nav class="files-side" aria-label={words.tree}>
           <FolderTree
             current={folderId}
-            ancestors={folder.data?.ancestors ?? []}
+            ancestors={present?.ancestors ?? []}
             onChoose={(id) => go(id === null ? "/files" : `/files/${id}`)}
             drops={drops}
           />
@@ -229,20 +239,16 @@ function useFolder(id: string | null) {
         : (await api.get<{ folder: FolderRecord }>(`/api/folders/${encodeURIComponent(id)}`, { signal }))
             .folder,
     [id],
-    { on: ["folder", "file", "share"] },
+    { keep: true },
   );
 }
 
-/** How much is in the folder and below; at the top, in the account. */
-function useCounts(folder: FolderRecord | null, id: string | null) {
-  const use = useResource((signal) => api.get<StorageUse>("/api/usage", { signal }), [], {
-    on: ["usage", "file"],
-    when: id === null,
-  });
-  if (id === null) return use.data && { files: use.data.storage.files, bytes: use.data.storage.usedBytes };
-  if (!folder || folder.file_count === null) return undefined;
-  return { files: folder.file_count, bytes: folder.bytes ?? 0 };
-}
+/** How much is in the account. */
+const topCounts = ({ storage }: StorageUse) => ({ files: storage.files, bytes: storage.usedBytes });
+
+/** How much is in the folder and below. */
+const countsOf = ({ file_count, bytes }: FolderRecord) =>
+  file_count === null ? undefined : { files: file_count, bytes: bytes ?? 0 };
 
 /** Grows with each answer, so that the list loads what it shows again. */
 function useRevision(data: unknown): number {

@@ -1,10 +1,11 @@
 /** The tree of folders; what is below a folder is loaded when it is opened. */
 import { useEffect, useRef, useState } from "preact/hooks";
-import { onChanges } from "../../api/changes";
+import type { Kind } from "../../api/changes";
 import { api } from "../../api/client";
 import { reconnections } from "../../api/connection";
 import { Icon } from "../../parts/icon";
 import { type DropActs, dropInto } from "./drag";
+import { useRefresh } from "./refresh";
 import type { FolderRecord, FolderRef } from "./types";
 import { words } from "./words";
 
@@ -20,7 +21,7 @@ interface TreeProps {
 
 /** The top is a folder without id. */
 const TOP = "";
-const RELOAD_MS = 900;
+const KINDS: Kind[] = ["folder", "share"];
 
 interface Node {
   id: string | null;
@@ -61,19 +62,7 @@ export function FolderTree({ current, ancestors, onChoose, drops = null, hidden 
   useEffect(() => {
     if (reconnections.value > 0) load(wanted.current);
   }, [reconnections.value]);
-  useEffect(() => {
-    let timer: ReturnType<typeof setTimeout> | undefined;
-    const end = onChanges(["folder", "share"], () => {
-      timer ??= setTimeout(() => {
-        timer = undefined;
-        load(wanted.current);
-      }, RELOAD_MS);
-    });
-    return () => {
-      clearTimeout(timer);
-      end();
-    };
-  }, []);
+  useRefresh(KINDS, () => load(wanted.current));
 
   const nodes = nodesOf(children, open, hidden);
   const at = Math.max(

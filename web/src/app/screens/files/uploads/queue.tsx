@@ -10,6 +10,7 @@ import { session } from "../../../api/session";
 import { formatDateTime } from "../../../parts/format";
 import { announce, toast } from "../../../shell/toasts";
 import { showInTray } from "../../../shell/tray";
+import { isUploading } from "../refresh";
 import { refusal } from "./admission";
 import { Pace } from "./pace";
 import { type Picked, pickedFrom, pickedOf } from "./picked";
@@ -70,7 +71,9 @@ function changed() {
   if (beatTimer) return;
   beatTimer = setTimeout(() => {
     beatTimer = undefined;
-    pace.note(summary().sent, Date.now());
+    const { sent, isBusy } = summary();
+    pace.note(sent, Date.now());
+    isUploading.value = isBusy;
     beat.value += 1;
   }, BEAT_MS);
 }

@@ -6,6 +6,8 @@ import { ApiError, errorOf, NO_CONNECTION } from "../../../api/error";
 import { session, signedIn, signedInAgain } from "../../../api/session";
 
 const PATH = "/api/uploads/tus";
+/** Proxies that keep a request until they have it whole lose no more than this when it breaks. */
+const CHUNK_BYTES = 64 * 1024 * 1024;
 const RETRY_DELAYS_MS = [0, 1_000, 3_000, 5_000];
 
 interface ResumableUpload {
@@ -90,6 +92,7 @@ async function once({ file, folder, resume, onId, onSent, onLimit, onStop, isSto
       endpoint,
       uploadUrl: resume ? `${endpoint}/${resume}` : null,
       metadata: { filename: file.name, ...(folder ? { folderId: folder } : {}) },
+      chunkSize: CHUNK_BYTES,
       retryDelays: RETRY_DELAYS_MS,
       storeFingerprintForResuming: false,
       onBeforeRequest: (request) => request.setHeader("x-csrf-token", session.peek()?.csrfToken ?? ""),
