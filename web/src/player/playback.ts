@@ -3,7 +3,6 @@
  * The caller decides what is attached; this only keeps it playing.
  */
 
-import type { AudioPolicy } from "./audio";
 import { retryDelayMs } from "./backoff";
 import { HlsSource, isHlsSupported } from "./hls_source";
 import { isNativeHlsSupported, NativeSource } from "./native_source";
@@ -18,6 +17,11 @@ const HEALTHY_AFTER_MS = 5000;
 const TOO_EARLY_MS = 200;
 /** Time without advance after which the buffer counts as played out, also when the browser fires no `ended`. */
 const DRAINED_AFTER_MS = 1500;
+
+/** Starts the video element within the browser's policy on audio. */
+export interface Starter {
+  start(): Promise<void>;
+}
 
 export class Playback implements SourceListener {
   /** The viewer pressed pause. */
@@ -41,7 +45,7 @@ export class Playback implements SourceListener {
   constructor(
     private readonly url: string,
     private readonly video: HTMLVideoElement,
-    private readonly audio: AudioPolicy,
+    private readonly audio: Starter,
     private readonly onChange: () => void,
   ) {
     for (const event of ["playing", "waiting", "ended", "pause", "loadeddata"]) {

@@ -1,12 +1,224 @@
+/** Every live input: what is on air, with picture, status and viewers. */
+import { useEffect, useRef, useState } from "preact/hooks";
+import { api } from "../../api/client";
+import { useResource } from "../../api/resource";
+import { can } from "../../api/session";
+import { Button } from "../../parts/button";
+import { Select, TextField } from "../../parts/form";
+import { formatNumber } from "../../parts/format";
 import { Page } from "../../parts/page";
-import { EmptyState } from "../../parts/states";
+import { Badge, EmptyState, Loaded, Skeleton } from "../../parts/states";
+import { Ago, Name } from "../../parts/values";
+import { VirtualList } from "../../parts/virtual_list";
+import { go, href, query, setQuery } from "../../router";
+import { useKeyHelp } from "../../shell/shortcuts";
+import { LivePicture, LiveStatus } from "../shared/live_parts";
+import type { LiveInput } from "../shared/live_types";
+import { newInput } from "./new_input";
+import { words } from "./words";
 
-export default function Screen() {
+interface Inputs {
+  liveInputs: LiveInput[];
+  pagination: { total: number };
+  counts: { idle: number; live: number; reconnecting: number; disabled: number; total: number };
+}
+
+const PAGE = 50;
+const ROW_HEIGHT = 68;
+/** Between the last key and the search. */
+const TYPING_MS = 250;
+const KEYS = [
+  { keys: ["↑", "↓"], does: "Move in the list" },
+  { keys: ["Enter"], does: "Open the input" },
+];
+
+export default function Live() {
+  const search = query.value;
+  const sort = search.get("sort") ?? "lastLive:desc";
+  const filter = { q: search.get("q") ?? "", status: search.get("status") ?? "" };
+  const [by, order] = (sort in words.sorts ? sort : "lastLive:desc").split(":");
+  const key = `${sort}|${filter.status}|${filter.q}`;
+  const load = (offset: number, limit: number, signal?: AbortSignal) =>
+    api.get<Inputs>("/api/live/inputs", {
+      query: {
+        q: filter.q || undefined,
+        status: filter.status || undefined,
+        sort: by,
+        order,
+        limit,
+        offset,
+      },
+      signal,
+    });
+  const first = useResource((signal) => load(0, PAGE, signal), [key], { on: ["live_input"], keep: true });
+  const revision = useRevision(first.data);
+  useKeyHelp(KEYS);
+  const isAsked = search.get("new") !== null;
+  useEffect(() => {
+    if (!isAsked) return;
+    setQuery({ new: undefined });
+    if (can("write")) newInput();
+  }, [isAsked]);
+
+  const counts = first.data?.counts;
   return (
-    <Page title="Live">
-      <EmptyState icon="live" title="Live">
-        This screen is not built yet.
-      </EmptyState>
+    <Page
+      full
+      title={words.title}
+      aside={
+        counts && counts.total > 0 ? (
+          <span class="numeric">{words.counts(counts.live + counts.reconnecting, counts.total)}</span>
+        ) : undefined
+      }
+      actions={
+        can("write") && (
+          <Button look="solid" icon="plus" onClick={newInput}>
+            {words.new}
+          </Button>
+        )
+      }
+    >
+      <Loaded of={first} skeleton={<Skeleton rows={6} height={ROW_HEIGHT} />}>
+        {(data) =>
+          data.counts.total === 0 && !filter.q ? (
+            <EmptyState
+              icon="live"
+              title={words.empty.title}
+              action={
+                can("write") && (
+                  <Button look="solid" icon="plus" onClick={newInput}>
+                    {words.new}
+                  </Button>
+                )
+              }
+              curl={`curl -s '${location.origin}/api/live/inputs' \\\n  -H "Authorization: Bearer $KEY" --json '{"name": "Main stage"}'`}
+              guide={{ href: "/docs", label: words.empty.guide }}
+            >
+              {words.empty.body}
+            </EmptyState>
+          ) : (
+            <>
+              <Toolbar q={filter.q} status={filter.status} sort={`${by}:${order}`} counts={data.counts} />
+              {data.pagination.total === 0 ? (
+                <p class="soft">{words.none}</p>
+              ) : (
+                <VirtualList<LiveInput>
+                  label={words.list}
+                  total={data.pagination.total}
+                  rowHeight={ROW_HEIGHT}
+                  pageSize={PAGE}
+                  query={key}
+                  revision={revision}
+                  load={async (offset, limit, signal) => (await load(offset, limit, signal)).liveInputs}
+                  onOpen={(input) => go(`/live/${input.id}`)}
+                  class="live-list"
+                >
+                  {(input) => (input ? <Row input={input} /> : <span role="gridcell" class="live-row" />)}
+                </VirtualList>
+              )}
+            </>
+          )
+        }
+      </Loaded>
     </Page>
+  );
+}
+
+/** Grows with every new answer of the first page, so that the pages of the list are asked for again. */
+function useRevision(data: unknown): number {
+  const state = useRef({ data, count: 0 });
+  if (state.current.data !== data) state.current = { data, count: state.current.count + 1 };
+  return state.current.count;
+}
+
+function Row({ input }: { input: LiveInput }) {
+  return (
+    <>
+      <span role="gridcell" class="live-cell-picture">
+        <LivePicture input={input} />
+      </span>
+      <span role="gridcell" class="grow live-cell-name">
+        <a class="one-line" href={href(`/live/${input.id}`)} tabIndex={-1}>
+          <Name>{input.name}</Name>
+        </a>
+        <span class="soft small live-options">
+          {input.pullUrl && <Badge>{words.pulled}</Badge>}
+          {input.requireSignedPlayback && <Badge>{words.signed}</Badge>}
+          {input.allowedDomains.length > 0 && <Badge>{words.domains(input.allowedDomains.length)}</Badge>}
+          {input.recordMode === "automatic" && <Badge>{words.recorded}</Badge>}
+        </span>
+      </span>
+      <span role="gridcell" class="live-cell-last soft small">
+        {input.status === "idle" &&
+          (input.lastEndedAt || input.lastStartedAt ? (
+            <Ago at={input.lastEndedAt ?? input.lastStartedAt ?? ""} />
+          ) : (
+            words.never
+          ))}
+        {input.status !== "idle" && input.viewers !== null && (
+          <span class="numeric">
+            {formatNumber(input.viewers)} {words.viewers.toLowerCase()}
+          </span>
+        )}
+      </span>
+      <span role="gridcell" class="live-cell-status">
+        <LiveStatus input={input} />
+      </span>
+    </>
+  );
+}
+
+interface ToolbarProps {
+  q: string;
+  status: string;
+  sort: string;
+  counts: Inputs["counts"];
+}
+
+function Toolbar({ q, status, sort, counts }: ToolbarProps) {
+  const [text, setText] = useState(q);
+  const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
+  useEffect(() => () => clearTimeout(timer.current), []);
+  const onInput = (value: string) => {
+    setText(value);
+    clearTimeout(timer.current);
+    timer.current = setTimeout(() => setQuery({ q: value.trim() || undefined }), TYPING_MS);
+  };
+  const choices = [
+    { value: "", label: `${words.all} (${formatNumber(counts.total)})` },
+    ...(["live", "reconnecting", "idle"] as const).map((value) => ({
+      value,
+      label: `${words.statuses[value]} (${formatNumber(counts[value])})`,
+    })),
+  ];
+  return (
+    <div class="toolbar" role="search">
+      <TextField
+        label={words.search}
+        hiddenLabel
+        type="search"
+        name="q"
+        placeholder={words.search}
+        value={text}
+        maxLength={120}
+        onInput={(event) => onInput(event.currentTarget.value)}
+      />
+      <Select
+        label={words.status}
+        hiddenLabel
+        name="status"
+        value={status}
+        choices={choices}
+        onChange={(event) => setQuery({ status: event.currentTarget.value || undefined })}
+      />
+      <Select
+        label={words.sort}
+        hiddenLabel
+        name="sort"
+        value={sort}
+        choices={Object.entries(words.sorts).map(([value, label]) => ({ value, label }))}
+        onChange={(event) => setQuery({ sort: event.currentTarget.value })}
+      />
+    </div>
   );
 }

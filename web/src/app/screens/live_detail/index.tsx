@@ -1,12 +1,130 @@
+/** One live input: watching it, its health, and everything that can be set. */
+import { api } from "../../api/client";
+import { type Resource, useResource } from "../../api/resource";
+import { can } from "../../api/session";
+import { Button, ButtonLink } from "../../parts/button";
+import { ask } from "../../parts/dialog";
 import { Page } from "../../parts/page";
-import { EmptyState } from "../../parts/states";
+import { Loaded, Skeleton } from "../../parts/states";
+import { Tabs } from "../../parts/tabs";
+import { href } from "../../router";
+import type { ScreenProps } from "../../routes";
+import { toast } from "../../shell/toasts";
+import { LiveStatus } from "../shared/live_parts";
+import type { LiveInput, LiveInputAnswer } from "../shared/live_types";
+import { Access } from "./access";
+import { Connect } from "./connect";
+import { Outputs } from "./outputs";
+import { makeClip, Recordings } from "./recordings";
+import { InputSettings } from "./settings";
+import { Watch } from "./watch";
+import { words } from "./words";
 
-export default function Screen() {
+const PARTS = ["watch", "connect", "outputs", "recordings", "access", "settings"] as const;
+type Part = (typeof PARTS)[number];
+
+export interface InputProps {
+  input: LiveInput;
+  /** Shows what a change answered with. */
+  set: (input: LiveInput) => void;
+}
+
+export default function LiveDetail({ params }: ScreenProps) {
+  const id = params.id ?? "";
+  const loaded = useResource(
+    async (signal) => (await api.get<LiveInputAnswer>(`/api/live/inputs/${id}`, { signal })).liveInput,
+    [id],
+    { on: ["live_input"], id },
+  );
+  const input = loaded.data;
   return (
-    <Page title="Live input">
-      <EmptyState icon="live" title="Live input">
-        This screen is not built yet.
-      </EmptyState>
+    <Page
+      title={input?.name ?? words.loading}
+      crumbs={[{ label: words.live, to: "/live" }]}
+      aside={input && <Facts input={input} />}
+      actions={input && <Actions input={input} loaded={loaded} />}
+    >
+      <Loaded of={loaded} skeleton={<Skeleton rows={3} height={160} />}>
+        {(data) => <Parts input={data} set={loaded.set} asked={params.tab} />}
+      </Loaded>
     </Page>
   );
+}
+
+function Facts({ input }: { input: LiveInput }) {
+  return (
+    <>
+      <LiveStatus input={input} />
+      {input.status !== "idle" && input.viewers !== null && (
+        <span class="numeric">{words.viewers(input.viewers)}</span>
+      )}
+    </>
+  );
+}
+
+function Actions({ input, loaded }: { input: LiveInput; loaded: Resource<LiveInput> }) {
+  const end = async () => {
+    const done = await ask({
+      title: words.endTitle,
+      body: words.endBody(input.viewers ?? 0),
+      verb: words.end,
+      action: async () =>
+        loaded.set((await api.post<LiveInputAnswer>(`/api/live/inputs/${input.id}/end`)).liveInput),
+    });
+    if (done) toast(words.ended, "good");
+  };
+  const isOnAir = input.status !== "idle";
+  return (
+    <>
+      {isOnAir && can("write") && (
+        <>
+          <Button icon="scissors" onClick={() => makeClip(input)}>
+            {words.clip}
+          </Button>
+          <Button look="danger" icon="stop" onClick={end}>
+            {words.end}
+          </Button>
+        </>
+      )}
+      <ButtonLink icon="out" href={new URL(input.playback.watchUrl, location.href).pathname} target="_blank">
+        {words.watchPage}
+      </ButtonLink>
+    </>
+  );
+}
+
+function Parts({ input, set, asked }: InputProps & { asked: string | undefined }) {
+  // Without anything on air, what one needs is how to connect
+  const usual: Part = input.status === "idle" && !input.lastStartedAt ? "connect" : "watch";
+  const part = PARTS.find((name) => name === asked) ?? usual;
+  return (
+    <>
+      <Tabs
+        label={words.tabs.label}
+        items={PARTS.map((name) => ({
+          href: href(`/live/${input.id}/${name}`),
+          label: words.tabs[name],
+          current: name === part,
+        }))}
+      />
+      <Shown part={part} input={input} set={set} />
+    </>
+  );
+}
+
+function Shown({ part, ...props }: InputProps & { part: Part }) {
+  switch (part) {
+    case "watch":
+      return <Watch {...props} />;
+    case "connect":
+      return <Connect {...props} />;
+    case "outputs":
+      return <Outputs input={props.input} />;
+    case "recordings":
+      return <Recordings {...props} />;
+    case "access":
+      return <Access {...props} />;
+    case "settings":
+      return <InputSettings {...props} />;
+  }
 }

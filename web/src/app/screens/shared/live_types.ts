@@ -1,0 +1,43 @@
+/** A live input as the API answers it. */
+export interface LiveInput {
+  id: string;
+  name: string;
+  status: "idle" | "live" | "reconnecting";
+  /** Null: not counted. */
+  viewers: number | null;
+  inputSlug: string;
+  playbackId: string;
+  enabled: boolean;
+  reconnectWindowSeconds: number;
+  requireSignedPlayback: boolean;
+  allowedDomains: string[];
+  recordMode: "off" | "automatic";
+  latency: "low" | "standard";
+  pullUrl: string | null;
+  streamKeyPrefix: string;
+  /** False: the key was made before keys could be shown again. */
+  streamKeyRevealable: boolean;
+  ingest: {
+    rtmpUrl: string;
+    srtUrl: string | null;
+    obsServer: string;
+    obsStreamKey: string;
+    srtPassphrase: string | null;
+    srtServer: string | null;
+  };
+  playback: { hlsUrl: string; posterUrl: string; watchUrl: string };
+  startedAt: string | null;
+  reconnectUntil: string | null;
+  lastStartedAt: string | null;
+  lastEndedAt: string | null;
+  createdAt: string;
+}
+
+export interface LiveInputAnswer {
+  liveInput: LiveInput;
+}
+
+/** The answer of those calls that show the key in plain. */
+export interface LiveInputWithKey extends LiveInputAnswer {
+  streamKey: string;
+}
