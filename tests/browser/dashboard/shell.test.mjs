@@ -16,6 +16,11 @@ import {
 } from "./support.mjs";
 
 const NEW_PASSWORD = "a password of my own";
+/** One pixel. */
+const PHOTO = Buffer.from(
+  "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==",
+  "base64",
+);
 /** The user of the welcome link. */
 const guest = { username: scene?.guest, password: NEW_PASSWORD };
 
@@ -168,6 +173,41 @@ journey("the shell", { expected: [[401, /./]] }, (step, at) => {
   });
 });
 
+journey("the overview", {}, (step) => {
+  step("begins with the first steps, and shows what is on air", async (page) => {
+    await signIn(page, "/", guest);
+    await page.waitForSelector(`.on-air-row:has-text("${scene.onAir}") img`);
+    await page.waitForFunction(() => document.querySelector(".on-air-row img").naturalWidth > 0);
+    await page.waitForSelector(`.feed-row:has-text("${scene.onAir} is on air")`);
+    assert.equal(await page.locator(".step").count(), 4);
+    assert.equal(await page.locator(".step-done").count(), 2);
+    await expectAccessible(page, "overview");
+    await screenshots(page, "overview");
+  });
+
+  step("hides the first steps for good", async (page) => {
+    await page.click("button:has-text('Hide')");
+    await page.reload();
+    await page.waitForSelector(".on-air-row");
+    assert.equal(await page.locator(".step").count(), 0);
+    await page.evaluate(() => localStorage.clear());
+  });
+
+  step(
+    "stores a dropped photo, and shows it in the builder with a key that is made on the way",
+    async (page) => {
+      await visit(page, "/");
+      await page.setInputFiles("input[type=file]", {
+        name: "photo.png",
+        mimeType: "image/png",
+        buffer: PHOTO,
+      });
+      await page.waitForURL(/\/app\/images\?file=[0-9a-f-]{36}&key=[0-9a-f-]{36}$/);
+      await shown(page);
+    },
+  );
+});
+
 journey("a lost connection", { expected: [[0, /./]] }, (step, at) => {
   step("is said over what is shown, and healed by itself", async (page) => {
     await signIn(page, "/", guest);
@@ -186,7 +226,6 @@ journey("a lost connection", { expected: [[0, /./]] }, (step, at) => {
 journey("on a phone", { ...PHONE, hasTouch: true, isMobile: true }, (step) => {
   step("everything is reached by touch", async (page) => {
     await signIn(page, "/", guest);
-    await screenshots(page, "overview");
     await page.tap(".phone a:has-text('Files')");
     await page.waitForFunction(() => document.title.startsWith("Files"));
     await page.tap(".phone button:has-text('More')");

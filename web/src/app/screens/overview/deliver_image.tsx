@@ -70,8 +70,7 @@ export function DeliverImage() {
 async function store(file: File): Promise<string> {
   const form = new FormData();
   form.append("file", file);
-  const { files } = await api.post<{ files: { id: string }[] }>("/api/files", form);
-  return files[0]?.id ?? "";
+  return (await api.post<{ file: { id: string } }>("/api/files", form)).file.id;
 }
 
 /** The first key whose token can be shown; one is made when there is none. */
