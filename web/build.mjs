@@ -98,10 +98,10 @@ async function buildPages() {
   const outputs = new Map(Object.entries(metafile.outputs));
   const urls = new Map();
   const preloads = new Map();
-  for (const [file, output] of outputs) {
-    if (!output.entryPoint) continue;
-    const name = basename(output.entryPoint).replace(/\.tsx?$/, ".js");
-    if (!entryPoints.includes(output.entryPoint)) continue;
+  for (const [entry, { entryPoint }] of outputs) {
+    if (!entryPoints.includes(entryPoint)) continue;
+    const name = basename(entryPoint).replace(/\.tsx?$/, ".js");
+    const file = holderOf(outputs, entryPoint) ?? entry;
     urls.set(name, `/assets/${basename(file)}`);
     const chunks = [...loadedWith(outputs, file)].filter((chunk) => chunk !== file);
     preloads.set(
@@ -145,6 +145,11 @@ function compressAll() {
   return sizes;
 }
 
+/** The output that has the code of a source: of the shell a chunk, because screens import it; its entry point is only imports. */
+function holderOf(outputs, source) {
+  return [...outputs].find(([, output]) => output.inputs[source]?.bytesInOutput > 0)?.[0];
+}
+
 /** An output with everything that it imports statically. */
 function loadedWith(outputs, file, found = new Set()) {
   if (found.has(file)) return found;
@@ -158,7 +163,7 @@ function loadedWith(outputs, file, found = new Set()) {
 function holdBudgets(outputs, sizes) {
   const total = (files) => [...files].reduce((sum, file) => sum + (sizes.get(file) ?? 0), 0);
   const outputOf = (source) => [...outputs].find(([, output]) => output.entryPoint === source)?.[0];
-  const shell = loadedWith(outputs, outputOf("src/app/main.tsx"));
+  const shell = loadedWith(outputs, holderOf(outputs, "src/app/main.tsx"));
   const beside = (source) =>
     [...loadedWith(outputs, outputOf(source))].filter((file) => !shell.has(file) && file.endsWith(".js"));
   const measured = [
