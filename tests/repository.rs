@@ -219,14 +219,11 @@ const LARGEST_CIRCLE: usize = 3;
 fn no_imports_are_knotted() {
     let sources: Vec<(String, String)> = rust_files().collect();
     for (folder, name, _) in MAY_DEPEND_ON {
-        let src = match folder {
-            "." => "src/".to_owned(),
-            folder => format!("{folder}/src/"),
-        };
+        let src = source_folder(folder);
         let files: Vec<(String, String)> = sources
             .iter()
             .filter_map(|(path, text)| Some((path.strip_prefix(&src)?.to_owned(), text.clone())))
-            .filter(|(path, _)| !path.ends_with("tests.rs") && !path.contains("tests/"))
+            .filter(|(path, _)| is_production(path))
             .collect();
         assert!(!files.is_empty(), "{name} has sources");
         let found = imports::circles(&files, LARGEST_CIRCLE);
@@ -331,6 +328,45 @@ fn documents_that_code_cites_are_here() {
         }
     }
     assert!(count > 20, "{count} citations");
+}
+
+/// In the index each folder of sources is an item, its files are the names in backticks: "- `media/src/zip/`: `date.rs` …".
+#[test]
+fn the_index_of_files_is_complete() {
+    let folders = MAY_DEPEND_ON.map(|(folder, ..)| source_folder(folder));
+    let is_source = |path: &str| folders.iter().any(|it| path.starts_with(it.as_str()));
+    let page = text("docs/architecture.md");
+    let (_, index) = page
+        .split_once("\n## Files by folder\n")
+        .expect("the architecture has an index");
+    let index = index.split("\n## ").next().unwrap_or_default();
+    let mut indexed = Vec::new();
+    for item in index.split("\n- `").skip(1) {
+        let Some((folder, files)) = item.split_once("`: ").filter(|it| is_source(it.0)) else {
+            continue;
+        };
+        let in_backticks = files.split('`').skip(1).step_by(2);
+        let names = in_backticks.filter(|name| name.ends_with(".rs"));
+        indexed.extend(names.map(|name| format!("{folder}{name}")));
+    }
+    let mut found = Vec::new();
+    for path in tracked_files() {
+        let name = path.to_string_lossy().into_owned();
+        let is_ours = name.ends_with(".rs") && is_source(&name) && is_production(&name);
+        if is_ours && !indexed.contains(&name) {
+            found.push(format!(
+                "add {name} to docs/architecture.md, Files by folder"
+            ));
+        }
+    }
+    for name in indexed {
+        if !root().join(&name).exists() {
+            found.push(format!(
+                "remove {name} from docs/architecture.md, Files by folder"
+            ));
+        }
+    }
+    assert_eq!(found, [""; 0]);
 }
 
 /// Relative links of our prose, with the headings that they name.
@@ -479,6 +515,19 @@ fn text(path: &str) -> String {
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// The folder of a crate's sources, relative to the root.
+fn source_folder(folder: &str) -> String {
+    match folder {
+        "." => "src/".to_owned(),
+        folder => format!("{folder}/src/"),
+    }
+}
+
+/// Whether a file of a crate's sources is no test.
+fn is_production(path: &str) -> bool {
+    !path.ends_with("tests.rs") && !path.contains("tests/")
 }
 
 fn manifest(folder: &str) -> toml::Table {
