@@ -1,4 +1,4 @@
-//! The `[worker]` section: how many image workers, and what one of them may use.
+//! The `[image_workers]` section: how many image workers, and what one of them may use.
 
 use std::{num::NonZeroUsize, thread, time::Duration};
 

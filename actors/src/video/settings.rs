@@ -1,4 +1,4 @@
-//! The `[streams]` section: how many assets are made at a time, and what one may be.
+//! The `[vod]` section: how many assets are made at a time, and what one may be.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The `[video]` section: how much video and audio work runs at a time, and what one task may use.
+//! The `[av_workers]` section: how much video and audio work runs at a time, and what one task may use.
 
 use std::{num::NonZeroUsize, thread, time::Duration};
 
