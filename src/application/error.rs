@@ -47,7 +47,7 @@ pub enum ApiError {
     #[error("{0}")]
     InsufficientScope(&'static str),
     /// The signed-in user gave another password than their own (403).
-    #[error("the current password is wrong")]
+    #[error("currentPassword is not your password")]
     WrongPassword,
     /// The operator suspended the account (403).
     #[error("this account is suspended: ask the operator of this service to resume it")]

@@ -62,11 +62,17 @@ pub fn check_password(password: &Secret) -> Result<(), Error> {
 /// Rejects passwords that a person must not choose in the dashboard: of fewer than eight characters, or unusable. An operator
 /// may set others from the shell.
 pub fn check_chosen_password(password: &Secret) -> Result<(), Error> {
-    match password.expose().chars().count() {
-        0..MIN_CHOSEN_CHARACTERS => Err(Error::Invalid(format!(
-            "new password: expected at least {MIN_CHOSEN_CHARACTERS} characters"
+    let password = password.expose();
+    if password.chars().count() < MIN_CHOSEN_CHARACTERS {
+        return Err(Error::Invalid(format!(
+            "newPassword must have at least {MIN_CHOSEN_CHARACTERS} characters"
+        )));
+    }
+    match password.len() {
+        ..=MAX_PASSWORD_BYTES => Ok(()),
+        _ => Err(Error::Invalid(format!(
+            "newPassword must have at most {MAX_PASSWORD_BYTES} bytes"
         ))),
-        _ => check_password(password),
     }
 }
 
