@@ -24,7 +24,7 @@ test-rust test-browser: export PYTHONPATH := $(CURDIR)/target/tools/ffmpeg/pytho
 web_sources := $(shell find web -type f -not -path '*/node_modules/*' -not -path 'web/dist/*' 2>/dev/null)
 
 .NOTPARALLEL:
-.PHONY: help run build deb test test-deb corpus fuzz bench bench-peers fmt lint web \
+.PHONY: help run build deb test test-deb corpus fuzz bench bench-peers fmt openapi lint web \
         needs-build needs-test needs-deb needs-bench needs-quality needs-peers \
         test-rust test-web test-browser test-proxies bench-micro bench-live bench-images bench-webhooks bench-workflows bench-video bench-zip bench-quality
 
@@ -65,6 +65,9 @@ bench-peers: needs-peers build ## image delivery interleaved with the servers th
 
 fmt: ## write the house format
 	$(CARGO) fmt --all
+
+openapi: needs-build web ## write docs/reference/openapi.json again, after a change of the API
+	SLUICE_WRITE_OPENAPI=1 $(CARGO) test --locked -p sluice --lib -- http::tests::description
 
 lint: needs-build web ## formatting and clippy, warnings are errors
 	$(CARGO) fmt --all --check

@@ -19,7 +19,6 @@ fn main() {
         ("notice.html", FRAME),
         ("plans.html", FRAME),
         ("missing.html", PLACEHOLDER),
-        ("start.html", FRAME),
         ("app.html", PLACEHOLDER),
     ];
     for (page, placeholder) in pages {

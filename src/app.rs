@@ -235,16 +235,7 @@ impl Service {
     pub fn greeting(&self) -> String {
         let config = &self.app.platform.config;
         let base = &config.http.base_url;
-        let scheme = if self.addresses.https {
-            "https"
-        } else {
-            "http"
-        };
-        let web = if base.is_empty() {
-            format!("{scheme}://localhost:{}", self.addresses.http.port())
-        } else {
-            base.trim_end_matches('/').to_owned()
-        };
+        let web = browser_url(base, self.addresses.http, self.addresses.https);
         let mut text = format!("\n  Sluice is running: {web}\n");
         if let Some(first) = &self.first {
             let public = self.addresses.public(config);
@@ -266,6 +257,10 @@ impl Service {
                 first.username,
                 first.stream_key.expose(),
             ));
+            text.push_str(&match &first.welcome_code {
+                Some(code) => format!("\n  Open {}\n", welcome_url(&web, code)),
+                None => format!("\n  Open {web}/app\n"),
+            });
         }
         text.push('\n');
         text
@@ -344,6 +339,21 @@ impl Service {
         self.app.platform.store.close().await;
         info!("stopped");
     }
+}
+
+/// Returns where a browser on this machine finds the service; without a slash at its end.
+pub(crate) fn browser_url(base_url: &str, http: SocketAddr, is_https: bool) -> String {
+    match (base_url.is_empty(), is_https) {
+        (false, _) => base_url.trim_end_matches('/').to_owned(),
+        (true, true) => format!("https://localhost:{}", http.port()),
+        (true, false) => format!("http://localhost:{}", http.port()),
+    }
+}
+
+/// The link with which a user chooses a password. The code is in the fragment, which browsers send nowhere, so that no log of a
+/// proxy holds it.
+pub(crate) fn welcome_url(web: &str, code: &Secret) -> String {
+    format!("{web}/app/welcome#{}", code.expose())
 }
 
 /// A first credential for the terminal, or where it comes from: what the operator set is known already and may be a secret that

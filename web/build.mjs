@@ -29,7 +29,6 @@ const entryPoints = [
   "src/styles/share.css",
   "src/styles/notice.css",
   "src/styles/plans.css",
-  "src/styles/start.css",
 ];
 const pages = [
   "pages/app.html",
@@ -40,7 +39,6 @@ const pages = [
   "pages/notice.html",
   "pages/plans.html",
   "pages/missing.html",
-  "pages/start.html",
 ];
 const copied = ["pages/favicon.svg"];
 

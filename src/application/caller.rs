@@ -58,12 +58,28 @@ impl Identity {
         if self.scope >= needed {
             return Ok(());
         }
-        Err(ApiError::Forbidden(match needed {
+        let is_session = self.session().is_some();
+        Err(ApiError::InsufficientScope(match needed {
+            Scope::Admin if is_session => "this needs the role admin: ask an admin of this account",
             Scope::Admin => "this needs a key with scope admin",
+            Scope::Write | Scope::Read if is_session => {
+                "the role viewer may only look: this needs the role member or admin"
+            }
             Scope::Write | Scope::Read => {
                 "this key may only read: a key with scope write is needed"
             }
         }))
+    }
+
+    /// 403 when it may not see what concerns the whole installation: a session needs an operator, a key the scope `admin`.
+    pub(crate) fn operate(&self) -> Result<(), ApiError> {
+        match self.session() {
+            None => self.reach(Scope::Admin),
+            Some(signed_in) if signed_in.user.is_operator => Ok(()),
+            Some(_) => Err(ApiError::InsufficientScope(
+                "this concerns the whole installation: only its operators may see it",
+            )),
+        }
     }
 }
 
@@ -85,7 +101,7 @@ pub struct Read;
 #[derive(Debug)]
 pub struct Write;
 
-/// Marker type: needs scope `admin`, which every dashboard session has for its own account.
+/// Marker type: needs a credential with scope admin.
 #[derive(Debug)]
 pub struct Admin;
 
@@ -157,7 +173,8 @@ impl<S> Caller<S> {
             Credential::Session(signed_in) => {
                 let token = signed_in.token.expose();
                 let found = sessions::authenticate(db, token, now_ms()).await?;
-                found.is_some()
+                // With another role the client has to ask again.
+                found.is_some_and(|(_, user)| user.role == signed_in.user.role)
             }
         })
     }

@@ -43,6 +43,12 @@ pub enum ApiError {
     Unauthenticated(&'static str),
     #[error("{0}")]
     Forbidden(&'static str),
+    /// The role or the key's scope does not reach it (403).
+    #[error("{0}")]
+    InsufficientScope(&'static str),
+    /// The signed-in user gave another password than their own (403).
+    #[error("currentPassword is not your password")]
+    WrongPassword,
     /// The operator suspended the account (403).
     #[error("this account is suspended: ask the operator of this service to resume it")]
     AccountSuspended,
@@ -228,6 +234,8 @@ impl ApiError {
     pub(crate) fn code(&self) -> Option<&'static str> {
         match self {
             Self::TooMany { .. } => Some("rate_limited"),
+            Self::InsufficientScope(_) => Some("insufficient_scope"),
+            Self::WrongPassword => Some("wrong_password"),
             Self::AccountSuspended => Some("account_suspended"),
             Self::NotFound(_) | Self::NoSuchFile { .. } | Self::NoSuchTool { .. } => {
                 Some("not_found")

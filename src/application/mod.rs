@@ -32,6 +32,7 @@ pub(crate) mod password_checks;
 pub(crate) mod playback_token;
 pub(crate) mod rate_limit;
 pub(crate) mod reached;
+pub(crate) mod sessions;
 pub(crate) mod share;
 pub(crate) mod sign_in;
 pub(crate) mod signing;

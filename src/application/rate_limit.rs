@@ -1,7 +1,7 @@
-//! Requests per minute and account: a fixed window, counted in memory.
+//! Requests per minute of an account's keys, and of a session: a fixed window, counted in memory.
 //!
 //! Windows are counted on the monotonic clock, so that a clock set back neither blocks nor admits requests. The table
-//! is emptied with each new minute and is thereby bounded by the accounts with requests in one minute.
+//! is emptied with each new minute and is thereby bounded by the accounts and sessions with requests in one minute.
 
 use std::{
     collections::HashMap,
@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 const WINDOW: Duration = Duration::from_secs(60);
 
-/// State of an account in the current minute.
+/// State of an account or session in the current minute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateLimitState {
     /// Requests a minute; 0: no bound.
@@ -24,7 +24,7 @@ pub struct RateLimitState {
     pub allowed: bool,
 }
 
-/// The counters of all accounts.
+/// The counters of all accounts and sessions.
 #[derive(Debug)]
 pub struct RateLimit {
     started: Instant,
@@ -34,7 +34,7 @@ pub struct RateLimit {
 #[derive(Debug, Default)]
 struct Counts {
     minute: u64,
-    by_account: HashMap<Uuid, u32>,
+    by_id: HashMap<Uuid, u32>,
 }
 
 impl RateLimit {
@@ -45,8 +45,8 @@ impl RateLimit {
         }
     }
 
-    /// Counts one request of `account` against `limit` requests a minute (0: no bound).
-    pub fn count(&self, account: Uuid, limit: u32, now: Instant) -> RateLimitState {
+    /// Counts one request of an account or session against `limit` requests a minute (0: no bound).
+    pub fn count(&self, id: Uuid, limit: u32, now: Instant) -> RateLimitState {
         let elapsed = now.saturating_duration_since(self.started);
         let resets_in_s = (WINDOW.as_secs() - elapsed.as_secs() % WINDOW.as_secs()).max(1);
         if limit == 0 {
@@ -61,9 +61,9 @@ impl RateLimit {
         let minute = elapsed.as_secs() / WINDOW.as_secs();
         if counts.minute != minute {
             counts.minute = minute;
-            counts.by_account.clear();
+            counts.by_id.clear();
         }
-        let used = counts.by_account.entry(account).or_default();
+        let used = counts.by_id.entry(id).or_default();
         let allowed = *used < limit;
         *used = used.saturating_add(1).min(limit);
         RateLimitState {

@@ -47,7 +47,7 @@ pub enum Command {
     Accounts(accounts::Arguments),
     /// Add, list and revoke API keys
     Keys(keys::Arguments),
-    /// Add a user, set another password, or list the users of the dashboard
+    /// Add users of the dashboard, set their roles and passwords, or list them
     Users(users::Arguments),
     /// Write a consistent copy of everything configured and all stored files, while the service runs or not
     Backup(backup::Arguments),

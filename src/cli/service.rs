@@ -10,7 +10,7 @@ use sluice_actors::outbound::{HeaderValue, Outbound, OutboundSettings, Stream};
 use sluice_store::Secret;
 
 use super::{Error, shown};
-use crate::config::Config;
+use crate::{app, config::Config};
 
 /// Default address of a service.
 const USUAL: &str = "http://127.0.0.1:8080";
@@ -122,6 +122,16 @@ fn local_url(config: &Config) -> String {
     announced(&config.store.data_dir)
         .map(|addresses| addresses.url(&config.http.base_url))
         .unwrap_or_else(|| USUAL.to_owned())
+}
+
+/// Returns where a browser on this machine finds the service of the data folder, or where a service usually is.
+pub(super) fn browser_url(config: &Config) -> String {
+    let usual = Announced {
+        http: config.http.listen,
+        https: config.http.tls().is_some(),
+    };
+    let Announced { http, https } = announced(&config.store.data_dir).unwrap_or(usual);
+    app::browser_url(&config.http.base_url, http, https)
 }
 
 /// The addresses that a service writes at its start.

@@ -1,4 +1,4 @@
-//! `sluice users`: who may sign in to the dashboard.
+//! `sluice users`: who may sign in to the dashboard, and with which role.
 //!
 //! Everything works beside a running service, which sees a change with its next look at the database.
 
@@ -11,18 +11,24 @@ use std::{
 
 use clap::{Args, Subcommand, ValueEnum};
 use sluice_store::{
-    Secret, StoreSettings, accounts,
+    Connection, Secret, StoreSettings, accounts,
     credentials::{self, PasswordHash},
     now_ms,
     users::{self, NewUser, Role, User},
+    welcome_codes,
 };
 use uuid::Uuid;
 
 use super::{
     Error, block_on, load, open_to_read,
     records::{self, AccountOption, day, open_to_change},
-    show,
+    service::browser_url,
+    show, shown,
 };
+use crate::app;
+
+/// The most of a name that an error shows.
+const MAX_NAME_CHARS: usize = 60;
 
 #[derive(Debug, Args)]
 pub struct Arguments {
@@ -35,8 +41,12 @@ enum Command {
     /// Make a user with a password that is shown once
     Add {
         name: String,
+        /// What the user may do in the account
         #[arg(long, value_enum, default_value_t = RoleName::Member)]
         role: RoleName,
+        /// Let the user see what concerns the whole installation
+        #[arg(long)]
+        operator: bool,
         #[command(flatten)]
         account: AccountOption,
         #[command(flatten)]
@@ -48,6 +58,19 @@ enum Command {
         #[command(flatten)]
         password: PasswordSource,
     },
+    /// Give a user another role; sessions follow at once
+    SetRole {
+        name: String,
+        #[arg(value_enum)]
+        role: RoleName,
+        /// Whether the user may see what concerns the whole installation [default: as before]
+        #[arg(long, value_name = "YES|NO", value_enum)]
+        operator: Option<YesOrNo>,
+    },
+    /// Make a link with which a user chooses a password, once and within 24 hours
+    ///
+    /// The password and the sessions of the user end when the link is used.
+    Welcome { name: String },
     /// Show all users
     List,
 }
@@ -61,13 +84,24 @@ struct PasswordSource {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum RoleName {
-    Admin,
+    /// Look at everything but keys
+    Viewer,
+    /// Change everything but keys
     Member,
+    /// Make and revoke keys, too
+    Admin,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum YesOrNo {
+    Yes,
+    No,
 }
 
 impl From<RoleName> for Role {
     fn from(name: RoleName) -> Self {
         match name {
+            RoleName::Viewer => Self::Viewer,
             RoleName::Admin => Self::Admin,
             RoleName::Member => Self::Member,
         }
@@ -75,7 +109,8 @@ impl From<RoleName> for Role {
 }
 
 pub(super) fn run(arguments: Arguments, settings: Option<&Path>) -> Result<ExitCode, Error> {
-    let settings = load(settings)?.store;
+    let config = load(settings)?;
+    let settings = config.store.clone();
     let text = match arguments.command {
         Command::List => {
             let (users, accounts) = block_on(list(&settings))?;
@@ -84,17 +119,38 @@ pub(super) fn run(arguments: Arguments, settings: Option<&Path>) -> Result<ExitC
         Command::Add {
             name,
             role,
+            operator,
             account,
             password,
         } => {
             let password = Password::obtain(&password)?;
+            let rights = Rights {
+                role: role.into(),
+                is_operator: operator,
+            };
             let hash = password.hash()?;
-            let (user, account) = block_on(add(&settings, account, name, role.into(), hash))?;
+            let (user, account) = block_on(add(&settings, account, name, rights, hash))?;
             format!(
                 "added {} ({}) to account {account}\n{}",
                 user.username,
-                user.role.as_str(),
+                rights_of(&user),
                 password.shown_once()
+            )
+        }
+        Command::SetRole {
+            name,
+            role,
+            operator,
+        } => {
+            let is_operator = operator.map(|operator| operator == YesOrNo::Yes);
+            let user = block_on(set_role(&settings, name, role.into(), is_operator))?;
+            format!("{} is {} now\n", user.username, rights_of(&user))
+        }
+        Command::Welcome { name } => {
+            let (username, code) = block_on(welcome(&settings, name))?;
+            format!(
+                "{username} chooses a password at this link, once and within 24 hours:\n{}\n",
+                app::welcome_url(&browser_url(&config), &code)
             )
         }
         Command::ResetPassword { name, password } => {
@@ -108,6 +164,20 @@ pub(super) fn run(arguments: Arguments, settings: Option<&Path>) -> Result<ExitC
     };
     show(&text)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// What a user may do.
+#[derive(Clone, Copy)]
+struct Rights {
+    role: Role,
+    is_operator: bool,
+}
+
+fn rights_of(user: &User) -> String {
+    match user.is_operator {
+        true => format!("{}, operator", user.role.as_str()),
+        false => user.role.as_str().to_owned(),
+    }
 }
 
 /// The password of the user at hand, and whether its owner knows it already.
@@ -176,7 +246,7 @@ async fn add(
     settings: &StoreSettings,
     account: AccountOption,
     name: String,
-    role: Role,
+    rights: Rights,
     password_hash: PasswordHash,
 ) -> Result<(User, String), Error> {
     let store = open_to_change(settings).await?;
@@ -187,7 +257,8 @@ async fn add(
                 let new = NewUser {
                     account_id: account.id,
                     username: name,
-                    role,
+                    role: rights.role,
+                    is_operator: rights.is_operator,
                     password_hash,
                 };
                 Ok((users::create(tx, new, now_ms()).await?, account.name))
@@ -208,9 +279,7 @@ async fn reset(
     let changed = store
         .write(move |tx| {
             Box::pin(async move {
-                let user = users::by_username(tx, &name)
-                    .await?
-                    .ok_or(sluice_store::Error::NotFound("user"))?;
+                let user = find(tx, &name).await?;
                 users::set_password(tx, user.id, password_hash, now_ms()).await?;
                 Ok(user.username)
             })
@@ -220,12 +289,57 @@ async fn reset(
     Ok(changed?)
 }
 
+async fn set_role(
+    settings: &StoreSettings,
+    name: String,
+    role: Role,
+    is_operator: Option<bool>,
+) -> Result<User, Error> {
+    let store = open_to_change(settings).await?;
+    let changed = store
+        .write(move |tx| {
+            Box::pin(async move {
+                let user = find(tx, &name).await?;
+                users::set_role(tx, user.id, role, is_operator, now_ms()).await
+            })
+        })
+        .await;
+    store.close().await;
+    Ok(changed?)
+}
+
+/// Gives the name as it is stored, and the code of the link.
+async fn welcome(settings: &StoreSettings, name: String) -> Result<(String, Secret), Error> {
+    let store = open_to_change(settings).await?;
+    let made = store
+        .write(move |tx| {
+            Box::pin(async move {
+                let user = find(tx, &name).await?;
+                let code = welcome_codes::create(tx, user.id, now_ms()).await?;
+                Ok((user.username, code))
+            })
+        })
+        .await;
+    store.close().await;
+    Ok(made?)
+}
+
+/// `Error::Invalid` says where the names are.
+async fn find(db: &mut impl Connection, name: &str) -> Result<User, sluice_store::Error> {
+    users::by_username(db, name).await?.ok_or_else(|| {
+        sluice_store::Error::Invalid(format!(
+            "there is no user `{}`: `sluice users list` shows all",
+            shown(name, MAX_NAME_CHARS)
+        ))
+    })
+}
+
 /// Formats a line for each user under a heading.
 fn table(users: &[User], accounts: &HashMap<Uuid, String>) -> String {
     let row = |user: &User| {
         [
             user.username.clone(),
-            user.role.as_str().to_owned(),
+            rights_of(user),
             day(user.created_at),
             accounts.get(&user.account_id).cloned().unwrap_or_default(),
         ]
@@ -271,14 +385,11 @@ mod tests {
         assert_eq!(list(&settings).await.unwrap().0.len(), 1);
         let add = async |name: &str, password| {
             let account = AccountOption::default();
-            add(
-                &settings,
-                account,
-                name.into(),
-                Role::Member,
-                hash(password),
-            )
-            .await
+            let rights = Rights {
+                role: Role::Member,
+                is_operator: false,
+            };
+            add(&settings, account, name.into(), rights, hash(password)).await
         };
         add("beside", "x").await.unwrap();
         let seen = users::list(&mut service.read().await.unwrap()).await;
@@ -295,10 +406,20 @@ mod tests {
         assert!(verify(&settings, "bo", "second").await);
         assert!(reset(&settings, "unknown".into(), hash("x")).await.is_err());
 
+        let (name, code) = welcome(&settings, "Beside".into()).await.unwrap();
+        assert_eq!((name.as_str(), code.expose().len()), ("beside", 24));
+        let viewer = set_role(&settings, "beside".into(), Role::Viewer, Some(true)).await;
+        assert_eq!(rights_of(&viewer.unwrap()), "viewer, operator");
+        let unknown = set_role(&settings, "x\u{7}".into(), Role::Viewer, None).await;
+        let unknown = unknown.unwrap_err().to_string();
+        assert!(unknown.contains("`sluice users list`"), "{unknown}");
+
         let (users, accounts) = list(&settings).await.unwrap();
         let shown = table(&users, &accounts);
         assert!(
-            shown.starts_with("name    role    since       account\nadmin   admin   20"),
+            shown.starts_with(
+                "name    role              since       account\nadmin   admin, operator   20"
+            ),
             "{shown}"
         );
     }

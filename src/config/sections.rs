@@ -24,7 +24,7 @@ pub struct Http {
     pub listen: SocketAddr,
     /// Empty: public addresses follow each request's own scheme and Host.
     pub base_url: String,
-    /// Address at which a larger plan can be had; empty: `/plans`, the service's own page of plans.
+    /// Address at which a larger plan can be had; empty: the dashboard's page of usage.
     pub upgrade_url: String,
     /// PEM files; both empty: plain HTTP.
     pub tls_cert: PathBuf,
@@ -219,6 +219,10 @@ pub struct SignIn {
     pub window: Duration,
     #[serde(with = "duration")]
     pub session_lifetime: Duration,
+    /// Sessions of one user; with a further one the one that was not used for longest ends.
+    pub max_sessions: u32,
+    /// Requests of one session; 0: no bound. Keys have the bound of their account's plan.
+    pub requests_per_minute: u32,
 }
 
 impl Default for SignIn {
@@ -229,6 +233,8 @@ impl Default for SignIn {
             max_waiting: 32,
             window: Duration::from_secs(15 * 60),
             session_lifetime: Duration::from_secs(7 * 24 * 3600),
+            max_sessions: 50,
+            requests_per_minute: 600,
         }
     }
 }
@@ -249,6 +255,9 @@ impl SignIn {
         }
         if self.session_lifetime.as_secs() < 60 {
             return Err("sign_in.session_lifetime must be at least 1m".into());
+        }
+        if !(1..=1_000).contains(&self.max_sessions) {
+            return Err("sign_in.max_sessions must be between 1 and 1000".into());
         }
         Ok(())
     }

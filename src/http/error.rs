@@ -19,6 +19,8 @@ impl ResponseError for ApiError {
             Self::Invalid(_) | Self::InvalidDefinition { .. } => StatusCode::BAD_REQUEST,
             Self::Unauthenticated(_) => StatusCode::UNAUTHORIZED,
             Self::Forbidden(_)
+            | Self::InsufficientScope(_)
+            | Self::WrongPassword
             | Self::AccountSuspended
             | Self::NoPlayback { .. }
             | Self::NoShare { .. } => StatusCode::FORBIDDEN,
@@ -131,6 +133,8 @@ mod tests {
             (ApiError::Invalid("x".into()), 400),
             (ApiError::Unauthenticated("x"), 401),
             (ApiError::Forbidden("x"), 403),
+            (ApiError::InsufficientScope("x"), 403),
+            (ApiError::WrongPassword, 403),
             (ApiError::NotFound("live input"), 404),
             (
                 ApiError::MethodNotAllowed {

@@ -4,8 +4,8 @@ use actix_web::{HttpRequest, HttpResponse, ResponseError as _, web};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::extract::Operator;
 use crate::application::{
-    caller::{Admin, Caller},
     context::{ServiceContext, Stage},
     error::ApiError,
 };
@@ -126,17 +126,17 @@ fn reasons(context: &ServiceContext) -> Vec<Reason> {
 
 /// Metrics
 ///
-/// For Prometheus. Answers to this machine itself, or to a key with scope `admin`.
+/// For Prometheus. Answers to this machine itself, to a key with scope `admin`, and to the session of an operator.
 #[utoipa::path(get, path = "/metrics", tag = "operations", responses(
     (status = 200, description = "OpenMetrics text", body = String, content_type = "application/openmetrics-text"),
 ))]
 pub async fn metrics(
     context: web::Data<ServiceContext>,
     request: HttpRequest,
-    caller: Result<Caller<Admin>, ApiError>,
+    operator: Result<Operator, ApiError>,
 ) -> HttpResponse {
     if !is_local(&request)
-        && let Err(rejection) = caller
+        && let Err(rejection) = operator
     {
         return rejection.error_response();
     }

@@ -13,9 +13,11 @@ mod content_disposition;
 mod context;
 mod convert;
 mod cors;
+mod dashboard;
 mod delivery_keys;
 mod docs;
 mod downloads;
+mod embedded;
 pub mod error;
 mod event_stream;
 mod events;
@@ -41,6 +43,7 @@ mod playback_keys;
 mod range;
 mod server;
 mod session;
+mod sessions;
 pub(crate) mod share;
 mod site;
 mod table;
@@ -56,13 +59,18 @@ use openapi::Shared;
 pub use server::{Bound, StartError, bind, server};
 
 table::routes! {
-    // These put their routes below /cdn/v1, /live/v1, /video/v1 and /mcp themselves; here their handlers join the description.
+    // These put their routes below /cdn/v1, /live/v1, /video/v1, /mcp and /app themselves; here their handlers join the description.
     delivery: deliver, deliver_preset;
     playback: multivariant, media_playlist, state, live_poster, whep, media;
     streams: master, rendition_file, picture, captions_file;
     agents: message;
+    screens: below;
 
     "/api/session"                     => GET session::show, POST session::create, DELETE session::end;
+    "/api/session/welcome"             => POST session::welcome;
+    "/api/session/password"            => PATCH session::change_password;
+    "/api/sessions"                    => GET sessions::list;
+    "/api/sessions/{id}"               => DELETE sessions::revoke;
     "/api/keys"                        => GET keys::list, POST keys::create;
     "/api/keys/{id}"                   => DELETE keys::revoke;
     "/api/audit"                       => GET audit::list;
@@ -156,10 +164,11 @@ table::routes! {
     "/metrics"                         => GET health::metrics;
     "/openapi.json"                    => GET docs::openapi;
 
-    "/"                                => GET docs::start;
+    "/"                                => GET dashboard::start;
+    "/app"                             => GET dashboard::show;
     "/docs"                            => GET docs::docs;
     "/plans"                           => GET plans::show;
-    "/assets/{file}"                   => GET docs::asset;
+    "/assets/{file}"                   => GET embedded::asset;
     "/live/{playbackId}"               => GET docs::player;
     "/video/{playbackId}"              => GET docs::watch;
     "/share/folder/{token}"            => GET share::open_page, POST share::enter_password;

@@ -1,6 +1,6 @@
 //! The pages that `web/` builds with two places to be filled, so that they name styles and scripts by their hashes.
 
-use super::{docs, html::Html};
+use super::{embedded, html::Html};
 use crate::application::error::ApiError;
 
 const TITLE: &str = "<!--title-->";
@@ -15,7 +15,7 @@ pub struct Frame {
 impl Frame {
     /// Loads the page of that name in `web/pages`.
     pub fn named(name: &str) -> Result<Self, ApiError> {
-        docs::frame(name)
+        embedded::frame(name)
             .filter(|page| page.contains(TITLE) && page.contains(MAIN))
             .map(|page| Self { page })
             .ok_or_else(|| ApiError::internal(format!("{name} was not built into this program")))

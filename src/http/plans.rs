@@ -1,5 +1,4 @@
-//! `/plans`: the plans of the settings as a page, where answers to a used-up plan send people (`upgradeUrl`) unless the operator
-//! names another address.
+//! `/plans`: the plans of the settings as a public page.
 
 use std::fmt::Display;
 

@@ -5,13 +5,13 @@ use actix_web::{HttpRequest, HttpResponse, Resource, Route, guard, http::Method,
 use crate::application::error::ApiError;
 
 /// Makes `configure`, `ROUTES` and `openapi` from lines `"path" => METHOD module::handler, …;`, and describes the
-/// handlers of `delivery`, `playback`, `streams` and `agents`.
+/// handlers of `delivery`, `playback`, `streams`, `agents` and `screens`.
 macro_rules! routes {
-    (delivery: $($delivered:ident),+; playback: $($viewed:ident),+; streams: $($streamed:ident),+; agents: $($asked:ident),+; $($path:literal => $($method:ident $module:ident :: $handler:ident),+;)+) => {
+    (delivery: $($delivered:ident),+; playback: $($viewed:ident),+; streams: $($streamed:ident),+; agents: $($asked:ident),+; screens: $($screen:ident),+; $($path:literal => $($method:ident $module:ident :: $handler:ident),+;)+) => {
         /// Every path with its methods.
         pub const ROUTES: &[(&str, &[&str])] = &[$(($path, &[$(stringify!($method)),+])),+];
 
-        /// Puts the table, the routes of delivery, playback, streams and agents and the answer to everything else into an application. The
+        /// Puts the table, the routes of delivery, playback, streams, agents and screens and the answer to everything else into an application. The
         /// router tries them in this order: what is asked for most comes first.
         fn configure(app: &mut actix_web::web::ServiceConfig) {
             cdn::configure(app);
@@ -25,6 +25,7 @@ macro_rules! routes {
                 );
             )+
             mcp::configure(app);
+            dashboard::configure(app);
             app.default_service(actix_web::web::to(table::no_such_path));
         }
 
@@ -37,7 +38,7 @@ macro_rules! routes {
                     fields are accepted in camelCase and snake_case.",
                 license(name = "Apache-2.0", identifier = "Apache-2.0"),
             ),
-            paths($($($module::$handler),+),+, $(cdn::$delivered),+, $(playback::$viewed),+, $(video::$streamed),+, $(mcp::$asked),+),
+            paths($($($module::$handler),+),+, $(cdn::$delivered),+, $(playback::$viewed),+, $(video::$streamed),+, $(mcp::$asked),+, $(dashboard::$screen),+),
             components(schemas($crate::application::error::ErrorBody)),
             modifiers(&Shared),
         )]

@@ -31,6 +31,7 @@ pub use delivery::{delivery_keys, presets};
 pub use file::{archive, blobs, files, folders, lineage, shares, storage, tus, uploads};
 pub use identity::{
     accounts, api_keys, audit, credentials, derived, idempotency, installation, sessions, users,
+    welcome_codes,
 };
 pub use live::{
     broadcasts, input_list, live_connections, live_inputs, outputs, playback_keys,

@@ -69,6 +69,8 @@ async fn check_in_force(server: &Server, greeting: &str) -> Result<(), Failure> 
         .json(&json!({"username": user, "password": password}));
     assert_eq!(signed_in.send().await?.status(), 201);
 
+    check_welcome(server, greeting).await?;
+
     let (clip, target) = (
         Recipe::numbered(0).make()?,
         format!(
@@ -80,6 +82,42 @@ async fn check_in_force(server: &Server, greeting: &str) -> Result<(), Failure> 
     let _encoder = Publish::new(&clip, &target)?.looped().start()?;
     let id = inputs[0]["id"].as_str().ok_or("no id")?;
     api.wait_status(id, "live", SOON).await?;
+    Ok(())
+}
+
+/// The link at the end of a greeting opens the dashboard's page, and its code signs in once.
+async fn check_welcome(server: &Server, greeting: &str) -> Result<(), Failure> {
+    let link = shown(greeting, "Open")?;
+    assert!(
+        greeting.ends_with(&format!("\n  Open {link}\n\n")),
+        "{greeting}"
+    );
+    let (page, code) = link.split_once('#').ok_or("no code")?;
+    assert!(page.starts_with("http://localhost:"), "{page}");
+    let (_, path) = page.split_once("/app/").ok_or("another page")?;
+    let url = |path: &str| format!("{}{path}", server.base_url());
+    let page = client().get(url(&format!("/app/{path}"))).send().await?;
+    assert_eq!(page.status(), 200);
+    let body = json!({"code": code, "newPassword": "a password of my own"});
+    let welcome = async || {
+        client()
+            .post(url("/api/session/welcome"))
+            .json(&body)
+            .send()
+            .await
+    };
+    let welcomed = welcome().await?;
+    assert_eq!(welcomed.status(), 201);
+    let welcomed: Value = welcomed.json().await?;
+    assert_eq!(welcomed["user"]["operator"], true, "{welcomed}");
+    assert_eq!(welcome().await?.status(), 410, "once");
+    let (user, password) = (shown(greeting, "user")?, shown(greeting, "password")?);
+    for (password, status) in [(password.as_str(), 401), ("a password of my own", 201)] {
+        let sign_in = client()
+            .post(url("/api/session"))
+            .json(&json!({"username": user, "password": password}));
+        assert_eq!(sign_in.send().await?.status(), status);
+    }
     Ok(())
 }
 
@@ -141,7 +179,10 @@ async fn a_start_that_is_killed_before_it_shows_them_loses_no_credentials() -> R
     });
     let both = both.await?;
     assert_eq!(both.matches("shown once").count(), 1, "{both}");
-    check_in_force(&server, &greeting).await
+    let key = shown(&greeting, "API key")?;
+    let api = Api::new(server.base_url(), &key, server.addresses().rtmp, None);
+    assert_eq!(api.list().await?.len(), 1, "in force after another start");
+    Ok(())
 }
 
 /// Writes dots until nothing more is taken; further writes wait.
@@ -165,7 +206,7 @@ fn fill(pipe: &OwnedFd) -> Result<(), Failure> {
 async fn what_the_operator_fixed_is_not_shown() -> Result<(), Failure> {
     let server = Server::start().await?;
     let greeting = eventually("a greeting", SOON, async || {
-        Some(server.greeting()).filter(|text| text.contains("Watch at"))
+        Some(server.greeting()).filter(|text| text.ends_with("\n\n"))
     });
     let greeting = greeting.await?;
     for (label, setting) in [
@@ -177,6 +218,11 @@ async fn what_the_operator_fixed_is_not_shown() -> Result<(), Failure> {
     }
     assert!(!greeting.contains(API_KEY), "{greeting}");
     assert!(!greeting.contains(ADMIN_PASSWORD), "{greeting}");
+    let link = shown(&greeting, "Open")?;
+    assert!(
+        link.ends_with("/app"),
+        "no code for a password that is set: {link}"
+    );
     // The stream key was generated, and is shown nowhere else.
     assert!(shown(&greeting, "Stream Key")?.contains(".svc_live_"));
     Ok(())

@@ -16,6 +16,9 @@ use crate::application::{
     reached::Reached,
 };
 
+const CSRF_TOKEN: &str = "x-csrf-token";
+const FETCH_SITE: &str = "sec-fetch-site";
+
 impl<S: Needs> FromRequest for Caller<S> {
     type Error = ApiError;
     type Future = Ready<Result<Self, ApiError>>;
@@ -50,14 +53,46 @@ impl FromRequest for SessionCaller {
     }
 }
 
-/// Returns the identity of the request when its scope suffices and, for a cookie, the call is not forged by another
-/// site.
+/// A caller who may see what concerns the whole installation: a session of an operator, or a key with scope `admin`.
+#[derive(Debug)]
+pub struct Operator;
+
+impl FromRequest for Operator {
+    type Error = ApiError;
+    type Future = Ready<Result<Self, ApiError>>;
+
+    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
+        let admitted = genuine(request).and_then(|identity| identity.operate());
+        std::future::ready(admitted.map(|()| Self))
+    }
+}
+
+/// A request that no other site made a browser send, for requests that open a session without one.
+#[derive(Debug)]
+pub struct OwnOrigin;
+
+impl FromRequest for OwnOrigin {
+    type Error = ApiError;
+    type Future = Ready<Result<Self, ApiError>>;
+
+    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
+        std::future::ready(refuse_other_origins(request).map(|()| Self))
+    }
+}
+
+/// Returns the identity of a request that is not forged, when its scope suffices.
 fn admit(request: &HttpRequest, needed: Scope) -> Result<Arc<Identity>, ApiError> {
+    let identity = genuine(request)?;
+    identity.reach(needed)?;
+    Ok(identity)
+}
+
+/// Returns the identity of the request when, for a cookie, the call is not forged by another site.
+fn genuine(request: &HttpRequest) -> Result<Arc<Identity>, ApiError> {
     let identity = identity(request)?;
     if let Some(signed_in) = identity.session() {
         refuse_forgery(request, &signed_in.session)?;
     }
-    identity.reach(needed)?;
     Ok(identity)
 }
 
@@ -87,22 +122,33 @@ fn refuse_forgery(request: &HttpRequest, session: &SignInSession) -> Result<(), 
     ) {
         return Ok(());
     }
-    let header = |name: &str| {
-        request
-            .headers()
-            .get(name)
-            .and_then(|value| value.to_str().ok())
-    };
-    let own_origin = Reached::of(request).address.origin();
-    if header(header::ORIGIN.as_str()).is_some_and(|origin| origin != own_origin) {
-        return Err(ApiError::Forbidden(
-            "a change by session must come from the service's own origin",
-        ));
-    }
-    if !header("x-csrf-token").is_some_and(|token| session.accepts_csrf(token)) {
+    refuse_other_origins(request)?;
+    let token = request.headers().get(CSRF_TOKEN);
+    let token = token.and_then(|value| value.to_str().ok());
+    if !token.is_some_and(|token| session.accepts_csrf(token)) {
         return Err(ApiError::Forbidden(
             "a change by session needs the session's csrfToken in X-CSRF-Token",
         ));
     }
     Ok(())
+}
+
+/// Rejects what a browser sent for a page of another origin. Programs send neither header. `Sec-Fetch-Site` is also there where a
+/// page can keep `Origin` away; another port of the same host is `same-site` and another origin.
+fn refuse_other_origins(request: &HttpRequest) -> Result<(), ApiError> {
+    let headers = request.headers();
+    let own_origin = Reached::of(request).address.origin();
+    let is_foreign_origin = headers
+        .get(header::ORIGIN)
+        .is_some_and(|origin| origin.as_bytes() != own_origin.as_bytes());
+    let is_foreign_site = headers
+        .get(FETCH_SITE)
+        .is_some_and(|site| ![&b"same-origin"[..], b"none"].contains(&site.as_bytes()));
+    match is_foreign_origin || is_foreign_site {
+        false => Ok(()),
+        true => Err(ApiError::Forbidden(
+            "a change by session must come from the service's own origin; behind a proxy, set http.base_url to the \
+             address that browsers use",
+        )),
+    }
 }

@@ -9,7 +9,7 @@ mod reached;
 
 pub use body::Body;
 pub(crate) use body::{bytes, is_json};
-pub use caller::SessionCaller;
 pub(crate) use caller::identity;
+pub use caller::{Operator, OwnOrigin, SessionCaller};
 pub use page::PageQuery;
 pub(in crate::http) use page::query_value;

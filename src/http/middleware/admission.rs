@@ -33,7 +33,8 @@ const LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
 const REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
 const RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
 
-/// Authenticates the callers of `/api`, `/mcp` and `/metrics`, and counts those of the first two against their plan.
+/// Authenticates the callers of `/api`, `/mcp` and `/metrics`, and counts those of the first two: keys against the plan of their
+/// account, sessions each against a bound of its own.
 pub async fn admit(
     request: ServiceRequest,
     next: Next<impl MessageBody + 'static>,
@@ -50,16 +51,11 @@ pub async fn admit(
         Err(error) => return Ok(request.into_response(error.error_response())),
     };
     let standing = match &authentication {
-        Authentication::Known(caller) if is_counted => {
-            let limit = accounts.config.plan(&caller.plan).requests_per_minute;
-            Some(
-                accounts
-                    .rate_limit
-                    .count(caller.account_id, limit, Instant::now()),
-            )
-        }
+        Authentication::Known(caller) if is_counted => Some(count(&accounts, caller)),
         _ => None,
     };
+    let is_session =
+        matches!(&authentication, Authentication::Known(caller) if caller.session().is_some());
     // Failures are stored, too: only handlers that take a caller answer them with 401.
     request.extensions_mut().insert(authentication);
 
@@ -70,7 +66,12 @@ pub async fn admit(
             ..
         }) => {
             let rejection = ApiError::TooMany {
-                message: "the plan's requests per minute are used up",
+                message: match is_session {
+                    true => {
+                        "this session's requests per minute are used up (sign_in.requests_per_minute)"
+                    }
+                    false => "the plan's requests per minute are used up",
+                },
                 retry_after_s: resets_in_s,
             };
             request.into_response(rejection.error_response())
@@ -80,7 +81,28 @@ pub async fn admit(
     if let Some(standing) = standing {
         show(standing, response.headers_mut());
     }
+    if is_session && !response.headers().contains_key(header::CACHE_CONTROL) {
+        // What a person saw must not stay in the browser of a shared machine.
+        response
+            .headers_mut()
+            .insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    }
     Ok(response)
+}
+
+/// Counts a request. The ids of accounts and sessions are random, so that they share one table.
+fn count(accounts: &AccountContext, caller: &Identity) -> RateLimitState {
+    let (id, limit) = match caller.session() {
+        Some(signed_in) => (
+            signed_in.session.id,
+            accounts.config.sign_in.requests_per_minute,
+        ),
+        None => (
+            caller.account_id,
+            accounts.config.plan(&caller.plan).requests_per_minute,
+        ),
+    };
+    accounts.rate_limit.count(id, limit, Instant::now())
 }
 
 /// Readers of a link are no one, also those who are signed in: nothing of theirs is counted or shown.
@@ -135,7 +157,7 @@ async fn by_api_key(
     identity(&mut db, key.account_id, key.scope, Credential::Key(key.id)).await
 }
 
-/// Authenticates by session; every session may do everything in its own account.
+/// Authenticates by session, whose scope is its user's role.
 async fn by_session(
     context: &web::Data<AccountContext>,
     token: Secret,
@@ -143,14 +165,17 @@ async fn by_session(
     let mut db = context.store.read().await?;
     match sessions::authenticate(&mut db, token.expose(), now_ms()).await? {
         Some((session, user)) => {
-            let account_id = user.account_id;
+            if session.is_due_to_touch(now_ms()) {
+                note_use_of_session(context.clone(), session.id);
+            }
+            let (account_id, scope) = (user.account_id, user.role.scope());
             let signed_in = SignedIn {
                 session,
                 user,
                 token,
             };
             let credential = Credential::Session(Box::new(signed_in));
-            identity(&mut db, account_id, Scope::Admin, credential).await
+            identity(&mut db, account_id, scope, credential).await
         }
         None => Ok(Authentication::Wrong),
     }
@@ -182,6 +207,19 @@ fn note_use(context: web::Data<AccountContext>, key: &ApiKey) {
             .await;
         if let Err(error) = noted {
             tracing::debug!(%error, "the use of an API key was not noted");
+        }
+    });
+}
+
+/// As [`note_use`].
+fn note_use_of_session(context: web::Data<AccountContext>, id: uuid::Uuid) {
+    actix_web::rt::spawn(async move {
+        let noted = context
+            .store
+            .write(move |tx| Box::pin(async move { sessions::touch(tx, id, now_ms()).await }))
+            .await;
+        if let Err(error) = noted {
+            tracing::debug!(%error, "the use of a session was not noted");
         }
     });
 }

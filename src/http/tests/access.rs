@@ -9,6 +9,9 @@ use crate::http::ROUTES;
 /// Routes whose addresses carry their own permission.
 const SIGNED: [&str; 2] = ["/api/uploads/{id}/content", "/api/downloads/{token}"];
 
+/// Routes that open a session.
+const SIGN_IN: [(&str, &str); 2] = [("POST", "/api/session"), ("POST", "/api/session/welcome")];
+
 /// Addresses that hold a link's token.
 const SHARES: &str = "/api/share/";
 
@@ -19,7 +22,7 @@ fn guarded() -> impl Iterator<Item = (&'static str, String)> {
         .filter(|(path, _)| path.starts_with("/api/") && !path.starts_with(SHARES))
         .filter(|(path, _)| !SIGNED.contains(path))
         .flat_map(|(path, methods)| methods.iter().map(move |method| (*method, *path)))
-        .filter(|route| *route != ("POST", "/api/session"))
+        .filter(|route| !SIGN_IN.contains(route))
         // Browsers ask before they send a credential.
         .filter(|(method, _)| *method != "OPTIONS")
         .map(|(method, path)| {
@@ -67,7 +70,7 @@ async fn scopes_bound_what_a_key_may_do() {
         let is_admin_only = ["/api/keys", "/api/playback-keys", "/api/audit"]
             .iter()
             .any(|admins| path.starts_with(admins));
-        let is_for_sessions = path == "/api/session";
+        let is_for_sessions = path.starts_with("/api/session");
         let allowed = |answer: &super::Answer| ![401, 403].contains(&answer.status);
         let by_reader = site.call_as(&reader, method, &path, None).await;
         let by_writer = site.call_as(&writer, method, &path, None).await;

@@ -723,7 +723,10 @@ async fn the_plan_bounds_what_is_stored() {
         (refused.status, &refused.json()["code"]),
         (413, &json!("storage_used_up"))
     );
-    assert_eq!(refused.json()["upgradeUrl"], "http://media.test:8080/plans");
+    assert_eq!(
+        refused.json()["upgradeUrl"],
+        "http://media.test:8080/app/settings/usage"
+    );
     let refused = site
         .call(
             "POST",

@@ -244,7 +244,7 @@ fn every_route_is_described() {
         .unwrap()
         .keys()
         .filter(|path| {
-            let beside_the_table = ["/live/v1/", "/video/v1/", "/cdn/v1/", "/mcp"];
+            let beside_the_table = ["/live/v1/", "/video/v1/", "/cdn/v1/", "/mcp", "/app/"];
             beside_the_table.iter().any(|it| path.starts_with(it))
         })
         .count();
@@ -253,7 +253,7 @@ fn every_route_is_described() {
         in_table + by_themselves,
         "something is described that is no route"
     );
-    assert!(by_themselves >= 7);
+    assert!(by_themselves >= 8);
     let text = document.to_string();
     for reference in text.split("\"#/components/schemas/").skip(1) {
         let name = reference.split('"').next().unwrap();
@@ -374,11 +374,6 @@ async fn pages_have_a_policy_and_a_tag() {
     }
     let document = site.send(request("GET", "/openapi.json")).await;
     assert_eq!(document.json()["info"]["title"], "Sluice");
-    let start = site.send(request("GET", "/")).await;
-    assert_eq!(
-        (start.status, start.header("content-type")),
-        (200, "text/html; charset=utf-8")
-    );
 }
 
 #[actix_web::test]

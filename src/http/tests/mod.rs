@@ -2,13 +2,17 @@
 
 mod access;
 mod clips;
+mod dashboard;
 mod delivery;
+mod description;
 mod events;
 mod files;
+mod forgery;
 mod framework;
 mod jobs;
 mod live_inputs;
 mod outputs;
+mod roles;
 mod served;
 mod session;
 mod share_page;
@@ -42,7 +46,13 @@ use sluice_actors::{
     subsystem::Subsystem,
 };
 use sluice_store::{
-    Bootstrap, FirstCredentials, Secret, Store, accounts, api_keys, api_keys::Scope, now_ms,
+    Bootstrap, FirstCredentials, Secret, Store, accounts, api_keys,
+    api_keys::Scope,
+    credentials::{csrf_token, hash_password},
+    now_ms,
+    sessions::{self, NewSession},
+    users::{self, NewUser, Role, User},
+    welcome_codes,
 };
 use uuid::Uuid;
 
@@ -56,6 +66,8 @@ use crate::{
 };
 
 const PASSWORD: &str = "correct horse";
+/// Origin of the service as [`request`] reaches it.
+const ORIGIN: &str = "http://media.test:8080";
 
 /// Between two looks at a condition that nothing announces.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
@@ -177,6 +189,28 @@ struct Site {
     live: Arc<FakeLive>,
     first: FirstCredentials,
     _folder: tempfile::TempDir,
+}
+
+/// A signed-in browser.
+struct Browser {
+    /// The `Cookie` header.
+    cookie: String,
+    csrf_token: String,
+}
+
+impl Browser {
+    /// A request of a page of the service's own.
+    fn request(&self, method: &str, path: &str) -> TestRequest {
+        self.bare(method, path)
+            .insert_header(("origin", ORIGIN))
+            .insert_header(("sec-fetch-site", "same-origin"))
+            .insert_header(("x-csrf-token", self.csrf_token.clone()))
+    }
+
+    /// A request with nothing but the cookie.
+    fn bare(&self, method: &str, path: &str) -> TestRequest {
+        request(method, path).insert_header(("cookie", self.cookie.clone()))
+    }
 }
 
 /// Handles whose workers do not start.
@@ -320,6 +354,59 @@ impl Site {
             })
             .await;
         made.unwrap().1.expose().to_owned()
+    }
+
+    /// Another user of the first account, or of a new one. Their password is [`PASSWORD`].
+    async fn user(&self, username: &str, role: Role, is_operator: bool, is_stranger: bool) -> User {
+        let (own, username) = (self.first.live_input.account_id, username.to_owned());
+        let password_hash = hash_password(&Secret::new(PASSWORD)).unwrap();
+        let made = self.app.platform.store.write(move |tx| {
+            Box::pin(async move {
+                let account_id = match is_stranger {
+                    true => accounts::create(tx, "Stranger", now_ms()).await?.id,
+                    false => own,
+                };
+                let new = NewUser {
+                    account_id,
+                    username,
+                    role,
+                    is_operator,
+                    password_hash,
+                };
+                users::create(tx, new, now_ms()).await
+            })
+        });
+        made.await.unwrap()
+    }
+
+    /// A welcome code of the first user.
+    async fn welcome_code(&self) -> Secret {
+        let made = self.app.platform.store.write(|tx| {
+            Box::pin(async move {
+                let user = users::by_username(tx, "admin").await?.expect("was made");
+                welcome_codes::create(tx, user.id, now_ms()).await
+            })
+        });
+        made.await.unwrap()
+    }
+
+    /// A session as a sign-in opens it.
+    async fn browser(&self, user_id: Uuid) -> Browser {
+        let new = NewSession {
+            user_id,
+            lifetime_ms: 60_000,
+            network: None,
+            user_agent: None,
+        };
+        let made =
+            self.app.platform.store.write(move |tx| {
+                Box::pin(async move { sessions::create(tx, new, now_ms()).await })
+            });
+        let (_, token) = made.await.unwrap();
+        Browser {
+            cookie: format!("sluice_session={}", token.expose()),
+            csrf_token: csrf_token(&token).expose().to_owned(),
+        }
     }
 
     /// A key of another account.

@@ -425,7 +425,7 @@ mod tests {
                 query("PRAGMA defer_foreign_keys = ON")
                     .execute(tx.sqlite())
                     .await?;
-                query("INSERT INTO sessions VALUES ('t', zeroblob(16), 'c', 0, 0)")
+                query("INSERT INTO welcome_codes VALUES (zeroblob(16), 'c', 0)")
                     .execute(tx.sqlite())
                     .await?;
                 Ok(())

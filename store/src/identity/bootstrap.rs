@@ -11,6 +11,7 @@ use crate::{
     credentials::{self, PasswordHash},
     live_inputs::{self, LiveInput, NewLiveInput},
     users::{self, NewUser, Role},
+    welcome_codes,
 };
 
 const KEY_NAME: &str = "First key";
@@ -30,6 +31,8 @@ pub struct Bootstrap {
 pub struct FirstCredentials {
     pub username: String,
     pub admin_password: Secret,
+    /// For the link with which the user chooses a password; `None` when the operator fixed one.
+    pub welcome_code: Option<Secret>,
     pub api_key: Secret,
     pub live_input: LiveInput,
     pub stream_key: Secret,
@@ -49,6 +52,7 @@ struct Unshown {
 /// The secrets to be stored.
 struct Chosen {
     admin_password: Secret,
+    is_password_fixed: bool,
     password_hash: PasswordHash,
     api_key: Secret,
 }
@@ -67,8 +71,10 @@ pub async fn bootstrap(
         return Ok(None);
     }
     drop(db);
+    let is_password_fixed = fixed.admin_password.is_some();
     let admin_password = fixed.admin_password.unwrap_or_else(credentials::password);
     let chosen = Chosen {
+        is_password_fixed,
         password_hash: hash_off_thread(admin_password.clone()).await?,
         admin_password,
         api_key: fixed.api_key.unwrap_or_else(credentials::api_key),
@@ -111,9 +117,11 @@ async fn fill(
         account_id: account.id,
         username: "admin".into(),
         role: Role::Admin,
+        is_operator: true,
         password_hash: chosen.password_hash,
     };
     let user = users::create(tx, admin, now_ms).await?;
+    let welcome_code = welcome_code(tx, user.id, chosen.is_password_fixed, now_ms).await?;
     let scope = api_keys::Scope::Admin;
     let key = api_keys::create_from(tx, account.id, KEY_NAME, scope, &chosen.api_key, now_ms);
     let key = key.await?;
@@ -126,6 +134,7 @@ async fn fill(
     Ok(FirstCredentials {
         username: user.username,
         admin_password: chosen.admin_password,
+        welcome_code,
         api_key: chosen.api_key,
         live_input,
         stream_key,
@@ -141,6 +150,7 @@ async fn replace(
 ) -> Result<FirstCredentials, Error> {
     let (account_id, user_id) = (unshown.account_id, unshown.user_id);
     users::set_password(tx, user_id, chosen.password_hash, now_ms).await?;
+    let welcome_code = welcome_code(tx, user_id, chosen.is_password_fixed, now_ms).await?;
     // Deleted, not revoked: the operator may have fixed the same key at both starts.
     query("DELETE FROM api_keys WHERE id = $1")
         .bind(unshown.api_key_id)
@@ -155,10 +165,24 @@ async fn replace(
     Ok(FirstCredentials {
         username: users::get(tx, user_id).await?.username,
         admin_password: chosen.admin_password,
+        welcome_code,
         api_key: chosen.api_key,
         live_input,
         stream_key,
     })
+}
+
+/// Makes no code for a password that the operator fixed: its use would replace that one.
+async fn welcome_code(
+    tx: &mut Tx<'_>,
+    user_id: Uuid,
+    is_password_fixed: bool,
+    now_ms: i64,
+) -> Result<Option<Secret>, Error> {
+    match is_password_fixed {
+        true => Ok(None),
+        false => welcome_codes::create(tx, user_id, now_ms).await.map(Some),
+    }
 }
 
 async fn unshown(db: &mut impl Connection) -> Result<Option<Unshown>, Error> {

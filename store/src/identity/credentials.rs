@@ -7,14 +7,19 @@ mod password;
 use std::fmt;
 
 pub use password::{
-    CONCURRENT_HASHES, PasswordHash, check_password, hash_password, release_memory, verify_no_one,
-    verify_password,
+    CONCURRENT_HASHES, MIN_CHOSEN_CHARACTERS, PasswordHash, check_chosen_password, check_password,
+    hash_password, release_memory, verify_no_one, verify_password,
 };
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
 const BASE36: &[u8] = b"0123456789abcdefghijklmnopqrstuvwxyz";
 const BASE62: &[u8] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+
+/// Digits and letters that are not mistaken for one another when they are read aloud or typed.
+const READABLE: &[u8] = b"23456789ABCDEFGHJKMNPQRSTVWXYZ";
+/// Characters between two dashes of a welcome code.
+const CODE_GROUP: usize = 4;
 
 const API_KEY: Form = Form {
     prefix: "svc_",
@@ -50,6 +55,11 @@ const SESSION_TOKEN: Form = Form {
     prefix: "",
     length: 43,
     alphabet: BASE62,
+};
+const WELCOME_CODE: Form = Form {
+    prefix: "",
+    length: 20,
+    alphabet: READABLE,
 };
 const PASSWORD: Form = Form {
     prefix: "",
@@ -203,6 +213,36 @@ pub fn password() -> Secret {
     Secret(PASSWORD.make())
 }
 
+/// A one-time code for a link: 20 readable characters in groups of four, `XXXX-XXXX-XXXX-XXXX-XXXX`.
+pub fn welcome_code() -> Secret {
+    let code = WELCOME_CODE.make();
+    Secret(grouped(&code))
+}
+
+fn grouped(code: &str) -> String {
+    let mut text = String::new();
+    for (at, character) in code.chars().enumerate() {
+        if at > 0 && at.is_multiple_of(CODE_GROUP) {
+            text.push('-');
+        }
+        text.push(character);
+    }
+    text
+}
+
+/// The one spelling of a welcome code that a person typed or copied, in any case and with any blanks and dashes; `None` for
+/// what is none.
+pub fn read_welcome_code(text: &str) -> Option<String> {
+    let is_separator = |c: char| c.is_whitespace() || c == '-';
+    let code: String = text
+        .chars()
+        .filter(|c| !is_separator(*c))
+        .map(|c| c.to_ascii_uppercase())
+        .take(WELCOME_CODE.length + 1)
+        .collect();
+    WELCOME_CODE.fits(&code).then(|| grouped(&code))
+}
+
 pub fn is_api_key(text: &str) -> bool {
     API_KEY.fits(text)
 }
@@ -269,6 +309,29 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn a_welcome_code_is_read_however_it_is_typed() {
+        let code = welcome_code();
+        let code = code.expose();
+        assert_eq!(code.len(), 24);
+        assert_eq!(read_welcome_code(code).as_deref(), Some(code));
+        let typed = format!(" {} ", code.to_lowercase().replace('-', " "));
+        assert_eq!(read_welcome_code(&typed).as_deref(), Some(code));
+        let joined = code.replace('-', "");
+        assert_eq!(read_welcome_code(&joined).as_deref(), Some(code));
+        for odd in [
+            "",
+            "----",
+            &code[1..],
+            &format!("{code}2"),
+            &code.replace(&code[..1], "0"),
+            &"ſ".repeat(20),
+            &"2".repeat(1 << 20),
+        ] {
+            assert_eq!(read_welcome_code(odd), None, "{odd:.40}");
+        }
+    }
 
     #[test]
     fn what_is_made_has_its_form_and_no_other() {

@@ -10,3 +10,4 @@ pub mod idempotency;
 pub mod installation;
 pub mod sessions;
 pub mod users;
+pub mod welcome_codes;

@@ -3,21 +3,34 @@
 use sqlx::{query, query_as};
 use uuid::Uuid;
 
-use crate::{Connection, Error, Tx, credentials::PasswordHash, sessions};
+use crate::{
+    Connection, Error, Tx, api_keys::Scope, credentials::PasswordHash, sessions, welcome_codes,
+};
 
-/// Role of a user in the dashboard.
+/// Role of a user in an account: the scope of their sessions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::Type)]
 #[sqlx(type_name = "TEXT", rename_all = "lowercase")]
 pub enum Role {
-    Admin,
+    Viewer,
     Member,
+    Admin,
 }
 
 impl Role {
     pub fn as_str(self) -> &'static str {
         match self {
-            Self::Admin => "admin",
+            Self::Viewer => "viewer",
             Self::Member => "member",
+            Self::Admin => "admin",
+        }
+    }
+
+    /// What the user's sessions may do in the account.
+    pub fn scope(self) -> Scope {
+        match self {
+            Self::Viewer => Scope::Read,
+            Self::Member => Scope::Write,
+            Self::Admin => Scope::Admin,
         }
     }
 }
@@ -28,6 +41,8 @@ pub struct User {
     pub account_id: Uuid,
     pub username: String,
     pub role: Role,
+    /// Whether the user may see what concerns the whole installation, whatever the role.
+    pub is_operator: bool,
     pub password_hash: PasswordHash,
     pub created_at: i64,
     pub updated_at: i64,
@@ -39,6 +54,8 @@ pub struct NewUser {
     pub account_id: Uuid,
     pub username: String,
     pub role: Role,
+    /// Whether the user may see what concerns the whole installation, whatever the role.
+    pub is_operator: bool,
     pub password_hash: PasswordHash,
 }
 
@@ -60,13 +77,14 @@ pub fn normalise_username(username: &str) -> Result<String, Error> {
 pub async fn create(tx: &mut Tx<'_>, new: NewUser, now_ms: i64) -> Result<User, Error> {
     let username = normalise_username(&new.username)?;
     query_as(
-        "INSERT INTO users (id, account_id, username, role, password_hash, created_at, updated_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $6) ON CONFLICT (username) DO NOTHING RETURNING *",
+        "INSERT INTO users (id, account_id, username, role, is_operator, password_hash, created_at, updated_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $7) ON CONFLICT (username) DO NOTHING RETURNING *",
     )
     .bind(Uuid::now_v7())
     .bind(new.account_id)
     .bind(&username)
     .bind(new.role)
+    .bind(new.is_operator)
     .bind(new.password_hash)
     .bind(now_ms)
     .fetch_optional(tx.sqlite())
@@ -101,7 +119,28 @@ pub async fn list(db: &mut impl Connection) -> Result<Vec<User>, Error> {
         .await?)
 }
 
-/// Sets another password and ends the user's sessions, which may be a thief's.
+/// Sets the role, and the operator's flag when one is given; sessions follow with their next request.
+pub async fn set_role(
+    tx: &mut Tx<'_>,
+    id: Uuid,
+    role: Role,
+    is_operator: Option<bool>,
+    now_ms: i64,
+) -> Result<User, Error> {
+    query_as(
+        "UPDATE users SET role = $2, is_operator = coalesce($3, is_operator), updated_at = $4
+         WHERE id = $1 RETURNING *",
+    )
+    .bind(id)
+    .bind(role)
+    .bind(is_operator)
+    .bind(now_ms)
+    .fetch_optional(tx.sqlite())
+    .await?
+    .ok_or(Error::NotFound("user"))
+}
+
+/// Sets another password, and ends the user's sessions and welcome code, which may be a thief's.
 pub async fn set_password(
     tx: &mut Tx<'_>,
     id: Uuid,
@@ -117,6 +156,7 @@ pub async fn set_password(
     if changed.rows_affected() == 0 {
         return Err(Error::NotFound("user"));
     }
+    welcome_codes::delete_of_user(tx, id).await?;
     sessions::delete_of_user(tx, id).await
 }
 

@@ -2,7 +2,9 @@
 
 use sluice_store::{
     Bootstrap, Error, Page, Secret, accounts, api_keys, bootstrap, credentials,
-    first_credentials_shown, live_inputs, sessions, users,
+    first_credentials_shown, live_inputs,
+    sessions::{self, NewSession},
+    users, welcome_codes,
 };
 
 use crate::support::{NOW, count_accounts, store};
@@ -23,9 +25,12 @@ async fn an_empty_database_is_given_all_that_a_newcomer_needs() {
         .unwrap()
         .unwrap();
     assert_eq!(
-        (user.username.as_str(), user.role),
-        ("admin", users::Role::Admin)
+        (user.username.as_str(), user.role, user.is_operator),
+        ("admin", users::Role::Admin, true)
     );
+    let code = first.welcome_code.as_ref().expect("no password was fixed");
+    let welcome = welcome_codes::user_of(&mut reader, code, NOW).await;
+    assert_eq!(welcome.unwrap(), Some(user.id));
     assert!(credentials::verify_password(
         &first.admin_password,
         &user.password_hash
@@ -50,7 +55,12 @@ async fn an_empty_database_is_given_all_that_a_newcomer_needs() {
     assert!(inputs[0].accepts_stream_key(first.stream_key.expose()));
 
     let shown = format!("{first:?}");
-    for secret in [&first.admin_password, &first.api_key, &first.stream_key] {
+    for secret in [
+        &first.admin_password,
+        &first.api_key,
+        &first.stream_key,
+        code,
+    ] {
         assert!(!shown.contains(secret.expose()), "{shown}");
     }
     drop(reader);
@@ -82,9 +92,16 @@ async fn credentials_that_were_not_shown_are_replaced_by_the_next_start() {
         let verified = credentials::verify_password(&credentials.admin_password, &hash);
         let key = api_keys::authenticate(&mut reader, credentials.api_key.expose()).await;
         let takes_key = input.accepts_stream_key(credentials.stream_key.expose());
+        let code = credentials.welcome_code.as_ref().unwrap();
+        let welcome = welcome_codes::user_of(&mut reader, code, NOW).await;
         assert_eq!(
-            (verified, key.unwrap().is_some(), takes_key),
-            (is_in_force, is_in_force, is_in_force)
+            [
+                verified,
+                key.unwrap().is_some(),
+                takes_key,
+                welcome.unwrap().is_some()
+            ],
+            [is_in_force; 4]
         );
     }
     drop(reader);
@@ -122,9 +139,15 @@ async fn credentials_in_use_are_never_replaced() {
                         let hash = credentials::hash_password(&Secret::new("other"))?;
                         users::set_password(tx, user.id, hash, NOW + 1).await
                     }
-                    "session" => sessions::create(tx, user.id, 1_000, NOW + 1)
-                        .await
-                        .map(drop),
+                    "session" => {
+                        let new = NewSession {
+                            user_id: user.id,
+                            lifetime_ms: 1_000,
+                            network: None,
+                            user_agent: None,
+                        };
+                        sessions::create(tx, new, NOW + 1).await.map(drop)
+                    }
                     _ => {
                         let key = api_keys::authenticate(tx, key.expose()).await?;
                         api_keys::touch(tx, key.expect("was made").id, NOW + 1).await
@@ -152,6 +175,10 @@ async fn the_operator_can_fix_the_first_credentials() {
     };
     let first = bootstrap(&store, fixed, NOW).await.unwrap().unwrap();
     assert_eq!(first.admin_password.expose(), "päss wörd");
+    assert!(
+        first.welcome_code.is_none(),
+        "its use would replace the password"
+    );
     let mut reader = store.read().await.unwrap();
     let account = accounts::first(&mut reader).await.unwrap().unwrap();
     assert_eq!(account.plan, "pro");

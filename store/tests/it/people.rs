@@ -4,8 +4,9 @@ use sluice_store::{
     Cursor, Error, Page, Secret, Store, api_keys,
     api_keys::Scope,
     credentials::{self, PasswordHash},
-    sessions,
+    sessions::{self, NewSession},
     users::{self, NewUser, Role},
+    welcome_codes,
 };
 use uuid::Uuid;
 
@@ -23,6 +24,7 @@ async fn add_user(
         account_id,
         username: username.into(),
         role: Role::Member,
+        is_operator: false,
         password_hash,
     };
     store
@@ -32,6 +34,15 @@ async fn add_user(
 
 fn a_hash() -> PasswordHash {
     credentials::hash_password(&Secret::new("secret")).unwrap()
+}
+
+fn a_session(user_id: Uuid) -> NewSession {
+    NewSession {
+        user_id,
+        lifetime_ms: HOUR,
+        network: Some("203.0.113.7".into()),
+        user_agent: None,
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -75,7 +86,7 @@ async fn a_session_ends_by_time_by_sign_out_and_by_a_new_password() {
     let (store, _folder) = store().await;
     let account = add_account(&store, "here").await.unwrap();
     let user = add_user(&store, account, "maria", a_hash()).await.unwrap();
-    let open = || store.write(move |tx| Box::pin(sessions::create(tx, user.id, HOUR, NOW)));
+    let open = || store.write(move |tx| Box::pin(sessions::create(tx, a_session(user.id), NOW)));
     let is_known = async |token: &Secret, now_ms: i64| {
         let mut reader = store.read().await.unwrap();
         sessions::authenticate(&mut reader, token.expose(), now_ms)
@@ -139,6 +150,112 @@ async fn a_session_ends_by_time_by_sign_out_and_by_a_new_password() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_user_sees_and_ends_their_own_sessions_and_has_a_bounded_number() {
+    let (store, _folder) = store().await;
+    let account = add_account(&store, "here").await.unwrap();
+    let user = add_user(&store, account, "maria", a_hash()).await.unwrap();
+    let other = add_user(&store, account, "olga", a_hash()).await.unwrap();
+    let open = async |user_id, now_ms| {
+        let opened = store.write(move |tx| {
+            Box::pin(async move {
+                let made = sessions::create(tx, a_session(user_id), now_ms).await?;
+                sessions::keep_newest(tx, user_id, 3).await?;
+                Ok(made.0)
+            })
+        });
+        opened.await.unwrap()
+    };
+    let listed = async |now_ms| {
+        let mut reader = store.read().await.unwrap();
+        let sessions = sessions::list(&mut reader, user.id, 10, now_ms).await;
+        let ids = sessions.unwrap().into_iter().map(|session| session.id);
+        ids.collect::<Vec<_>>()
+    };
+    let foreign = open(other.id, NOW).await;
+    let mut opened = Vec::new();
+    for at in 0..3 {
+        opened.push(open(user.id, NOW + at).await.id);
+    }
+    let [first, second, third] = opened[..] else {
+        panic!("three were opened");
+    };
+    assert_eq!(listed(NOW).await, [third, second, first]);
+    assert!(!foreign.is_due_to_touch(NOW + 299_999));
+    assert!(foreign.is_due_to_touch(NOW + 300_000));
+    store
+        .write(move |tx| Box::pin(sessions::touch(tx, first, NOW + 300_000)))
+        .await
+        .unwrap();
+    assert_eq!(listed(NOW).await, [first, third, second]);
+    let fourth = open(user.id, NOW + 300_001).await.id;
+    assert_eq!(listed(NOW).await, [fourth, first, third], "bounded by use");
+    assert_eq!(listed(NOW + HOUR + 2).await, [fourth], "the others expired");
+
+    let end = |user_id, id| store.write(move |tx| Box::pin(sessions::end(tx, user_id, id)));
+    let refused = end(user.id, foreign.id).await;
+    assert!(matches!(refused, Err(Error::NotFound(_))), "{refused:?}");
+    end(user.id, first).await.unwrap();
+    assert_eq!(listed(NOW).await, [fourth, third]);
+    assert!(end(user.id, first).await.is_err(), "twice");
+    end(other.id, foreign.id).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_welcome_code_is_good_for_one_user_until_it_expires() {
+    let (store, _folder) = store().await;
+    let account = add_account(&store, "here").await.unwrap();
+    let user = add_user(&store, account, "maria", a_hash()).await.unwrap();
+    let make = async |now_ms| {
+        let made = store.write(move |tx| {
+            Box::pin(async move { welcome_codes::create(tx, user.id, now_ms).await })
+        });
+        made.await.unwrap()
+    };
+    let user_of = async |code: &Secret, now_ms| {
+        let mut reader = store.read().await.unwrap();
+        let found = welcome_codes::user_of(&mut reader, code, now_ms).await;
+        found.unwrap()
+    };
+    let replaced = make(NOW).await;
+    let code = make(NOW).await;
+    assert_eq!(user_of(&code, NOW).await, Some(user.id));
+    let typed = Secret::new(code.expose().to_lowercase().replace('-', " "));
+    assert_eq!(user_of(&typed, NOW).await, Some(user.id));
+    for wrong in [&replaced, &credentials::welcome_code(), &Secret::new("x")] {
+        assert_eq!(user_of(wrong, NOW).await, None, "{}", wrong.expose());
+    }
+    let last = NOW + welcome_codes::LIFETIME_MS;
+    assert_eq!(user_of(&code, last - 1).await, Some(user.id));
+    assert_eq!(user_of(&code, last).await, None, "expired");
+
+    let hash = a_hash();
+    store
+        .write(move |tx| Box::pin(users::set_password(tx, user.id, hash, NOW)))
+        .await
+        .unwrap();
+    assert_eq!(user_of(&code, NOW).await, None, "another password");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_role_is_changed_and_the_flag_only_when_it_is_given() {
+    let (store, _folder) = store().await;
+    let account = add_account(&store, "here").await.unwrap();
+    let user = add_user(&store, account, "maria", a_hash()).await.unwrap();
+    let set = async |role, is_operator| {
+        let set =
+            store.write(move |tx| Box::pin(users::set_role(tx, user.id, role, is_operator, NOW)));
+        let user = set.await.unwrap();
+        (user.role, user.is_operator)
+    };
+    assert_eq!(set(Role::Viewer, None).await, (Role::Viewer, false));
+    assert_eq!(set(Role::Viewer, Some(true)).await, (Role::Viewer, true));
+    assert_eq!(set(Role::Admin, None).await, (Role::Admin, true));
+    assert_eq!(set(Role::Member, Some(false)).await, (Role::Member, false));
+    let scopes = [Role::Viewer, Role::Member, Role::Admin].map(Role::scope);
+    assert_eq!(scopes, [Scope::Read, Scope::Write, Scope::Admin]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_sweep_deletes_expired_sessions_only() {
     let (store, _folder) = store().await;
     let account = add_account(&store, "here").await.unwrap();
@@ -147,7 +264,7 @@ async fn a_sweep_deletes_expired_sessions_only() {
         .write(move |tx| {
             Box::pin(async move {
                 for n in 0..700 {
-                    sessions::create(tx, user.id, HOUR, NOW + n).await?;
+                    sessions::create(tx, a_session(user.id), NOW + n).await?;
                 }
                 Ok(())
             })

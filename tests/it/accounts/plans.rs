@@ -31,12 +31,15 @@ fn drawings(count: usize) -> Form {
     })
 }
 
-/// Checks the address of the offer: a page of this service with the plan's numbers.
+/// Checks the address of the offer, a page of the dashboard, and the public page with the plan's numbers.
 async fn check_offer(tenant: &Tenant<'_>, rejection: &Value) -> Result<(), Failure> {
     let url = rejection["upgradeUrl"].as_str();
     let url = url.ok_or_else(|| format!("no upgradeUrl in {rejection}"))?;
-    assert_eq!(url, format!("{}/plans", tenant.server.base_url()));
-    let page = tenant.api.fetch(url).await?.expect(200)?;
+    let base_url = tenant.server.base_url();
+    assert_eq!(url, format!("{base_url}/app/settings/usage"));
+    tenant.api.fetch(url).await?.expect(200)?;
+    let page = tenant.api.fetch(&format!("{base_url}/plans")).await?;
+    let page = page.expect(200)?;
     assert_eq!(page.header("content-type"), "text/html; charset=utf-8");
     let page = String::from_utf8(page.bytes.into())?;
     for words in ["<h2>Free</h2>", "<h2>Business</h2>", "50\u{202f}000"] {

@@ -97,6 +97,66 @@ async fn another_account_has_its_own_users_keys_and_files() -> Result<(), Failur
     Ok(())
 }
 
+/// A user of a role, made and changed beside the running service, and a link at which they choose a password.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn users_have_roles_and_welcome_links() -> Result<(), Failure> {
+    let server = Server::start().await?;
+    let url = |path: &str| format!("{}{path}", server.base_url());
+    let run = async |arguments: &[&str]| {
+        let arguments = [&["users"], arguments].concat();
+        beside(&server, &arguments).succeed().await
+    };
+    let added = run(&["add", "vera", "--role", "viewer", "--operator"]).await?;
+    assert!(added.contains("added vera (viewer, operator)"), "{added}");
+    let made = run(&["welcome", "vera"]).await?;
+    let link = made.lines().nth(1).ok_or_else(|| made.clone())?;
+    let (page, code) = link.split_once('#').ok_or_else(|| made.clone())?;
+    assert_eq!(page.split_once("/app/").map(|it| it.1), Some("welcome"));
+
+    let body = json!({"code": code, "newPassword": "a password of my own"});
+    let welcomed = client().post(url("/api/session/welcome")).json(&body);
+    let welcomed = welcomed.send().await?;
+    assert_eq!(welcomed.status(), 201);
+    let cookie = welcomed.headers()["set-cookie"].to_str()?.to_owned();
+    let cookie = cookie.split(';').next().unwrap_or_default().to_owned();
+    let welcomed: Value = welcomed.json().await?;
+    assert_eq!(
+        (&welcomed["user"]["role"], &welcomed["user"]["operator"]),
+        (&json!("viewer"), &json!(true))
+    );
+    let token = text(&welcomed["csrfToken"])?;
+    let status = async |method: Method, path: &str| {
+        let call = client()
+            .request(method, url(path))
+            .json(&json!({"name": "x"}));
+        // As by a proxy: from loopback itself metrics are for everyone.
+        let call = call
+            .header("cookie", &cookie)
+            .header("x-csrf-token", &token);
+        let answer = call.header("x-forwarded-for", "203.0.113.9").send().await?;
+        Ok::<_, Failure>(answer.status().as_u16())
+    };
+    assert_eq!(status(Method::GET, "/api/folders").await?, 200);
+    assert_eq!(status(Method::POST, "/api/folders").await?, 403);
+    assert_eq!(status(Method::GET, "/metrics").await?, 200);
+    let set = run(&["set-role", "vera", "admin", "--operator", "no"]).await?;
+    assert!(set.contains("vera is admin now"), "{set}");
+    assert_eq!(status(Method::POST, "/api/folders").await?, 201);
+    assert_eq!(status(Method::GET, "/api/keys").await?, 200);
+    assert_eq!(status(Method::GET, "/metrics").await?, 403);
+    run(&["set-role", "vera", "viewer"]).await?;
+    assert_eq!(status(Method::GET, "/api/keys").await?, 403);
+    let listed = run(&["list"]).await?;
+    assert!(listed.contains("admin, operator"), "{listed}");
+    for command in ["welcome", "reset-password"] {
+        let unknown = beside(&server, &["users", command, "unknown"])
+            .fail()
+            .await?;
+        assert!(unknown.contains("sluice users list"), "{unknown}");
+    }
+    Ok(())
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_a_command_cannot_do_says_what_to_change() -> Result<(), Failure> {
     let settings = Settings::new().env("SLUICE_ACCOUNT__PLAN", "starter");

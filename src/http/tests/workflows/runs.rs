@@ -261,7 +261,7 @@ async fn what_the_plan_and_the_queue_do_not_allow_is_refused_before_it_costs() {
         (&used_up["code"], &used_up["upgradeUrl"]),
         (
             &json!("operations_used_up"),
-            &json!("http://media.test:8080/plans")
+            &json!("http://media.test:8080/app/settings/usage")
         )
     );
     assert_eq!(site.used().await, 2);

@@ -30,6 +30,9 @@ const SALT_BYTES: usize = 16;
 /// Longest accepted password, in bytes: bounds the work of a sign-in.
 const MAX_PASSWORD_BYTES: usize = 1024;
 
+/// Fewest characters of a password that a person chooses in the dashboard (NIST SP 800-63B).
+pub const MIN_CHOSEN_CHARACTERS: usize = 8;
+
 static MEMORY: Memory = Memory::new();
 
 /// Argon2id hash in the PHC string format, as it is stored.
@@ -52,6 +55,23 @@ pub fn check_password(password: &Secret) -> Result<(), Error> {
         1..=MAX_PASSWORD_BYTES => Ok(()),
         _ => Err(Error::Invalid(format!(
             "password: expected at most {MAX_PASSWORD_BYTES} bytes"
+        ))),
+    }
+}
+
+/// Rejects passwords that a person must not choose in the dashboard: of fewer than eight characters, or unusable. An operator
+/// may set others from the shell.
+pub fn check_chosen_password(password: &Secret) -> Result<(), Error> {
+    let password = password.expose();
+    if password.chars().count() < MIN_CHOSEN_CHARACTERS {
+        return Err(Error::Invalid(format!(
+            "newPassword must have at least {MIN_CHOSEN_CHARACTERS} characters"
+        )));
+    }
+    match password.len() {
+        ..=MAX_PASSWORD_BYTES => Ok(()),
+        _ => Err(Error::Invalid(format!(
+            "newPassword must have at most {MAX_PASSWORD_BYTES} bytes"
         ))),
     }
 }
@@ -238,6 +258,24 @@ mod tests {
                 check_password(&Secret::new("x".repeat(length))).is_ok(),
                 is_usable,
                 "{length}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_chosen_password_has_eight_characters() {
+        for (password, is_accepted) in [
+            ("", false),
+            ("1234567", false),
+            ("12345678", true),
+            ("🐎🐎🐎🐎🐎🐎🐎", false),
+            ("        ", true),
+            (&"x".repeat(1_025), false),
+        ] {
+            assert_eq!(
+                check_chosen_password(&Secret::new(password)).is_ok(),
+                is_accepted,
+                "{password}"
             );
         }
     }
