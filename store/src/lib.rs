@@ -29,7 +29,9 @@ use std::time::Duration;
 
 pub use delivery::{delivery_keys, presets};
 pub use file::{archive, blobs, files, folders, lineage, shares, storage, tus, uploads};
-pub use identity::{accounts, api_keys, credentials, idempotency, installation, sessions, users};
+pub use identity::{
+    accounts, api_keys, credentials, derived, idempotency, installation, sessions, users,
+};
 pub use live::{broadcasts, live_connections, live_inputs, outputs, playback_keys, recordings};
 pub use metering::{deliveries, operations};
 

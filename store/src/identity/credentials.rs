@@ -103,6 +103,15 @@ impl Form {
         text
     }
 
+    /// Writes bytes that only their maker can tell from random ones in this form: the last digits of the number that they are.
+    fn of_bytes(&self, bytes: [u8; 32]) -> String {
+        let digits = digits(self.alphabet, bytes);
+        let mut text = String::with_capacity(self.prefix.len() + self.length);
+        text.push_str(self.prefix);
+        text.extend(digits.take(self.length));
+        text
+    }
+
     fn fits(&self, text: &str) -> bool {
         text.strip_prefix(self.prefix).is_some_and(|rest| {
             rest.len() == self.length && rest.bytes().all(|b| self.alphabet.contains(&b))
@@ -119,6 +128,22 @@ fn random_characters(alphabet: &'static [u8], length: usize) -> impl Iterator<It
         .filter(move |byte| *byte < unbiased)
         .map(move |byte| char::from(alphabet[usize::from(byte % size)]))
         .take(length)
+}
+
+/// The digits of a 256-bit number whose base is the alphabet's size, the last one first. Of numbers that are all equally likely,
+/// 32 digits of base 62 are equally likely but for one part in 2^65.
+fn digits(alphabet: &'static [u8], mut number: [u8; 32]) -> impl Iterator<Item = char> {
+    let size = u16::try_from(alphabet.len()).expect("an alphabet has at most 62 characters");
+    std::iter::repeat_with(move || {
+        let mut rest = 0;
+        for byte in &mut number {
+            let part = (rest << 8) | u16::from(*byte);
+            // A rest is less than the size, so that the quotient is less than 256.
+            *byte = (part / size) as u8;
+            rest = part % size;
+        }
+        char::from(alphabet[usize::from(rest)])
+    })
 }
 
 /// Bytes from the operating system.
@@ -141,6 +166,16 @@ pub fn stream_key() -> Secret {
 /// `svc_pub_` and 32 base62.
 pub fn delivery_key() -> Secret {
     Secret(DELIVERY_KEY.make())
+}
+
+/// The stream key that stands for bytes of the installation, see [`super::derived`].
+pub(super) fn stream_key_of(bytes: [u8; 32]) -> Secret {
+    Secret(STREAM_KEY.of_bytes(bytes))
+}
+
+/// The token of a delivery key that stands for bytes of the installation, see [`super::derived`].
+pub(super) fn delivery_key_of(bytes: [u8; 32]) -> Secret {
+    Secret(DELIVERY_KEY.of_bytes(bytes))
 }
 
 /// `whsec_` and 32 base62.

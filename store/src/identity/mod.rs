@@ -4,6 +4,7 @@ pub mod accounts;
 pub mod api_keys;
 pub(crate) mod bootstrap;
 pub mod credentials;
+pub mod derived;
 pub mod idempotency;
 pub mod installation;
 pub mod sessions;
