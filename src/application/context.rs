@@ -32,10 +32,10 @@ use tokio::sync::{Mutex, OnceCell, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    agent_calls::Calls, archive::limiter::ArchiveLimiter, events::Followers, live_port::LivePort,
-    owner_sessions::OwnerSessions, password_checks::PasswordChecks, playback_token::TokenKeys,
-    rate_limit::RateLimit, share::Shares, sign_in::Attempts, suspension::Suspensions,
-    tus::turns::Turns,
+    agent_calls::Calls, archive::limiter::ArchiveLimiter, capabilities::CapabilitiesDocument,
+    events::Followers, live_port::LivePort, owner_sessions::OwnerSessions,
+    password_checks::PasswordChecks, playback_token::TokenKeys, rate_limit::RateLimit,
+    share::Shares, sign_in::Attempts, suspension::Suspensions, tus::turns::Turns,
 };
 use crate::{config::Config, metrics::Metrics};
 
@@ -212,6 +212,8 @@ pub struct AgentContext {
 /// Image delivery: its addresses, keys, presets and statistics.
 pub struct DeliveryContext {
     platform: Arc<Platform>,
+    /// Held from the commit of a key's change until image delivery knows it, so that both have the same order.
+    pub(crate) key_changes: Mutex<()>,
     pub images: Images,
     pub live: Arc<dyn LivePort>,
     pub(crate) shares: Arc<Shares>,
@@ -286,6 +288,8 @@ pub struct ServiceContext {
     pub rtmp_port: u16,
     /// OpenAPI document with this configuration's plans, made at the first request.
     pub(crate) description: OnceLock<Bytes>,
+    /// Operations, formats, plans and so on for forms, made at the first request.
+    pub(crate) capabilities: OnceLock<CapabilitiesDocument>,
     stage: AtomicU8,
 }
 
@@ -387,6 +391,7 @@ impl AppContext {
         });
         let delivery = Arc::new(DeliveryContext {
             platform: platform.clone(),
+            key_changes: Mutex::new(()),
             images: media.images,
             live: live.clone(),
             shares: shares.clone(),
@@ -443,6 +448,7 @@ impl AppContext {
                 metrics: Metrics::default(),
                 rtmp_port,
                 description: OnceLock::new(),
+                capabilities: OnceLock::new(),
                 stage: AtomicU8::new(Stage::Starting as u8),
             }),
             shares: Arc::new(ShareContext {

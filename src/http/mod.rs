@@ -7,6 +7,7 @@
 mod archive;
 mod audit;
 mod bytes;
+mod catalogue;
 mod cdn;
 mod cdn_presets;
 mod content_disposition;
@@ -113,7 +114,7 @@ table::routes! {
 
     "/api/delivery-keys"               => GET delivery_keys::list, POST delivery_keys::create;
     "/api/delivery-keys/alias"         => GET delivery_keys::alias;
-    "/api/delivery-keys/{id}"          => DELETE delivery_keys::revoke;
+    "/api/delivery-keys/{id}"          => PATCH delivery_keys::change, DELETE delivery_keys::revoke;
     "/api/cdn-presets"                 => GET cdn_presets::list, POST cdn_presets::create;
     "/api/cdn-presets/{id}"            => GET cdn_presets::show, PATCH cdn_presets::change, DELETE cdn_presets::delete;
     "/api/cdn-purge"                   => POST cdn::purge;
@@ -127,6 +128,8 @@ table::routes! {
     "/api/jobs/{id}"                   => GET jobs::show, DELETE jobs::cancel;
     "/api/jobs/{id}/events"            => GET jobs::events;
     "/api/usage"                       => GET usage::show;
+    "/api/usage/history"               => GET usage::history;
+    "/api/catalogue"                   => GET catalogue::show;
 
     "/api/workflows"                   => GET workflows::list, POST workflows::save;
     "/api/workflows/lint"              => POST workflows::lint;
@@ -156,8 +159,10 @@ table::routes! {
     "/api/webhooks/{id}/rotate-secret" => POST webhooks::rotate_secret;
     "/api/webhooks/{id}/test"          => POST webhooks::test;
     "/api/webhooks/{id}/recover"       => POST webhooks::recover;
+    "/api/webhooks/{id}/probe"         => POST webhooks::probe;
     "/api/events"                      => GET events::list;
     "/api/events/stream"               => GET events::stream;
+    "/api/events/{id}"                 => GET events::show;
 
     "/healthz"                         => GET health::alive;
     "/readyz"                          => GET health::ready;

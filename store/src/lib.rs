@@ -37,7 +37,7 @@ pub use live::{
     broadcasts, input_list, live_connections, live_inputs, outputs, playback_keys,
     publisher_connections, recordings,
 };
-pub use metering::{deliveries, operations};
+pub use metering::{deliveries, history as usage_history, operations};
 
 pub use bootstrap::{Bootstrap, FirstCredentials, bootstrap, first_credentials_shown};
 pub use connection::{Connection, Reader, Tx};

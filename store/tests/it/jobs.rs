@@ -7,12 +7,14 @@ use serde_json::json;
 use sluice_store::{
     Error, Page, Store,
     blob::Sealed,
+    deliveries::Day,
     idempotency::Idempotency,
     jobs::{
-        self, Allowance, Input, Item, ItemState, Job, JobState, JobType, NewAttachment, NewItem,
-        NewJob, NewResult, Submitted,
+        self, Allowance, Input, Item, ItemState, Job, JobFilter, JobState, JobType, NewAttachment,
+        NewItem, NewJob, NewResult, Submitted,
     },
     operations::{self, Charge},
+    usage_history::{self, OperationDay},
     work::{self, Lane, Lease},
 };
 use uuid::Uuid;
@@ -232,7 +234,12 @@ async fn the_cap_is_never_exceeded_and_a_rejection_changes_nothing() {
     assert_eq!(refused, Submitted::UsedUp { used: 4 });
     assert_eq!(used(&store, account).await, 4);
     let mut reader = store.read().await.unwrap();
-    assert_eq!(jobs::count(&mut reader, account, None).await.unwrap(), 1);
+    assert_eq!(
+        jobs::count(&mut reader, account, &JobFilter::default())
+            .await
+            .unwrap(),
+        1
+    );
     drop(reader);
     assert!(matches!(
         submit(&store, new(1, &bytes)).await,
@@ -446,19 +453,84 @@ async fn lists_are_newest_first_and_filtered() {
     }
     let mut reader = store.read().await.unwrap();
     let mut list = async |state, limit, offset| -> Vec<Uuid> {
-        let jobs = jobs::list(&mut reader, account, state, Page::first(limit), offset).await;
+        let filter = JobFilter {
+            state,
+            ..JobFilter::default()
+        };
+        let jobs = jobs::list(&mut reader, account, &filter, Page::first(limit), offset).await;
         jobs.unwrap().iter().map(|job| job.id).collect()
     };
     assert_eq!(list(None, 9, 0).await, ids);
     assert_eq!(list(Some(JobState::Pending), 1, 1).await, ids[1..2]);
     assert!(list(Some(JobState::Failed), 9, 0).await.is_empty());
+    let filter = |job_type, tool: &str, since| JobFilter {
+        job_type,
+        tool: (!tool.is_empty()).then(|| tool.to_owned()),
+        since,
+        ..JobFilter::default()
+    };
+    for (filter, expected) in [
+        (filter(Some(JobType::Convert), "", None), 3),
+        (filter(Some(JobType::Tool), "", None), 0),
+        (filter(None, "convert", None), 3),
+        (filter(None, "thumbnail", None), 0),
+        (filter(None, "", Some(NOW)), 3),
+        (filter(None, "", Some(NOW + 1)), 0),
+    ] {
+        let jobs = jobs::list(&mut reader, account, &filter, Page::first(9), 0).await;
+        assert_eq!(jobs.unwrap().len(), expected, "{filter:?}");
+        let count = jobs::count(&mut reader, account, &filter).await.unwrap();
+        assert_eq!(count, expected as u64, "{filter:?}");
+    }
+}
+
+/// A charge and its refund are of the same day and kind.
+#[tokio::test(flavor = "multi_thread")]
+async fn operations_are_counted_by_day_and_kind() {
+    let (store, _folder) = store().await;
+    let account = add_account(&store, "here").await.unwrap();
+    let days = async || {
+        let mut db = store.read().await.unwrap();
+        let days = usage_history::operation_days(&mut db, account, 0).await;
+        let count = |row: OperationDay| (row.day, row.kind, row.operations);
+        days.unwrap().into_iter().map(count).collect::<Vec<_>>()
+    };
+    let today = Day::of(NOW);
+    let (job, _) = submitted(&store, account, 3).await;
+    assert_eq!(days().await, [(today, "convert".to_owned(), 3)]);
+    let cancel =
+        store.write(move |tx| Box::pin(jobs::cancel(tx, account, job.id, KEEP, NOW + MONTH)));
+    cancel.await.unwrap();
+    assert_eq!(days().await, []);
+    submitted(&store, account, 2).await;
+    let other = |kind: &'static str, asked_at| {
+        let work = operations::ChargedWork { kind, asked_at };
+        store.write(move |tx| Box::pin(operations::charge(tx, account, work, 1, 0, asked_at)))
+    };
+    other("workflow", NOW).await.unwrap();
+    other("workflow", NOW + KEEP).await.unwrap();
+    let expected = [
+        (today, "convert".to_owned(), 2),
+        (today, "workflow".to_owned(), 1),
+        (today + 1, "workflow".to_owned(), 1),
+    ];
+    assert_eq!(days().await, expected);
+    let forget = store.write(move |tx| Box::pin(usage_history::forget_before(tx, today + 1)));
+    forget.await.unwrap();
+    assert_eq!(days().await, expected[2..]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_clock_set_back_does_not_reopen_a_month() {
     let (store, _folder) = store().await;
     let account = add_account(&store, "here").await.unwrap();
-    let charge = |now| store.write(move |tx| Box::pin(operations::charge(tx, account, 3, 5, now)));
+    let charge = |now| {
+        let work = operations::ChargedWork {
+            kind: "convert",
+            asked_at: now,
+        };
+        store.write(move |tx| Box::pin(operations::charge(tx, account, work, 3, 5, now)))
+    };
     assert!(matches!(charge(NOW).await.unwrap(), Charge::Charged(_)));
     assert_eq!(charge(NOW).await.unwrap(), Charge::UsedUp { used: 3 });
     assert!(matches!(
