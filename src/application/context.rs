@@ -32,9 +32,10 @@ use tokio::sync::{Mutex, OnceCell, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    agent_calls::Calls, archive::limiter::ArchiveLimiter, events::Followers, live_port::LivePort,
-    password_checks::PasswordChecks, playback_token::TokenKeys, rate_limit::RateLimit,
-    share::Shares, sign_in::Attempts, suspension::Suspensions, tus::turns::Turns,
+    agent_calls::Calls, archive::limiter::ArchiveLimiter, events::Followers,
+    files::previews::Previews, live_port::LivePort, password_checks::PasswordChecks,
+    playback_token::TokenKeys, rate_limit::RateLimit, share::Shares, sign_in::Attempts,
+    suspension::Suspensions, tus::turns::Turns,
 };
 use crate::{config::Config, metrics::Metrics};
 
@@ -237,6 +238,8 @@ pub struct FileContext {
     pub(crate) shares: Arc<Shares>,
     /// Places for archives that are sent.
     pub(crate) archives: ArchiveLimiter,
+    /// Permits to render previews for owners.
+    pub(crate) previews: Previews,
     /// Permits for requests that receive files.
     pub(crate) uploading: Arc<Semaphore>,
     /// The request that works on each resumable upload.
@@ -375,6 +378,7 @@ impl AppContext {
             workflows: media.workflows.clone(),
             shares: shares.clone(),
             archives: ArchiveLimiter::new(&config.archive),
+            previews: Previews::new(config.files.previews_per_account),
             uploading: Arc::new(Semaphore::new(config.uploads.max_active)),
             turns: Arc::default(),
         });

@@ -24,6 +24,7 @@ pub(crate) mod jobs;
 pub(crate) mod live_inputs;
 pub(crate) mod live_port;
 pub(crate) mod object;
+pub(crate) mod order;
 pub(crate) mod page;
 pub(crate) mod part;
 pub(crate) mod password_checks;

@@ -4,6 +4,7 @@ mod access;
 mod clips;
 mod delivery;
 mod events;
+mod file_lists;
 mod files;
 mod framework;
 mod jobs;

@@ -1,7 +1,7 @@
 //! Sweeping of expired rows, in short turns of the writer so that other work is done between them.
 
 use crate::{
-    Error, Store, blobs, broadcasts, idempotency, jobs, sessions, shares,
+    Error, Store, blobs, broadcasts, idempotency, jobs, selections, sessions, shares,
     turns::in_turns,
     tus, uploads, video,
     webhooks::{Retention, retention},
@@ -34,7 +34,7 @@ impl Store {
     }
 }
 
-/// Deletes expired sessions, shares, uploads and broadcasts, segments and folders that belong to no video stream, and blobs that
+/// Deletes expired sessions, shares, uploads, selections and broadcasts, segments and folders that belong to no video stream, and blobs that
 /// nothing has named for long; returns how many rows.
 async fn sweep(store: &Store, now_ms: i64) -> Result<u64, Error> {
     store
@@ -55,7 +55,12 @@ async fn sweep(store: &Store, now_ms: i64) -> Result<u64, Error> {
         Box::pin(broadcasts::delete_ended_before(tx, ended_before, rows))
     })
     .await?;
-    Ok(sessions + shares + jobs + streams + broadcasts + sweep_files(store, now_ms).await?)
+    let selections = in_turns(store, move |tx, rows| {
+        Box::pin(selections::delete_expired(tx, now_ms, rows))
+    })
+    .await?;
+    let files = sweep_files(store, now_ms).await?;
+    Ok(sessions + shares + jobs + streams + broadcasts + selections + files)
 }
 
 /// Deletes unfinished uploads, and then the blobs that nothing names any more.
