@@ -33,9 +33,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     agent_calls::Calls, archive::limiter::ArchiveLimiter, capabilities::CapabilitiesDocument,
-    events::Followers, live_port::LivePort, owner_sessions::OwnerSessions,
-    password_checks::PasswordChecks, playback_token::TokenKeys, rate_limit::RateLimit,
-    share::Shares, sign_in::Attempts, suspension::Suspensions, tus::turns::Turns,
+    events::Followers, files::previews::Previews, live_port::LivePort,
+    owner_sessions::OwnerSessions, password_checks::PasswordChecks, playback_token::TokenKeys,
+    rate_limit::RateLimit, share::Shares, sign_in::Attempts, suspension::Suspensions,
+    tus::turns::Turns,
 };
 use crate::{config::Config, metrics::Metrics};
 
@@ -240,6 +241,8 @@ pub struct FileContext {
     pub(crate) shares: Arc<Shares>,
     /// Places for archives that are sent.
     pub(crate) archives: ArchiveLimiter,
+    /// Permits to render previews for owners.
+    pub(crate) previews: Previews,
     /// Permits for requests that receive files.
     pub(crate) uploading: Arc<Semaphore>,
     /// The request that works on each resumable upload.
@@ -381,6 +384,7 @@ impl AppContext {
             workflows: media.workflows.clone(),
             shares: shares.clone(),
             archives: ArchiveLimiter::new(&config.archive),
+            previews: Previews::new(config.files.previews_per_account),
             uploading: Arc::new(Semaphore::new(config.uploads.max_active)),
             turns: Arc::default(),
         });

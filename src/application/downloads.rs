@@ -24,6 +24,8 @@ pub(crate) enum Downloadable {
     Archive(Uuid),
     /// The last file of a workflow's run that stored none, by the run's id.
     Output(Uuid),
+    /// The archive of chosen files and folders, by the selection's id.
+    Selection(Uuid),
 }
 
 /// Leave to download something until a time.
@@ -51,6 +53,7 @@ impl DownloadGrant {
             Downloadable::Archive(id) => (3, id),
             Downloadable::Output(id) => (4, id),
             Downloadable::Attachment(id) => (5, id),
+            Downloadable::Selection(id) => (6, id),
         };
         let mut message = [0; MESSAGE_BYTES];
         message[0] = kind;
@@ -81,6 +84,7 @@ impl DownloadGrant {
             3 => Downloadable::Archive(id),
             4 => Downloadable::Output(id),
             5 => Downloadable::Attachment(id),
+            6 => Downloadable::Selection(id),
             _ => return None,
         };
         let expires_at = i64::from_be_bytes(message[17..].try_into().ok()?);

@@ -23,6 +23,11 @@ pub struct Archive {
     /// Time for which an archive keeps its resources while its reader takes nothing.
     #[serde(with = "duration")]
     pub stall_timeout: Duration,
+    /// Time for which the address of an archive of chosen files works.
+    #[serde(with = "duration")]
+    pub keep_selections: Duration,
+    /// Such addresses of one account; the oldest ones end.
+    pub max_selections: u32,
 }
 
 impl Default for Archive {
@@ -34,6 +39,8 @@ impl Default for Archive {
             max_listed: 2,
             memory: ByteSize::mib(256),
             stall_timeout: Duration::from_secs(5 * 60),
+            keep_selections: Duration::from_secs(24 * 3600),
+            max_selections: 1_000,
         }
     }
 }
@@ -57,6 +64,12 @@ impl Archive {
         }
         if !(1..=24 * 3600).contains(&self.stall_timeout.as_secs()) {
             return Err("archive.stall_timeout must be between 1s and 24h".into());
+        }
+        if !(60..=365 * 24 * 3600).contains(&self.keep_selections.as_secs()) {
+            return Err("archive.keep_selections must be between 1m and 365d".into());
+        }
+        if !(1..=100_000).contains(&self.max_selections) {
+            return Err("archive.max_selections must be between 1 and 100000".into());
         }
         Ok(())
     }

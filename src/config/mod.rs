@@ -6,6 +6,7 @@
 mod account;
 mod archive;
 mod environment;
+mod files;
 mod plan;
 mod renamed;
 mod sections;
@@ -38,6 +39,7 @@ use sluice_store::StoreSettings;
 
 pub use account::Account;
 pub use archive::Archive;
+pub use files::Files;
 pub use plan::Plan;
 pub use sections::{Bootstrap, Http, Log, LogFormat, Mcp, SignIn, Uploads};
 pub use shares::Shares;
@@ -60,6 +62,7 @@ pub struct Config {
     pub store: StoreSettings,
     pub uploads: Uploads,
     pub archive: Archive,
+    pub files: Files,
     pub image_workers: ComputeSettings,
     pub av_workers: VideoSettings,
     pub vod: StreamSettings,
@@ -91,6 +94,7 @@ impl Default for Config {
             store: StoreSettings::default(),
             uploads: Uploads::default(),
             archive: Archive::default(),
+            files: Files::default(),
             image_workers: ComputeSettings::default(),
             av_workers: VideoSettings::default(),
             vod: StreamSettings::default(),
@@ -272,6 +276,7 @@ impl Config {
         self.srt.check()?;
         self.uploads.check()?;
         self.archive.check()?;
+        self.files.check()?;
         self.sign_in.check()?;
         self.shares.check()?;
         self.log.check()?;

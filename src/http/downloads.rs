@@ -4,13 +4,16 @@
 //! names is gone, and every token that does not work is answered alike.
 
 use actix_web::{HttpRequest, HttpResponse, http::header, web};
-use sluice_store::{Reader, files, jobs, now_ms, workflows};
+use sluice_store::{Reader, files, jobs, now_ms, selections, workflows};
 use uuid::Uuid;
 
-use super::bytes::{self, StoredBytes};
+use super::{
+    archive,
+    bytes::{self, StoredBytes},
+};
 use crate::{
     application::{
-        context::Platform,
+        context::{FileContext, Platform},
         downloads::{DownloadGrant, Downloadable},
         error::ApiError,
         signing::Signer,
@@ -24,7 +27,8 @@ pub(super) const CACHE: &str = "private, no-cache";
 
 /// Download by an expiring address
 ///
-/// The `download_url` of a file or `downloadUrl` of a result or of a run's output; needs no credential. Ranges work.
+/// The `download_url` of a file, `downloadUrl` of a result or of a run's output, or `url` of an archive of chosen files; needs no
+/// credential. Ranges work.
 #[utoipa::path(get, path = "/api/downloads/{token}", tag = "files", security(()),
     params(("token" = String, Path, description = "As the address has it")),
     responses(
@@ -33,10 +37,12 @@ pub(super) const CACHE: &str = "private, no-cache";
         (status = 304, description = "Unchanged"),
         (status = 403, description = "The account is suspended", body = crate::application::error::ErrorBody),
         (status = 404, description = "Expired, gone or never issued", body = crate::application::error::ErrorBody),
-        (status = 416, description = "No such range", body = crate::application::error::ErrorBody)))]
+        (status = 416, description = "No such range", body = crate::application::error::ErrorBody),
+        (status = 503, description = "Too many archives at a time", body = crate::application::error::ErrorBody)))]
 pub async fn fetch(
     request: HttpRequest,
     platform: web::Data<Platform>,
+    files: web::Data<FileContext>,
     token: web::Path<String>,
 ) -> Result<HttpResponse, ApiError> {
     let mut db = platform.store.read().await?;
@@ -47,6 +53,15 @@ pub async fn fetch(
         && let Some(facts) = facts_of(&mut db, id).await?
     {
         return Ok(facts);
+    }
+    if let Downloadable::Selection(id) = grant.what {
+        let selection = selections::by_id(&mut db, id, now_ms()).await?;
+        drop(db);
+        let selection = selection.ok_or(ApiError::NotFound("download"))?;
+        if files.suspensions.contains(selection.account_id) {
+            return Err(ApiError::AccountSuspended);
+        }
+        return archive::respond_selected(&request, &files, &selection).await;
     }
     let (account_id, bytes) = find(&mut db, grant.what).await?;
     drop(db);
@@ -69,6 +84,8 @@ async fn find(db: &mut Reader, what: Downloadable) -> Result<Owned, ApiError> {
         Downloadable::Attachment(id) => attachment_bytes(db, id).await?,
         Downloadable::Archive(id) => archive_bytes(db, id).await?,
         Downloadable::Output(id) => output_bytes(db, id).await?,
+        // An archive that is computed has no bytes of its own.
+        Downloadable::Selection(_) => None,
     };
     found.ok_or(ApiError::NotFound("download"))
 }

@@ -2,22 +2,22 @@
 
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Serialize;
-use sluice_store::{
-    Listed,
-    folders::{self as rows, Folder},
-};
+use sluice_store::folders::{self as rows, Folder};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::extract::{Body, PageQuery, query_value};
+use super::extract::{Body, query_value};
 use crate::application::{
     answer::Success,
     caller::{Caller, Read, Write},
     context::FileContext,
     error::ApiError,
-    files::request::id_or_top,
-    folders::{self, ChangeFolder, FolderRecord, NewFolderRequest},
-    page::next_cursor,
+    folders::{
+        self, ChangeFolder, NewFolderRequest,
+        list::{self as lists, FolderList},
+        path::{self as paths, FolderPathAnswer, FolderPathRequest},
+        record::{FolderRecord, record_of},
+    },
 };
 
 #[derive(Serialize, ToSchema)]
@@ -26,43 +26,30 @@ pub struct FolderAnswer {
 }
 
 impl FolderAnswer {
-    fn of(folder: Folder) -> Self {
-        Self {
-            folder: folder.into(),
-        }
+    async fn of(context: &FileContext, folder: Folder) -> Result<Self, ApiError> {
+        let mut db = context.store.read().await?;
+        let folder = record_of(&mut db, folder.account_id, folder).await?;
+        Ok(Self { folder })
     }
-}
-
-#[derive(Serialize, ToSchema)]
-pub struct FolderList {
-    folders: Vec<FolderRecord>,
-    #[serde(rename = "nextCursor")]
-    next_cursor: Option<String>,
 }
 
 /// List folders
 #[utoipa::path(get, path = "/api/folders", tag = "folders", params(
     ("parentId" = Option<String>, Query, description = "Only those in this folder; `null`: only those at the top"),
+    ("q" = Option<String>, Query, description = "The name contains this, in any case"),
+    ("sort" = Option<String>, Query, description = "`created` (default) or `name`, without regard to case"),
+    ("order" = Option<String>, Query, description = "`asc` or `desc`; by default newest first, or names from a to z"),
+    ("totals" = Option<bool>, Query, description = "Also add up the files in and below each folder (false)"),
     ("limit" = Option<u32>, Query, description = "1 to 100"),
-    ("cursor" = Option<String>, Query, description = "`nextCursor` of the page before"),
-), responses((status = 200, description = "Newest first", body = FolderList)))]
+    ("cursor" = Option<String>, Query, description = "`nextCursor` of the page before, with the same `sort`"),
+), responses((status = 200, description = "Folders, newest first by default", body = FolderList)))]
 pub async fn list(
     request: HttpRequest,
     context: web::Data<FileContext>,
     caller: Caller<Read>,
-    PageQuery(page): PageQuery,
 ) -> Result<HttpResponse, ApiError> {
-    let parent = query_value(&request, "parentId")
-        .map(|text| id_or_top("parentId", &text))
-        .transpose()?;
-    let mut db = context.store.read().await?;
-    let found = rows::list(&mut db, caller.account_id(), parent, page).await?;
-    let next_cursor = next_cursor(&found, page, Listed::cursor);
-    let folders = found.into_iter().map(FolderRecord::from).collect();
-    Ok(HttpResponse::Ok().json(FolderList {
-        folders,
-        next_cursor,
-    }))
+    let found = lists::listed(&context, caller.account_id(), request.query_string()).await?;
+    Ok(HttpResponse::Ok().json(found))
 }
 
 /// Make a folder
@@ -76,7 +63,30 @@ pub async fn create(
     Body(request): Body<NewFolderRequest>,
 ) -> Result<HttpResponse, ApiError> {
     let folder = folders::create(&context, caller.account_id(), request).await?;
-    Ok(HttpResponse::Created().json(FolderAnswer::of(folder)))
+    Ok(HttpResponse::Created().json(FolderAnswer::of(&context, folder).await?))
+}
+
+/// Find or make a folder by its path
+///
+/// Each folder that is missing is made, once, also when many ask for one path at the same time. Of several folders of one name the
+/// oldest is taken.
+#[utoipa::path(post, path = "/api/folders/path", tag = "folders", request_body = FolderPathRequest,
+    responses(
+        (status = 200, description = "The folder; all of the path was there", body = FolderPathAnswer),
+        (status = 201, description = "The folder; some of the path was made", body = FolderPathAnswer),
+        (status = 404, description = "There is no such parent folder", body = crate::application::error::ErrorBody),
+        (status = 409, description = "It would lie too deep", body = crate::application::error::ErrorBody)))]
+pub async fn ensure_path(
+    context: web::Data<FileContext>,
+    caller: Caller<Write>,
+    Body(request): Body<FolderPathRequest>,
+) -> Result<HttpResponse, ApiError> {
+    let ensured = paths::ensure(&context, caller.account_id(), request).await?;
+    let mut response = match ensured.created {
+        0 => HttpResponse::Ok(),
+        _ => HttpResponse::Created(),
+    };
+    Ok(response.json(ensured))
 }
 
 /// Show a folder
@@ -89,7 +99,7 @@ pub async fn show(
     id: web::Path<Uuid>,
 ) -> Result<HttpResponse, ApiError> {
     let folder = rows::get(&mut context.store.read().await?, caller.account_id(), *id).await?;
-    Ok(HttpResponse::Ok().json(FolderAnswer::of(folder)))
+    Ok(HttpResponse::Ok().json(FolderAnswer::of(&context, folder).await?))
 }
 
 /// Change a folder
@@ -107,7 +117,7 @@ pub async fn change(
     Body(request): Body<ChangeFolder>,
 ) -> Result<HttpResponse, ApiError> {
     let folder = folders::change(&context, caller.account_id(), *id, request).await?;
-    Ok(HttpResponse::Ok().json(FolderAnswer::of(folder)))
+    Ok(HttpResponse::Ok().json(FolderAnswer::of(&context, folder).await?))
 }
 
 /// Delete a folder

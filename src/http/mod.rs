@@ -94,12 +94,17 @@ table::routes! {
 
     "/api/files"                       => GET files::list, POST files::create;
     "/api/files/search"                => GET files::search;
+    "/api/files/bulk"                  => POST files::bulk;
+    "/api/files/zip"                   => POST files::zip;
     "/api/files/{id}"                  => GET files::show, PATCH files::change, DELETE files::delete;
     "/api/files/{id}/lineage"          => GET files::lineage;
+    "/api/files/{id}/preview"          => GET files::preview;
     "/api/folders"                     => GET folders::list, POST folders::create;
+    "/api/folders/path"                => POST folders::ensure_path;
     "/api/folders/{id}"                => GET folders::show, PATCH folders::change, DELETE folders::delete;
     "/api/folders/{id}/zip"            => GET archive::download;
     "/api/folders/{id}/share"          => GET share::show, POST share::create, DELETE share::revoke;
+    "/api/shares"                      => GET share::list;
     "/api/share/folder/{token}"        => GET share::browse;
     "/api/share/folder/{token}/unlock" => POST share::unlock;
     "/api/share/folder/{token}/zip"    => GET share::zip;

@@ -28,7 +28,10 @@ mod settings;
 use std::time::Duration;
 
 pub use delivery::{delivery_keys, presets};
-pub use file::{archive, blobs, files, folders, lineage, shares, storage, tus, uploads};
+pub use file::{
+    archive, blobs, bulk, file_facts, file_filter, file_list, files, folder_list, folder_totals,
+    folders, lineage, selections, shares, storage, tus, uploads,
+};
 pub use identity::{
     accounts, api_keys, audit, credentials, derived, idempotency, installation, sessions, users,
     welcome_codes,
@@ -44,11 +47,12 @@ pub use connection::{Connection, Reader, Tx};
 pub use credentials::Secret;
 pub use error::Error;
 pub use month::Month;
+pub use order::{Direction, Position, SortKey, Sorted};
 pub use page::{Cursor, Listed, Page};
 pub use settings::StoreSettings;
 pub use store::{DiskSpace, Statistics, Store, Work, WriteFailure};
 
-use database::{connection, copy, migrate, page, rows, store, turns, unit, writer};
+use database::{connection, copy, migrate, order, page, rows, store, turns, unit, writer};
 use file::folder;
 use identity::bootstrap;
 use metering::month;

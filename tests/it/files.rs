@@ -4,8 +4,10 @@ mod backup;
 mod crash;
 mod disk;
 mod lineage;
+mod many;
 mod memory;
 mod names;
+mod previews;
 mod source_url;
 mod transfer;
 

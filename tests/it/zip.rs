@@ -1,6 +1,7 @@
 //! Folders as archives: whole and in parts, in the hands of other people's programs.
 
 mod changes;
+mod chosen;
 mod large;
 mod readers;
 mod resume;

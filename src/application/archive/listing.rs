@@ -1,10 +1,14 @@
-//! The entries of an archive: everything in a folder at one moment.
+//! The entries of an archive: everything in a folder, or chosen files and folders, at one moment.
 
 use std::{collections::HashMap, ops::ControlFlow};
 
 use sha2::{Digest as _, Sha256};
 use sluice_media::zip::{Builder, Contents, Folder, Layout};
-use sluice_store::archive::{self, Member, Subfolder};
+use sluice_store::{
+    Reader,
+    archive::{self, Member, Subfolder},
+    folders,
+};
 use uuid::Uuid;
 
 use crate::application::{archive::limiter::Memory, context::FileContext, error::ApiError};
@@ -34,20 +38,68 @@ impl Listing {
         folder_id: Uuid,
     ) -> Result<Self, ApiError> {
         let _turn = context.archives.turn().await?;
-        let mut draft = Draft::new(context, folder_id);
+        let mut draft = Draft::new(context);
+        draft.folders.insert(folder_id, Folder::ROOT);
         let mut db = context.store.read().await?;
-        // One more than the bound, to see that there are more.
-        let most = draft.max_entries.saturating_add(1);
-        let folders = archive::each_subfolder(&mut db, folder_id, most, |folder| {
-            until_refused(draft.add_folder(folder))
-        });
-        accepted(folders.await?)?;
-        let files = archive::each_member(&mut db, account_id, folder_id, |member| {
-            until_refused(draft.add_file(member))
-        });
-        accepted(files.await?)?;
+        draft.add_subfolders(&mut db, folder_id).await?;
+        draft.add_members(&mut db, account_id, folder_id).await?;
         draft.finish()
     }
+
+    /// Lists chosen files and folders. What was deleted since is left out, and what is chosen with a folder above it is not listed
+    /// twice. Else as [`Listing::of`].
+    pub(crate) async fn of_chosen(
+        context: &FileContext,
+        account_id: Uuid,
+        files: &[Uuid],
+        folders: &[Uuid],
+    ) -> Result<Self, ApiError> {
+        let _turn = context.archives.turn().await?;
+        let mut draft = Draft::new(context);
+        let mut db = context.store.read().await?;
+        let mut roots = Vec::new();
+        for folder in outermost(&mut db, account_id, folders).await? {
+            roots.push(folder.id);
+            draft.add_root(folder)?;
+        }
+        // An archive has all its folders before its files.
+        for root in &roots {
+            draft.add_subfolders(&mut db, *root).await?;
+        }
+        for root in &roots {
+            draft.add_members(&mut db, account_id, *root).await?;
+        }
+        for member in archive::chosen(&mut db, account_id, files).await? {
+            let is_listed = member
+                .folder_id
+                .is_some_and(|folder| draft.folders.contains_key(&folder));
+            if !is_listed {
+                draft.add_file(Folder::ROOT, member)?;
+            }
+        }
+        draft.finish()
+    }
+}
+
+/// Returns the folders of the account among these that lie in no other of them, in their order.
+async fn outermost(
+    db: &mut Reader,
+    account_id: Uuid,
+    ids: &[Uuid],
+) -> Result<Vec<folders::Folder>, ApiError> {
+    let mut outermost = Vec::new();
+    for id in ids {
+        let folder = match folders::get(db, account_id, *id).await {
+            Err(sluice_store::Error::NotFound(_)) => continue,
+            found => found?,
+        };
+        let above = folders::ancestors(db, *id).await?;
+        let lies_in_another = above.iter().any(|it| it != id && ids.contains(it));
+        if !lies_in_another {
+            outermost.push(folder);
+        }
+    }
+    Ok(outermost)
 }
 
 fn until_refused(added: Result<(), ApiError>) -> ControlFlow<ApiError> {
@@ -76,18 +128,60 @@ struct Draft {
 }
 
 impl Draft {
-    fn new(context: &FileContext, root: Uuid) -> Self {
+    fn new(context: &FileContext) -> Self {
         let mut digest = Sha256::new();
         digest.update(FORM);
         Self {
             builder: Builder::default(),
-            folders: HashMap::from([(root, Folder::ROOT)]),
+            folders: HashMap::new(),
             ids: Vec::new(),
             digest,
             entries: 0,
             max_entries: context.archives.max_entries(),
             memory: context.archives.memory(),
         }
+    }
+
+    async fn add_subfolders(&mut self, db: &mut Reader, root: Uuid) -> Result<(), ApiError> {
+        // One more than the bound, to see that there are more.
+        let most = self.max_entries.saturating_add(1);
+        let folders = archive::each_subfolder(db, root, most, |folder| {
+            until_refused(self.add_folder(folder))
+        });
+        accepted(folders.await?)
+    }
+
+    async fn add_members(
+        &mut self,
+        db: &mut Reader,
+        account_id: Uuid,
+        root: Uuid,
+    ) -> Result<(), ApiError> {
+        let files = archive::each_member(db, account_id, root, |member| {
+            // The folder was made or moved after the folders were listed: its files belong to a later moment.
+            let folder = member
+                .folder_id
+                .and_then(|id| self.folders.get(&id))
+                .copied();
+            until_refused(match folder {
+                Some(folder) => self.add_file(folder, member),
+                None => Ok(()),
+            })
+        });
+        accepted(files.await?)
+    }
+
+    /// Adds a folder at the top of the archive.
+    fn add_root(&mut self, folder: folders::Folder) -> Result<(), ApiError> {
+        self.count()?;
+        let added = self
+            .builder
+            .folder(Folder::ROOT, &folder.name, folder.created_at)
+            .map_err(too_large)?;
+        self.folders.insert(folder.id, added);
+        self.digest.update(folder.id.as_bytes());
+        self.digest_name(&folder.name, folder.created_at);
+        Ok(())
     }
 
     fn add_folder(&mut self, folder: Subfolder) -> Result<(), ApiError> {
@@ -106,11 +200,7 @@ impl Draft {
         Ok(())
     }
 
-    fn add_file(&mut self, member: Member) -> Result<(), ApiError> {
-        // The folder was made or moved after the folders were listed: its files belong to a later moment.
-        let Some(folder) = self.folders.get(&member.folder_id).copied() else {
-            return Ok(());
-        };
+    fn add_file(&mut self, folder: Folder, member: Member) -> Result<(), ApiError> {
         self.count()?;
         let contents = Contents {
             size: member.size_bytes.unsigned_abs(),
@@ -120,7 +210,8 @@ impl Draft {
             .file(folder, &member.filename, contents, member.created_at)
             .map_err(too_large)?;
         self.ids.push(member.id);
-        self.digest.update(member.folder_id.as_bytes());
+        self.digest
+            .update(member.folder_id.unwrap_or_default().as_bytes());
         self.digest.update(member.blob.as_bytes());
         self.digest_name(&member.filename, member.created_at);
         Ok(())

@@ -1,34 +1,48 @@
-//! Facts that a worker finds about an upload before it becomes a file: its size in pixels and its duration.
+//! Facts that a worker finds in the bytes of a file: its size in pixels, its duration, its codecs. Uploads are inspected before they
+//! become files, other files when their facts are first asked for.
 
 use std::{fs::File, sync::Arc, time::Duration};
 
-use sluice_actors::compute::{Assignment, Follow, Lane, Output};
+use serde_json::Value;
+use sluice_actors::compute::{Assignment, Error, Follow, Lane, Output};
 use sluice_media::{
     format::Format,
     operation::{Inspect, Operation, OperationInput},
+    task::{Done, FailureCode},
 };
-use sluice_store::files::Facts;
+use sluice_store::{
+    file_facts::{self, FileFacts},
+    files::{self, Facts},
+};
 use uuid::Uuid;
 
-use crate::application::context::FileContext;
+use crate::application::{context::FileContext, error::ApiError};
 
 /// Facts are optional: an upload does not wait longer for them.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Returns the facts of a file of that media type; none when it is neither image, video nor audio, or when no worker
-/// answers in time.
+/// Result of an inspection.
+#[derive(Debug, Default)]
+pub(crate) struct Inspection {
+    /// What the file's row holds.
+    pub facts: Facts,
+    /// What is kept beside it; `None`: not known, as when no worker answered in time.
+    pub found: Option<FileFacts>,
+}
+
+/// Inspects a file of that media type; finds nothing when it is neither image, video nor audio, or when no worker answers in
+/// time.
 pub(crate) async fn find(
     context: &FileContext,
     account_id: Uuid,
     mime_type: &str,
     file: File,
-) -> Facts {
-    let is_measured = |format: &Format| format.is_image() || format.class().is_timed();
-    let Some(format) = Format::from_mime(mime_type).filter(is_measured) else {
-        return Facts::default();
+) -> Inspection {
+    let Some(format) = measured(mime_type) else {
+        return Inspection::default();
     };
     let Ok(task) = Operation::Inspect(Inspect).task(&[OperationInput::new(format, "")]) else {
-        return Facts::default();
+        return Inspection::default();
     };
     let assignment = Assignment {
         account_id,
@@ -40,16 +54,75 @@ pub(crate) async fn find(
         pixels: None,
     };
     let inspection = context.compute.run(Lane::Interactive, assignment);
-    let Ok(Ok(finished)) = tokio::time::timeout(PATIENCE, inspection).await else {
-        return Facts::default();
-    };
-    let (width, height) = finished.done.shown_size().unzip();
-    Facts {
-        width,
-        height,
-        duration_ms: finished
-            .done
-            .duration_ms()
-            .and_then(|ms| i64::try_from(ms).ok()),
+    match tokio::time::timeout(PATIENCE, inspection).await {
+        Ok(Ok(finished)) => Inspection::of(&finished.done),
+        Ok(Err(Error::Failed(failure))) if is_lasting(failure.code) => Inspection {
+            facts: Facts::default(),
+            found: Some(FileFacts {
+                facts: None,
+                has_picture: false,
+            }),
+        },
+        _ => Inspection::default(),
     }
+}
+
+impl Inspection {
+    fn of(done: &Done) -> Self {
+        let (width, height) = done.shown_size().unzip();
+        let has_picture = match &done.media {
+            Some(media) => !media.video.is_empty(),
+            None => done.image.is_some(),
+        };
+        Self {
+            facts: Facts {
+                width,
+                height,
+                duration_ms: done.duration_ms().and_then(|ms| i64::try_from(ms).ok()),
+            },
+            found: Some(FileFacts {
+                facts: Some(done.facts()),
+                has_picture,
+            }),
+        }
+    }
+}
+
+fn measured(mime_type: &str) -> Option<Format> {
+    Format::from_mime(mime_type).filter(|format| format.is_image() || format.class().is_timed())
+}
+
+/// Returns whether another inspection of the same bytes would fail alike.
+fn is_lasting(code: FailureCode) -> bool {
+    !matches!(
+        code,
+        FailureCode::TimedOut | FailureCode::NoSpace | FailureCode::Internal
+    )
+}
+
+/// Returns the facts of a stored file. Those of a file that was not inspected when it was stored are found now and kept.
+pub(crate) async fn of_file(
+    context: &FileContext,
+    file: &files::File,
+) -> Result<Option<Value>, ApiError> {
+    let known = file_facts::of(&mut context.store.read().await?, file.id).await?;
+    if let Some(known) = known {
+        return Ok(known.facts);
+    }
+    if measured(&file.mime_type).is_none() {
+        return Ok(None);
+    }
+    let bytes = context.store.blobs().open(&file.blob).await?;
+    let inspection = find(context, file.account_id, &file.mime_type, bytes).await;
+    let Some(found) = inspection.found else {
+        return Ok(None);
+    };
+    let (file_id, facts) = (file.id, found.facts.clone());
+    let kept = context
+        .store
+        .write(move |tx| Box::pin(async move { file_facts::record(tx, file_id, &found).await }));
+    if let Err(error) = kept.await {
+        tracing::warn!(%error, file = %file_id, "the facts of a file are found again at the next request");
+    }
+    Ok(facts)
 }

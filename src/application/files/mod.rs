@@ -1,18 +1,21 @@
 //! Stored files: listing, storing, and the record that the API shows.
 
+pub(crate) mod bulk;
 pub(crate) mod changes;
+pub(crate) mod detail;
 pub(crate) mod facts;
 pub(crate) mod kind;
+pub(crate) mod list;
+pub(crate) mod list_query;
+pub(crate) mod previews;
 pub(crate) mod record;
 pub(crate) mod request;
 
-use serde::Serialize;
 use sluice_store::{
-    Listed, blobs,
+    blobs, file_facts,
     files::{self, NewFile, Role},
     folders, now_ms, storage,
 };
-use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::{
@@ -23,63 +26,14 @@ use crate::{
             facts::find as find_facts,
             kind::mime_type,
             record::{FileAnswer, FileRecord, Record},
-            request::ListQuery,
         },
-        page::Pagination,
         part::{Part, SizeLimit},
         reached::Reached,
-        signing::Signer,
         source_url,
         workflows::trigger,
     },
     config::Plan,
 };
-
-#[derive(Serialize, ToSchema)]
-pub struct FileList {
-    files: Vec<FileRecord>,
-    pagination: Pagination,
-    #[serde(rename = "nextCursor")]
-    next_cursor: Option<String>,
-}
-
-/// Lists the files of the account that match a query.
-pub(crate) async fn listed(
-    platform: &Platform,
-    account_id: Uuid,
-    reached: &Reached,
-    query: &str,
-) -> Result<FileList, ApiError> {
-    page_of(platform, account_id, reached, ListQuery::parse(query)?).await
-}
-
-pub(crate) async fn page_of(
-    platform: &Platform,
-    account_id: Uuid,
-    reached: &Reached,
-    query: ListQuery,
-) -> Result<FileList, ApiError> {
-    let ListQuery {
-        filter,
-        page,
-        offset,
-    } = query;
-    let mut db = platform.store.read().await?;
-    let reading = Pagination::reading(page);
-    let mut rows = files::list(&mut db, account_id, &filter, reading, offset).await?;
-    let total = files::count(&mut db, account_id, &filter).await?;
-    let (pagination, next_cursor) = Pagination::of(&mut rows, page, offset, total, Listed::cursor);
-    let record = Record {
-        platform,
-        reached,
-        signer: Signer::of(&mut db).await?,
-    };
-    Ok(FileList {
-        files: rows.into_iter().map(|file| record.of(file)).collect(),
-        pagination,
-        next_cursor,
-    })
-}
 
 pub(crate) fn size_limit(platform: &Platform) -> SizeLimit {
     SizeLimit {
@@ -128,7 +82,8 @@ pub(crate) async fn store(
     plan: Plan,
 ) -> Result<files::File, ApiError> {
     let mime_type = mime_type(part.spool.head(), &part.filename);
-    let facts = find_facts(context, account_id, mime_type, part.spool.reader().await?).await;
+    let reader = part.spool.reader().await?;
+    let inspection = find_facts(context, account_id, mime_type, reader).await;
     let sealed = part.spool.seal().await?;
     let new = NewFile {
         folder_id,
@@ -137,9 +92,9 @@ pub(crate) async fn store(
         size_bytes: sealed.blob().size,
         blob: sealed.blob().hash,
         role: Role::Uploaded,
-        width: facts.width,
-        height: facts.height,
-        duration_ms: facts.duration_ms,
+        width: inspection.facts.width,
+        height: inspection.facts.height,
+        duration_ms: inspection.facts.duration_ms,
         generation: 0,
     };
     let engine = context.workflows.clone();
@@ -150,6 +105,9 @@ pub(crate) async fn store(
             storage::check(tx, account_id, new.size_bytes, limit).await?;
             let now = now_ms();
             let file = files::create(tx, account_id, new, now).await?;
+            if let Some(found) = &inspection.found {
+                file_facts::record(tx, file.id, found).await?;
+            }
             let begins_runs = trigger::file_stored(tx, &engine, &plan, &file, now).await?;
             Ok((file, begins_runs))
         })
@@ -185,11 +143,7 @@ pub(crate) async fn record_of(
     reached: &Reached,
     file: files::File,
 ) -> Result<FileRecord, ApiError> {
-    let signer = Signer::of(&mut platform.store.read().await?).await?;
-    let record = Record {
-        platform,
-        reached,
-        signer,
-    };
+    let mut db = platform.store.read().await?;
+    let record = Record::of_all(&mut db, platform, reached, std::slice::from_ref(&file)).await?;
     Ok(record.of(file))
 }

@@ -1,7 +1,9 @@
 //! A file as the API shows it: snake_case, for the sake of existing clients.
 
+use std::collections::HashSet;
+
 use serde::Serialize;
-use sluice_store::files::File;
+use sluice_store::{Reader, file_facts, files::File};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -9,9 +11,14 @@ use crate::application::{
     answer::Time,
     context::Platform,
     downloads::{DownloadGrant, download_url},
+    error::ApiError,
+    files::previews::{USUAL_WIDTH, may_have_preview},
     reached::Reached,
     signing::Signer,
 };
+
+/// Digits of the hash of a file's bytes in the address of its preview.
+const VERSION_DIGITS: usize = 12;
 
 /// A stored file.
 #[derive(Serialize, ToSchema)]
@@ -36,6 +43,9 @@ pub struct FileRecord {
     created_at: Time,
     /// Works without a credential for five minutes (`uploads.link_lifetime`).
     download_url: String,
+    /// An image of it, 640 pixels wide at most; `w` may be 320, 640, 1280 or 2560. Changes with the content. Null where there is
+    /// none; that of audio may answer 415, where it is not known whether there is a cover.
+    preview_url: Option<String>,
 }
 
 /// The point that matters in an image, as shares of its width and height.
@@ -52,19 +62,39 @@ pub struct FileAnswer {
     pub file: FileRecord,
 }
 
-/// Everything that a record needs besides its row.
+/// Everything that records need besides their rows.
 pub(crate) struct Record<'a> {
-    pub platform: &'a Platform,
-    pub reached: &'a Reached,
-    pub signer: Signer,
+    platform: &'a Platform,
+    reached: &'a Reached,
+    signer: Signer,
+    /// Files of which no image can be made.
+    without_picture: HashSet<Uuid>,
 }
 
-impl Record<'_> {
+impl<'a> Record<'a> {
+    /// Reads what the records of these files need.
+    pub(crate) async fn of_all(
+        db: &mut Reader,
+        platform: &'a Platform,
+        reached: &'a Reached,
+        files: &[File],
+    ) -> Result<Self, ApiError> {
+        let shown = files.iter().filter(|it| may_have_preview(&it.mime_type));
+        let ids: Vec<Uuid> = shown.map(|file| file.id).collect();
+        Ok(Self {
+            platform,
+            reached,
+            signer: Signer::of(db).await?,
+            without_picture: file_facts::without_picture(db, &ids).await?,
+        })
+    }
+
     pub(crate) fn of(&self, file: File) -> FileRecord {
         let grant = DownloadGrant::for_file(file.id, self.platform);
         FileRecord {
             focal_point: file.focal_point().map(|(x, y)| FocalPoint { x, y }),
             download_url: download_url(&self.signer, &self.reached.address.base, grant),
+            preview_url: self.preview_url(&file),
             id: file.id,
             filename: file.filename,
             mime_type: file.mime_type,
@@ -78,5 +108,13 @@ impl Record<'_> {
             tags: file.tags,
             created_at: Time(file.created_at),
         }
+    }
+
+    fn preview_url(&self, file: &File) -> Option<String> {
+        let is_shown =
+            may_have_preview(&file.mime_type) && !self.without_picture.contains(&file.id);
+        let (base, id) = (&self.reached.address.base, file.id);
+        let version = &file.blob.to_string()[..VERSION_DIGITS];
+        is_shown.then(|| format!("{base}/api/files/{id}/preview?w={USUAL_WIDTH}&v={version}"))
     }
 }

@@ -1,12 +1,7 @@
-//! Requests about files: the query of a list, and the fields of a change.
+//! Requests about files: the fields of a change, and of a file to be fetched.
 
 use serde::Deserialize;
-use sluice_store::{
-    Page,
-    files::{FilePatch, Filter},
-};
-use unicode_normalization::UnicodeNormalization as _;
-use url::form_urlencoded;
+use sluice_store::files::FilePatch;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -15,56 +10,12 @@ use crate::application::{
     field::{self, given},
     filename,
     files::record::FocalPoint,
-    object::camel_case,
-    page::page,
 };
 
-/// Files of one page when the client names no limit.
-const PAGE: u32 = 50;
 const MAX_DESCRIPTION: usize = 2_000;
-const MAX_TAGS: usize = 50;
+/// Tags of one file.
+pub(crate) const MAX_TAGS: usize = 50;
 const MAX_TAG: usize = 100;
-/// Longest text that is searched for, in bytes.
-const MAX_SEARCH: usize = 255;
-
-/// Query of a list of files.
-#[derive(Debug)]
-pub(crate) struct ListQuery {
-    pub filter: Filter,
-    pub page: Page,
-    /// Counted from the first file; of no effect beside a cursor.
-    pub offset: u32,
-}
-
-impl ListQuery {
-    pub(crate) fn parse(query: &str) -> Result<Self, ApiError> {
-        let (mut filter, mut offset) = (Filter::default(), 0);
-        let page = page(query, PAGE)?;
-        for (name, value) in form_urlencoded::parse(query.as_bytes()) {
-            match camel_case(&name).as_str() {
-                "folderId" => filter.folder = Some(id_or_top("folderId", &value)?),
-                "q" if !value.is_empty() => filter.text = Some(searched(&value)?),
-                "mimePrefix" if !value.is_empty() => {
-                    filter.mime_prefix = Some(bounded("mimePrefix", &value)?);
-                }
-                "offset" => {
-                    offset = value.parse().map_err(|_| {
-                        ApiError::Invalid(format!("offset must be a whole number, got `{value}`"))
-                    })?;
-                }
-                _ => {}
-            }
-        }
-        if page.after.is_some() {
-            offset = 0;
-        }
-        Ok(Self {
-            filter,
-            page,
-            offset,
-        })
-    }
-}
 
 /// Parses a folder id; the word `null`, or nothing, is the top.
 pub(crate) fn id_or_top(field: &str, text: &str) -> Result<Option<Uuid>, ApiError> {
@@ -78,21 +29,6 @@ pub(crate) fn id_or_top(field: &str, text: &str) -> Result<Option<Uuid>, ApiErro
         ))
     })?;
     Ok(Some(id))
-}
-
-/// Normalises a search text to NFC, the form in which names are stored.
-fn searched(text: &str) -> Result<String, ApiError> {
-    Ok(bounded("q", text)?.nfc().collect())
-}
-
-fn bounded(field: &str, text: &str) -> Result<String, ApiError> {
-    match text.len() <= MAX_SEARCH {
-        true => Ok(text.to_owned()),
-        false => Err(ApiError::Invalid(format!(
-            "{field} must have at most {MAX_SEARCH} bytes, got {}",
-            text.len()
-        ))),
-    }
 }
 
 /// A file to store that the service fetches.
@@ -142,7 +78,10 @@ impl ChangeFile {
             folder_id: self.folder_id,
             focal_point,
             description: field::description(self.description, MAX_DESCRIPTION)?,
-            tags: self.tags.map(checked_tags).transpose()?,
+            tags: match self.tags {
+                Some(tags) => Some(checked_tags("tags", tags)?),
+                None => None,
+            },
         })
     }
 }
@@ -156,11 +95,11 @@ fn checked_point(FocalPoint { x, y }: FocalPoint) -> Result<(f64, f64), ApiError
     }
 }
 
-/// Trims tags and drops duplicates.
-fn checked_tags(given: Vec<String>) -> Result<Vec<String>, ApiError> {
+/// Trims tags and drops duplicates; `name` is the field's.
+pub(crate) fn checked_tags(name: &str, given: Vec<String>) -> Result<Vec<String>, ApiError> {
     if given.len() > MAX_TAGS {
         return Err(ApiError::Invalid(format!(
-            "tags must have at most {MAX_TAGS} entries, got {}",
+            "{name} must have at most {MAX_TAGS} entries, got {}",
             given.len()
         )));
     }
@@ -170,7 +109,7 @@ fn checked_tags(given: Vec<String>) -> Result<Vec<String>, ApiError> {
         let length = tag.chars().count();
         if !(1..=MAX_TAG).contains(&length) || tag.chars().any(char::is_control) {
             return Err(ApiError::Invalid(format!(
-                "tags[{index}] must have 1 to {MAX_TAG} characters and no control characters"
+                "{name}[{index}] must have 1 to {MAX_TAG} characters and no control characters"
             )));
         }
         if !tags.iter().any(|known| known == tag) {
@@ -185,35 +124,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-
-    #[test]
-    fn queries_are_read_in_both_spellings() {
-        let id = Uuid::now_v7();
-        let query = ListQuery::parse(&format!(
-            "folder_id={id}&q=%C3%9C&mime_prefix=image/&offset=7&x=1"
-        ))
-        .unwrap();
-        assert_eq!(query.filter.folder, Some(Some(id)));
-        assert_eq!(query.filter.text.as_deref(), Some("Ü"));
-        assert_eq!(query.filter.mime_prefix.as_deref(), Some("image/"));
-        assert_eq!((query.page.limit, query.offset), (PAGE, 7));
-        // Decomposed, as some file systems and browsers write it.
-        let query = ListQuery::parse("q=u%CC%88").unwrap();
-        assert_eq!(query.filter.text.as_deref(), Some("\u{fc}"));
-        for top in ["folderId=null", "folderId="] {
-            assert_eq!(ListQuery::parse(top).unwrap().filter.folder, Some(None));
-        }
-        assert_eq!(ListQuery::parse("").unwrap().filter.folder, None);
-        for (query, named) in [
-            ("folderId=x", "folderId must be"),
-            ("offset=-1", "offset must be"),
-            ("limit=101", "limit must be 1 to 100"),
-            (&format!("q={}", "x".repeat(256)), "q must have at most 255"),
-        ] {
-            let error = ListQuery::parse(query).unwrap_err().to_string();
-            assert!(error.starts_with(named), "{error}");
-        }
-    }
 
     #[test]
     fn a_change_tells_null_from_nothing() {

@@ -1,8 +1,7 @@
 //! The file of an upload whose bytes have arrived.
 
 use sluice_store::{
-    files::Facts,
-    now_ms,
+    file_facts, now_ms,
     uploads::{self, State, Upload},
 };
 use uuid::Uuid;
@@ -12,7 +11,10 @@ use crate::application::{
     caller::{Caller, Write},
     context::FileContext,
     error::ApiError,
-    files::{facts, record_of},
+    files::{
+        facts::{self, Inspection},
+        record_of,
+    },
     reached::Reached,
     workflows::trigger,
 };
@@ -28,11 +30,15 @@ pub(crate) async fn complete(
     let (account_id, plan) = (caller.account_id(), caller.plan(context));
     let engine = context.workflows.clone();
     let upload = uploads::by_id(&mut context.store.read().await?, id).await?;
-    let facts = facts_of(context, &upload).await?;
+    let inspection = inspected(context, &upload).await?;
     let completed = context.store.write(move |tx| {
         Box::pin(async move {
             let (now, limit) = (now_ms(), plan.storage.as_u64());
+            let facts = inspection.facts;
             let (file, is_known) = uploads::complete(tx, account_id, id, facts, limit, now).await?;
+            if let Some(found) = inspection.found.filter(|_| !is_known) {
+                file_facts::record(tx, file.id, &found).await?;
+            }
             let begins_runs = match is_known {
                 true => false,
                 false => trigger::file_stored(tx, &engine, &plan, &file, now).await?,
@@ -50,12 +56,12 @@ pub(crate) async fn complete(
     Ok(UploadCompleted { file, idempotent })
 }
 
-/// Finds the facts of an upload, before the transaction that makes the file; none for an upload that has no bytes yet.
-async fn facts_of(context: &FileContext, upload: &Upload) -> Result<Facts, ApiError> {
+/// Inspects an upload, before the transaction that makes the file; finds nothing for an upload that has no bytes yet.
+async fn inspected(context: &FileContext, upload: &Upload) -> Result<Inspection, ApiError> {
     let (State::Received, Some(blob), Some(mime_type)) =
         (upload.state, upload.blob_hash, &upload.mime_type)
     else {
-        return Ok(Facts::default());
+        return Ok(Inspection::default());
     };
     let file = context.store.blobs().open(&blob).await?;
     Ok(facts::find(context, upload.account_id, mime_type, file).await)

@@ -1,6 +1,6 @@
-//! Folders as one download: a ZIP archive that is computed and never stored.
+//! Folders and chosen files as one download: a ZIP archive that is computed and never stored.
 //!
-//! Every request lists the folder again, and sends that list. The same files under the same names give the same bytes
+//! Every request lists them again, and sends that list. The same files under the same names give the same bytes
 //! and the same entity tag, so that a download continues where it stopped, at any offset and after a restart. A file
 //! that is deleted meanwhile ends the answer short of its length, and the next request gets another archive. So does a
 //! reader that takes nothing for long, to free what its archive holds.
@@ -9,7 +9,7 @@ mod body;
 mod stall;
 
 use actix_web::{HttpRequest, HttpResponse, body::SizedStream, http::header, web};
-use sluice_store::folders;
+use sluice_store::{folders, selections::Selection};
 use uuid::Uuid;
 
 use super::{
@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     application::{
-        archive::listing::Listing,
+        archive::{limiter::ArchivePermit, listing::Listing},
         caller::{Caller, Read},
         context::FileContext,
         error::ApiError,
@@ -63,6 +63,34 @@ pub(super) async fn respond(
 ) -> Result<HttpResponse, ApiError> {
     let place = context.archives.place(account_id)?;
     let listing = Listing::of(context, account_id, folder_id).await?;
+    send(request, context, listing, place, name)
+}
+
+/// 200, 206, 304 or 416 with the archive of a selection, for the holder of its address.
+pub(super) async fn respond_selected(
+    request: &HttpRequest,
+    context: &FileContext,
+    selection: &Selection,
+) -> Result<HttpResponse, ApiError> {
+    let Selection {
+        account_id,
+        name,
+        files,
+        folders,
+        ..
+    } = selection;
+    let place = context.archives.place(*account_id)?;
+    let listing = Listing::of_chosen(context, *account_id, files, folders).await?;
+    send(request, context, listing, place, name)
+}
+
+fn send(
+    request: &HttpRequest,
+    context: &FileContext,
+    listing: Listing,
+    place: ArchivePermit,
+    name: &str,
+) -> Result<HttpResponse, ApiError> {
     let (tag, total) = (listing.tag.clone(), listing.layout.len());
     if is_known(request, &tag) == Some(true) {
         return Ok(HttpResponse::NotModified()

@@ -63,11 +63,39 @@ impl Delivery<'_> {
         counter: &impl CountDelivery,
         spent: Spent,
     ) -> Result<HttpResponse, ApiError> {
+        let (mut response, sent) = self.respond(request)?;
+        let how = match self.cached {
+            Cached::Hit => Delivered::Hit,
+            Cached::Miss => Delivered::Miss,
+        };
+        counter.delivered(how, sent);
+        let quota = spent.keep();
+        if self.is_public {
+            let headers = response.headers_mut();
+            headers.insert(CACHE_TAG, value(&self.entry.cache_tag));
+            headers.insert(
+                header::ACCESS_CONTROL_ALLOW_ORIGIN,
+                HeaderValue::from_static("*"),
+            );
+            show_quota(&quota, headers);
+        }
+        Ok(response)
+    }
+
+    /// Answers without counting a delivery, for the image's owner.
+    pub fn answer_uncounted(self, request: &HttpRequest) -> Result<HttpResponse, ApiError> {
+        let (response, _) = self.respond(request)?;
+        Ok(response)
+    }
+
+    /// The answer, and how many bytes it sends.
+    fn respond(&self, request: &HttpRequest) -> Result<(HttpResponse, u64), ApiError> {
         let entry = self.entry;
         let (etag, modified) = (text(&entry.etag), text(&entry.last_modified));
         if is_unchanged(request, etag, http_date(entry.modified_ms())) {
-            let response = HttpResponse::NotModified().finish();
-            return Ok(self.complete(response, counter, spent, 0));
+            let mut response = HttpResponse::NotModified().finish();
+            self.complete(response.headers_mut());
+            return Ok((response, 0));
         }
         let total = entry.body.len() as u64;
         let asked = match if_range_holds(request, etag, modified) {
@@ -92,40 +120,23 @@ impl Delivery<'_> {
             header::CONTENT_DISPOSITION,
             HeaderValue::from_static("inline"),
         );
-        Ok(self.complete(response, counter, spent, sent))
+        self.complete(headers);
+        Ok((response, sent))
     }
 
     /// Adds the headers that a 304 has too (RFC 9110 §15.4.5).
-    fn complete(
-        self,
-        mut response: HttpResponse,
-        counter: &impl CountDelivery,
-        spent: Spent,
-        sent: u64,
-    ) -> HttpResponse {
-        let (how, x_cache) = match self.cached {
-            Cached::Hit => (Delivered::Hit, "hit"),
-            Cached::Miss => (Delivered::Miss, "miss"),
+    fn complete(&self, headers: &mut HeaderMap) {
+        let x_cache = match self.cached {
+            Cached::Hit => "hit",
+            Cached::Miss => "miss",
         };
-        counter.delivered(how, sent);
-        let headers = response.headers_mut();
         headers.insert(header::ETAG, value(&self.entry.etag));
         headers.insert(header::LAST_MODIFIED, value(&self.entry.last_modified));
-        headers.insert(header::CACHE_CONTROL, self.cache);
+        headers.insert(header::CACHE_CONTROL, self.cache.clone());
         headers.insert(X_CACHE, HeaderValue::from_static(x_cache));
         if self.is_negotiated {
             headers.insert(header::VARY, HeaderValue::from_static("Accept"));
         }
-        let quota = spent.keep();
-        if self.is_public {
-            headers.insert(CACHE_TAG, value(&self.entry.cache_tag));
-            headers.insert(
-                header::ACCESS_CONTROL_ALLOW_ORIGIN,
-                HeaderValue::from_static("*"),
-            );
-            show_quota(&quota, headers);
-        }
-        response
     }
 }
 

@@ -31,7 +31,7 @@ use uuid::Uuid;
 
 pub(super) use description::describe;
 pub(super) use live::{GOOD_FOR_S, poster};
-pub(super) use preview::preview;
+pub(super) use preview::{own_preview, preview};
 pub use purge::{__path_purge, purge};
 pub use stats::{__path_stats, stats};
 

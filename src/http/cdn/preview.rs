@@ -1,4 +1,5 @@
-//! Images that a folder's owner shows to anyone with its link: no delivery key admits them, and its meter counts them.
+//! Images that no delivery key admits: those that a folder's owner shows to anyone with its link, which the owner's meter counts,
+//! and those that owners see of their own files, which nothing counts.
 
 use actix_web::{HttpRequest, HttpResponse, http::header::HeaderValue};
 use sluice_actors::cdn::{Fetched, Problem, VariantJob};
@@ -11,7 +12,7 @@ use super::{
     parsed::Parsed,
     spend,
 };
-use crate::application::{context::DeliveryContext, error::ApiError};
+use crate::application::{context::DeliveryContext, error::ApiError, files::previews::Previews};
 
 /// A variant of a file that the caller was let in to, charged to the file's account.
 pub(in crate::http) async fn preview(
@@ -21,47 +22,87 @@ pub(in crate::http) async fn preview(
     query: &str,
     cache: HeaderValue,
 ) -> Result<HttpResponse, ApiError> {
-    let images = &context.images;
-    let account = images.meter().account(file.account_id);
+    let account = context.images.meter().account(file.account_id);
     let parsed = Parsed::of(query, &context.config.cdn.variants())?;
-    let accept = accept_of(request);
     for _ in 0..ATTEMPTS {
-        let source = images.source(file.id).await?.ok_or_else(missing)?;
-        let suited = parsed.on(&source);
-        let cache_key = suited.cache_key(accept);
         let spent = spend(context, request, &account)
             .await
             .map_err(for_reader)?;
-        let fetched = match images.lookup(source.id, cache_key) {
-            Some(entry) => Ok(Fetched {
-                entry,
-                rendered: false,
-            }),
-            None => {
-                let wanted = VariantJob {
-                    request: suited.request.clone(),
-                    accept,
-                    cache_key: cache_key.clone(),
-                    source,
-                };
-                let _turn = context.shares.preview_turn().await?;
-                images.fetch_own(wanted).await
-            }
+        let turn = async || context.shares.preview_turn().await;
+        let fetched = match variant(context, request, file, &parsed, turn).await? {
+            Ok(fetched) => fetched,
+            Err(Stale) => continue,
         };
-        let fetched = match fetched {
-            Err(Problem::Stale) => continue,
-            fetched => fetched?,
-        };
-        let delivery = Delivery {
-            entry: &fetched.entry,
-            cached: Cached::from(&fetched),
-            cache,
-            is_negotiated: parsed.request.is_negotiated(),
-            is_public: false,
-        };
-        return delivery.answer(request, &account, spent);
+        return delivery(&fetched, &parsed, cache).answer(request, &account, spent);
     }
     Err(Problem::Busy.into())
+}
+
+/// A variant of a file for its owner; nothing is charged.
+pub(in crate::http) async fn own_preview(
+    context: &DeliveryContext,
+    previews: &Previews,
+    request: &HttpRequest,
+    file: &File,
+    query: &str,
+    cache: HeaderValue,
+) -> Result<HttpResponse, ApiError> {
+    let parsed = Parsed::of(query, &context.config.cdn.variants())?;
+    for _ in 0..ATTEMPTS {
+        let turn = async || previews.turn(file.account_id).await;
+        let fetched = match variant(context, request, file, &parsed, turn).await? {
+            Ok(fetched) => fetched,
+            Err(Stale) => continue,
+        };
+        return delivery(&fetched, &parsed, cache).answer_uncounted(request);
+    }
+    Err(Problem::Busy.into())
+}
+
+/// The file was changed while its variant was rendered.
+struct Stale;
+
+/// Returns the variant, published or rendered once it is its turn.
+async fn variant<P>(
+    context: &DeliveryContext,
+    request: &HttpRequest,
+    file: &File,
+    parsed: &Parsed,
+    turn: impl AsyncFnOnce() -> Result<P, ApiError>,
+) -> Result<Result<Fetched, Stale>, ApiError> {
+    let images = &context.images;
+    let accept = accept_of(request);
+    let source = images.source(file.id).await?.ok_or_else(missing)?;
+    let suited = parsed.on(&source);
+    let cache_key = suited.cache_key(accept);
+    if let Some(entry) = images.lookup(source.id, cache_key) {
+        return Ok(Ok(Fetched {
+            entry,
+            rendered: false,
+        }));
+    }
+    let wanted = VariantJob {
+        request: suited.request.clone(),
+        accept,
+        cache_key: cache_key.clone(),
+        source,
+    };
+    let _turn = turn().await?;
+    match images.fetch_own(wanted).await {
+        Ok(fetched) => Ok(Ok(fetched)),
+        Err(Problem::Stale) => Ok(Err(Stale)),
+        Err(problem) => Err(problem.into()),
+    }
+}
+
+fn delivery<'a>(fetched: &'a Fetched, parsed: &Parsed, cache: HeaderValue) -> Delivery<'a> {
+    Delivery {
+        entry: &fetched.entry,
+        cached: Cached::from(fetched),
+        cache,
+        is_negotiated: parsed.request.is_negotiated(),
+        is_public: false,
+    }
 }
 
 /// Larger plans are the owner's business.

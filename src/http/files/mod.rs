@@ -2,7 +2,10 @@
 //!
 //! Any bytes are taken; an upload streams to the disk and is answered once bytes and rows are safe there.
 
+mod bulk;
 mod lineage;
+mod preview;
+mod zip;
 
 use actix_web::{
     FromRequest as _, HttpRequest, HttpResponse,
@@ -13,7 +16,10 @@ use sluice_store::{files, storage};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
+pub use bulk::{__path_bulk, bulk};
 pub use lineage::{__path_lineage, lineage};
+pub use preview::{__path_preview, preview};
+pub use zip::{__path_zip, zip};
 
 use super::{
     bytes::{self, StoredBytes},
@@ -27,9 +33,13 @@ use crate::application::{
     context::FileContext,
     error::ApiError,
     files::{
-        FileList, answer, changes, fetch, listed, page_of,
+        answer, changes,
+        detail::{FileDetailAnswer, detailed},
+        fetch,
+        list::{FileList, listed, page_of},
+        list_query::ListQuery,
         record::FileAnswer,
-        request::{ChangeFile, FileToFetch, ListQuery, id_or_top},
+        request::{ChangeFile, FileToFetch, id_or_top},
         size_limit, store,
     },
     part::Part,
@@ -61,13 +71,21 @@ pub struct FileForm {
 
 /// List files
 #[utoipa::path(get, path = "/api/files", tag = "files", params(
-    ("folderId" = Option<String>, Query, description = "Only those of this folder; `null`: only those at the top"),
     ("q" = Option<String>, Query, description = "The name contains this, in any case"),
+    ("folderId" = Option<String>, Query, description = "Only those of this folder; `null`: only those at the top"),
+    ("recursive" = Option<bool>, Query, description = "With `folderId`: also everything below it (false)"),
+    ("type" = Option<String>, Query, description = "`image`, `video`, `audio`, `document`, `archive`, `other`; several separated by commas"),
     ("mimePrefix" = Option<String>, Query, description = "The media type begins so, as `image/`"),
+    ("tag" = Option<String>, Query, description = "The file has this tag; given several times: all of them"),
+    ("createdAfter" = Option<String>, Query, description = "Stored at this time or later: `2026-12-24T18:00:00Z` or `2026-12-24`"),
+    ("createdBefore" = Option<String>, Query, description = "Stored before this time"),
+    ("sort" = Option<String>, Query, description = "`created` (default), `name` (without regard to case) or `size`"),
+    ("order" = Option<String>, Query, description = "`asc` or `desc`; by default newest first, names from a to z, largest first"),
     ("limit" = Option<u32>, Query, description = "1 to 100, 50 without one"),
-    ("cursor" = Option<String>, Query, description = "`nextCursor` of the page before"),
+    ("cursor" = Option<String>, Query, description = "`nextCursor` of the page before, with the same `sort`"),
     ("offset" = Option<u32>, Query, description = "Files to skip, instead of a cursor"),
-), responses((status = 200, description = "Newest first", body = FileList)))]
+    ("total" = Option<bool>, Query, description = "False: the files that match are not counted, and `total` is null (true)"),
+), responses((status = 200, description = "Files, newest first by default", body = FileList)))]
 pub async fn list(
     request: HttpRequest,
     context: web::Data<FileContext>,
@@ -85,11 +103,19 @@ pub async fn list(
 #[utoipa::path(get, path = "/api/files/search", tag = "files", params(
     ("q" = String, Query, description = "1 to 255 bytes that the name contains"),
     ("folderId" = Option<String>, Query, description = "Only those of this folder; `null`: only those at the top"),
+    ("recursive" = Option<bool>, Query, description = "With `folderId`: also everything below it (false)"),
+    ("type" = Option<String>, Query, description = "`image`, `video`, `audio`, `document`, `archive`, `other`; several separated by commas"),
     ("mimePrefix" = Option<String>, Query, description = "The media type begins so, as `image/`"),
+    ("tag" = Option<String>, Query, description = "The file has this tag; given several times: all of them"),
+    ("createdAfter" = Option<String>, Query, description = "Stored at this time or later: `2026-12-24T18:00:00Z` or `2026-12-24`"),
+    ("createdBefore" = Option<String>, Query, description = "Stored before this time"),
+    ("sort" = Option<String>, Query, description = "`created` (default), `name` (without regard to case) or `size`"),
+    ("order" = Option<String>, Query, description = "`asc` or `desc`; by default newest first, names from a to z, largest first"),
     ("limit" = Option<u32>, Query, description = "1 to 100, 50 without one"),
-    ("cursor" = Option<String>, Query, description = "`nextCursor` of the page before"),
+    ("cursor" = Option<String>, Query, description = "`nextCursor` of the page before, with the same `sort`"),
     ("offset" = Option<u32>, Query, description = "Files to skip, instead of a cursor"),
-), responses((status = 200, description = "Newest first, in pages as `/api/files`", body = FileList)))]
+    ("total" = Option<bool>, Query, description = "False: the files that match are not counted, and `total` is null (true)"),
+), responses((status = 200, description = "Files, in pages as `/api/files`", body = FileList)))]
 pub async fn search(
     request: HttpRequest,
     context: web::Data<FileContext>,
@@ -216,11 +242,12 @@ impl Origin {
 
 /// Show or download a file
 ///
-/// JSON when `Accept` names `application/json`; otherwise the bytes, with ranges.
+/// JSON when `Accept` names `application/json`: the record with its folders, its hash and what its bytes hold. Otherwise the bytes,
+/// with ranges.
 #[utoipa::path(get, path = "/api/files/{id}", tag = "files", params(("id" = Uuid, Path, description = "The file's id")),
     responses(
         (status = 200, description = "The record as JSON, or the bytes with the file's own media type and name", content(
-            (FileAnswer = "application/json"), (FileBytes = "application/octet-stream"))),
+            (FileDetailAnswer = "application/json"), (FileBytes = "application/octet-stream"))),
         (status = 206, description = "The range asked for", content_type = "application/octet-stream", body = FileBytes),
         (status = 304, description = "Unchanged"),
         (status = 416, description = "No such range", body = crate::application::error::ErrorBody)))]
@@ -233,8 +260,7 @@ pub async fn show(
 ) -> Result<HttpResponse, ApiError> {
     let file = files::get(&mut context.store.read().await?, caller.account_id(), *id).await?;
     let mut response = if wants_json(&request) {
-        let answer = answer(&context, &reached, file).await?;
-        HttpResponse::Ok().json(answer)
+        HttpResponse::Ok().json(detailed(&context, &reached, file).await?)
     } else {
         bytes::respond(&request, &context, &StoredBytes::from(file), CACHE).await?
     };

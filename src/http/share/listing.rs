@@ -4,11 +4,14 @@ use std::collections::HashMap;
 
 use actix_web::web;
 use serde::Serialize;
-use sluice_media::format::{Class, Format};
+use sluice_media::format::Class;
 use sluice_store::{
     Cursor, Listed as _, Page, Reader,
-    files::{self, File, Filter},
-    folders::{self, Folder},
+    file_filter::{Filter, Place},
+    file_list,
+    files::File,
+    folder_list::{self, FolderQuery},
+    folders::Folder,
     now_ms,
     shares::{self, Totals},
     video::{self, Access, Showing},
@@ -22,6 +25,7 @@ use crate::{
         answer::Time,
         context::ShareContext,
         error::ApiError,
+        files::previews::{USUAL_WIDTH, class_of, has_preview},
         page::{cursor_text, read_cursor},
         playback_token,
         video::request::USUAL_TTL_S,
@@ -31,8 +35,6 @@ use crate::{
 
 /// Folders and files of one page, together.
 const PAGE: u32 = 50;
-/// The preview that a listing names.
-const PREVIEW_WIDTH: u32 = 640;
 
 /// A page of a shared folder.
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -210,7 +212,8 @@ async fn read_page(
                 limit: PAGE + 1,
                 after,
             };
-            folders = folders::list(db, account_id, Some(Some(folder_id)), page).await?;
+            let wanted = FolderQuery::newest(Some(Some(folder_id)), page);
+            folders = folder_list::list(db, account_id, &wanted).await?;
             if folders.len() > PAGE as usize {
                 folders.truncate(PAGE as usize);
                 let last = folders.last().map(Folder::cursor);
@@ -223,15 +226,12 @@ async fn read_page(
         }
     }
     let room = PAGE as usize - folders.len();
-    let filter = Filter {
-        folder: Some(Some(folder_id)),
-        ..Filter::default()
-    };
+    let filter = Filter::at(Place::In(Some(folder_id)));
     let page = Page {
         limit: room as u32 + 1,
         after: files_after,
     };
-    let mut files = files::list(db, account_id, &filter, page, 0).await?;
+    let mut files = file_list::list(db, account_id, &filter, &page.into()).await?;
     let has_more = files.len() > room;
     files.truncate(room);
     let next = has_more.then(|| Position::Files(files.last().map(File::cursor)));
@@ -274,7 +274,7 @@ impl Record<'_> {
         };
         Ok(SharedFileRecord {
             preview_url: has_preview(&file.mime_type)
-                .then(|| url(&format!("/preview?w={PREVIEW_WIDTH}"))),
+                .then(|| url(&format!("/preview?w={USUAL_WIDTH}"))),
             download_url: allow_download.then(|| url("")),
             inline_url: self.access.shows(&file.mime_type).then(|| url("?inline=1")),
             stream_url,
@@ -320,18 +320,6 @@ impl ShareAccess {
     }
 }
 
-/// Returns whether image delivery makes an image of it.
-pub(super) fn has_preview(mime_type: &str) -> bool {
-    matches!(
-        class_of(mime_type),
-        Some(Class::Raster | Class::Vector | Class::Document | Class::Video)
-    )
-}
-
-fn class_of(mime_type: &str) -> Option<Class> {
-    Format::from_mime(mime_type).map(Format::class)
-}
-
 impl From<Folder> for SharedFolderRecord {
     fn from(folder: Folder) -> Self {
         Self {
@@ -374,21 +362,6 @@ mod tests {
         for odd in ["x", "dx", "f-", "é", "d1-1", "1-1"] {
             let error = Position::read(odd).unwrap_err().to_string();
             assert!(error.starts_with("cursor must"), "{odd}: {error}");
-        }
-    }
-
-    #[test]
-    fn images_pages_and_videos_have_previews() {
-        for (mime_type, expected) in [
-            ("image/jpeg", true),
-            ("image/svg+xml", true),
-            ("application/pdf", true),
-            ("video/mp4", true),
-            ("audio/mpeg", false),
-            ("application/zip", false),
-            ("text/html", false),
-        ] {
-            assert_eq!(has_preview(mime_type), expected, "{mime_type}");
         }
     }
 }

@@ -13,7 +13,9 @@ mod page;
 mod password;
 mod reader;
 
-pub use owner::{__path_create, __path_revoke, __path_show, create, revoke, show};
+pub use owner::{
+    __path_create, __path_list, __path_revoke, __path_show, create, list, revoke, show,
+};
 pub use page::{__path_enter_password, __path_open_page, enter_password, open_page};
 pub use reader::{
     __path_browse, __path_download, __path_preview, __path_unlock, __path_zip, browse, download,

@@ -1,9 +1,9 @@
-//! `/api/folders/{id}/share`: the link of a folder, for its owner.
+//! `/api/folders/{id}/share` and `/api/shares`: the links of folders, for their owner.
 
-use actix_web::{HttpResponse, web};
+use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Serialize;
 use sluice_store::{
-    now_ms,
+    Listed, folder_list, now_ms,
     shares::{self, Share},
 };
 use utoipa::ToSchema;
@@ -16,12 +16,17 @@ use crate::{
         caller::{Caller, Read, Write},
         context::ShareContext,
         error::ApiError,
+        folders::record::FolderRef,
+        page::{next_cursor, page},
         reached::Reached,
         share::{links, request::NewShareRequest},
         signing::Signer,
     },
     http::extract::Body,
 };
+
+/// Links of one page when the client names no limit.
+const PAGE: u32 = 50;
 
 /// A folder's link.
 #[derive(Serialize, ToSchema)]
@@ -61,6 +66,30 @@ pub struct ShareOrNone {
     share: Option<ShareRecord>,
 }
 
+/// A link with its folder.
+#[derive(Serialize, ToSchema)]
+pub struct ListedShare {
+    #[serde(flatten)]
+    share: ShareRecord,
+    folder: SharedFolder,
+}
+
+/// Folder of a link.
+#[derive(Serialize, ToSchema)]
+pub struct SharedFolder {
+    id: Uuid,
+    name: String,
+    /// Path to it and the folder itself, outermost first.
+    path: Vec<FolderRef>,
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ShareList {
+    shares: Vec<ListedShare>,
+    next_cursor: Option<String>,
+}
+
 impl ShareRecord {
     fn of(share: Share, signer: &Signer, reached: &Reached) -> Self {
         let (token, base) = (links::token(signer, share.id), &reached.address.base);
@@ -96,6 +125,47 @@ pub async fn show(
     let signer = Signer::of(&mut db).await?;
     let share = share.map(|share| ShareRecord::of(share, &signer, &reached));
     Ok(HttpResponse::Ok().json(ShareOrNone { share }))
+}
+
+/// List all links
+///
+/// Those of all folders of the account that have not expired.
+#[utoipa::path(get, path = "/api/shares", tag = "shares", params(
+    ("limit" = Option<u32>, Query, description = "1 to 100, 50 without one"),
+    ("cursor" = Option<String>, Query, description = "`nextCursor` of the page before"),
+), responses((status = 200, description = "Newest first", body = ShareList)))]
+pub async fn list(
+    request: HttpRequest,
+    context: web::Data<ShareContext>,
+    caller: Caller<Read>,
+    reached: Reached,
+) -> Result<HttpResponse, ApiError> {
+    let (account_id, page) = (caller.account_id(), page(request.query_string(), PAGE)?);
+    context.shares.flush(&context.store).await;
+    let mut db = context.store.read().await?;
+    let found = shares::list(&mut db, account_id, page, now_ms()).await?;
+    let next_cursor = next_cursor(&found, page, Listed::cursor);
+    let signer = Signer::of(&mut db).await?;
+    let mut listed = Vec::with_capacity(found.len());
+    for share in found {
+        let path = folder_list::path(&mut db, account_id, share.folder_id).await?;
+        // Deleted since, with its folder.
+        let Some(folder) = path.last().cloned() else {
+            continue;
+        };
+        listed.push(ListedShare {
+            share: ShareRecord::of(share, &signer, &reached),
+            folder: SharedFolder {
+                id: folder.id,
+                name: folder.name,
+                path: path.into_iter().map(FolderRef::from).collect(),
+            },
+        });
+    }
+    Ok(HttpResponse::Ok().json(ShareList {
+        shares: listed,
+        next_cursor,
+    }))
 }
 
 /// Share a folder

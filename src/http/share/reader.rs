@@ -15,11 +15,16 @@ use uuid::Uuid;
 
 use super::{
     access::{Entered, ShareAccess, enter},
-    listing::{Listing, has_preview, listing},
+    listing::{Listing, listing},
     password,
 };
 use crate::{
-    application::{answer::Success, context::ShareContext, error::ApiError},
+    application::{
+        answer::Success,
+        context::ShareContext,
+        error::ApiError,
+        files::previews::{USUAL_WIDTH, WIDTHS, delivery_query, has_preview},
+    },
     http::{
         archive,
         bytes::{self, ShownAs, StoredBytes},
@@ -30,9 +35,6 @@ use crate::{
 
 /// Only the reader's own browser keeps what a link shows, and not for long: a link may be revoked.
 const FILE_CACHE: &str = "private, max-age=300";
-/// Widths of previews; each is rendered once for every file.
-const WIDTHS: [u32; 4] = [320, 640, 1280, 2560];
-const USUAL_WIDTH: u32 = 640;
 
 /// Password that a reader types.
 #[derive(Deserialize, ToSchema)]
@@ -184,7 +186,7 @@ pub async fn preview(
             file.mime_type
         )));
     }
-    let query = format!("w={width}&h={width}&fit=inside&t=0");
+    let query = delivery_query(width);
     let cache = HeaderValue::from_static(FILE_CACHE);
     let response = cdn::preview(&context.delivery, &request, &file, &query, cache).await?;
     Ok(access.bound(response))

@@ -7,6 +7,7 @@ mod dashboard;
 mod delivery;
 mod description;
 mod events;
+mod file_lists;
 mod files;
 mod forgery;
 mod framework;

@@ -16,7 +16,7 @@ use futures_util::{FutureExt as _, StreamExt as _};
 use sluice_store::{
     Error as StoreError,
     blob::Partial,
-    blobs, duration_ms, files, now_ms, storage,
+    blobs, duration_ms, file_facts, files, now_ms, storage,
     tus::{self, Claim, Completion, Step, TusUpload},
 };
 use uuid::Uuid;
@@ -389,11 +389,12 @@ impl Reception<'_> {
         let reader = partial.reader().await?;
         let sealed = partial.seal().await?;
         let mime_type = mime_type(sealed.head(), &upload.filename);
+        let inspection = facts::find(context, upload.account_id, mime_type, reader).await;
         let arrived = Completion {
             blob: sealed.blob().hash,
             size_bytes: sealed.blob().size,
             mime_type: mime_type.to_owned(),
-            facts: facts::find(context, upload.account_id, mime_type, reader).await,
+            facts: inspection.facts,
         };
         let engine = context.workflows.clone();
         let completed = context.store.write(move |tx| {
@@ -401,6 +402,9 @@ impl Reception<'_> {
                 let (now, limit) = (now_ms(), plan.storage.as_u64());
                 blobs::record(tx, &sealed, now).await?;
                 let file = tus::complete(tx, &upload, arrived, limit, now).await?;
+                if let Some(found) = &inspection.found {
+                    file_facts::record(tx, file.id, found).await?;
+                }
                 let begins_runs = trigger::file_stored(tx, &engine, &plan, &file, now).await?;
                 Ok((file, begins_runs))
             })

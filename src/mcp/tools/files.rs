@@ -117,5 +117,5 @@ async fn list_files(call: &Call, arguments: Arguments) -> Outcome {
     let agent = &call.agent;
     let asked: ListFiles = arguments.read()?;
     let account_id = agent.reader()?.account_id();
-    shown(files::listed(&agent.context, account_id, &agent.reached, &asked.query()).await?)
+    shown(files::list::listed(&agent.context, account_id, &agent.reached, &asked.query()).await?)
 }

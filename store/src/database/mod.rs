@@ -4,6 +4,7 @@ pub(crate) mod connection;
 pub(crate) mod copy;
 pub(crate) mod maintenance;
 pub(crate) mod migrate;
+pub(crate) mod order;
 pub(crate) mod page;
 pub(crate) mod rows;
 pub(crate) mod store;

@@ -37,6 +37,7 @@ listed!(
     crate::jobs::Job,
     crate::live_inputs::LiveInput,
     crate::recordings::Recording,
+    crate::shares::Share,
     crate::video::Stream,
     crate::webhooks::Delivery,
     crate::webhooks::Endpoint,

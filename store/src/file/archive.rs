@@ -12,7 +12,7 @@ use rustix::fs::{Advice, fadvise};
 use sqlx::{QueryBuilder, query_as};
 use uuid::Uuid;
 
-use crate::{Connection, Error, Store, blob::BlobHash, connection::sealed::Driver as _};
+use crate::{Connection, Error, Store, blob::BlobHash, connection::sealed::Driver as _, rows};
 
 /// Greatest nesting depth of folders; a bound here, the rule is that of [`crate::folders`].
 const MAX_DEPTH: i64 = 100;
@@ -36,6 +36,11 @@ const MEMBERS: &str = "WITH RECURSIVE below (id) AS (
      WHERE f.account_id = $2 AND f.folder_id IN (SELECT id FROM below)
      ORDER BY f.folder_id, f.created_at, f.id";
 
+/// Files of an account by their ids.
+const CHOSEN: &str = "SELECT f.id, f.folder_id, f.filename, f.size_bytes, f.blob_hash, b.crc32, f.created_at
+     FROM json_each($1) j CROSS JOIN files f ON f.id = unhex(j.value) JOIN blobs b ON b.hash = f.blob_hash
+     WHERE f.account_id = $2 ORDER BY j.key";
+
 /// Subfolder of the requested folder.
 #[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
 pub struct Subfolder {
@@ -49,7 +54,8 @@ pub struct Subfolder {
 #[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
 pub struct Member {
     pub id: Uuid,
-    pub folder_id: Uuid,
+    /// `None`: at the top.
+    pub folder_id: Option<Uuid>,
     pub filename: String,
     pub size_bytes: i64,
     #[sqlx(rename = "blob_hash")]
@@ -87,6 +93,20 @@ pub async fn each_member<B>(
         .bind(account_id)
         .fetch(db.sqlite());
     show_each(members, show).await
+}
+
+/// Returns those files of the account that exist, in the requested order.
+pub async fn chosen(
+    db: &mut impl Connection,
+    account_id: Uuid,
+    ids: &[Uuid],
+) -> Result<Vec<Member>, Error> {
+    let ids: Vec<String> = ids.iter().map(|id| rows::hex(*id)).collect();
+    Ok(query_as(CHOSEN)
+        .bind(rows::json(&ids)?)
+        .bind(account_id)
+        .fetch_all(db.sqlite())
+        .await?)
 }
 
 async fn show_each<R, B>(

@@ -1,9 +1,9 @@
 //! Files: a name, a place and facts for a blob. The bytes never change under one id.
 
-use sqlx::{QueryBuilder, Sqlite, query_as, types::Json};
+use sqlx::{query_as, types::Json};
 use uuid::Uuid;
 
-use crate::{Connection, Error, Page, Tx, blob::BlobHash, folders, lineage, storage};
+use crate::{Connection, Error, Tx, blob::BlobHash, folders, lineage, storage};
 
 /// Origin of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::Type)]
@@ -95,49 +95,6 @@ pub struct FilePatch {
     pub tags: Option<Vec<String>>,
 }
 
-/// Filter of an account's files; every file by default.
-#[derive(Clone, Debug, Default)]
-pub struct Filter {
-    /// `Some(None)`: those at the top.
-    pub folder: Option<Option<Uuid>>,
-    /// The name contains this, in any case.
-    pub text: Option<String>,
-    /// The media type begins so, in any case.
-    pub mime_prefix: Option<String>,
-}
-
-impl Filter {
-    fn push(&self, account_id: Uuid, statement: &mut QueryBuilder<Sqlite>) {
-        statement.push(" WHERE account_id = ").push_bind(account_id);
-        if let Some(folder) = self.folder {
-            statement.push(" AND folder_id IS ").push_bind(folder);
-        }
-        if let Some(text) = &self.text {
-            statement.push(" AND instr(search_name, ");
-            statement.push_bind(text.to_lowercase()).push(") > 0");
-        }
-        if let Some(prefix) = &self.mime_prefix {
-            let prefix = prefix.to_ascii_lowercase();
-            statement.push(" AND substr(mime_type, 1, ");
-            statement.push_bind(prefix.chars().count() as i64);
-            statement.push(") = ").push_bind(prefix);
-        }
-    }
-
-    /// Returns the table to read. Names are compared inside of an index; SQLite would choose a shorter one and read
-    /// every row.
-    fn table(&self) -> &'static str {
-        match (&self.text, self.folder) {
-            (Some(_), None) => "files INDEXED BY files_by_name",
-            _ => "files",
-        }
-    }
-
-    fn is_everything(&self) -> bool {
-        self.folder.is_none() && self.text.is_none() && self.mime_prefix.is_none()
-    }
-}
-
 /// Adds a file. `Error::NotFound` for a folder that the account does not have. Call [`storage::check`] before: it
 /// decides whether the account may store more.
 pub async fn create(
@@ -192,47 +149,6 @@ pub async fn by_id(db: &mut impl Connection, id: Uuid) -> Result<Option<File>, E
         .bind(id)
         .fetch_optional(db.sqlite())
         .await?)
-}
-
-/// The account's files that fit, newest first; `skip` counts from the page's beginning.
-pub async fn list(
-    db: &mut impl Connection,
-    account_id: Uuid,
-    filter: &Filter,
-    page: Page,
-    skip: u32,
-) -> Result<Vec<File>, Error> {
-    let (created_at, id) = page.before();
-    let mut statement = QueryBuilder::new(format!("SELECT * FROM {}", filter.table()));
-    filter.push(account_id, &mut statement);
-    statement
-        .push(" AND (created_at, id) < (")
-        .push_bind(created_at);
-    statement.push(", ").push_bind(id);
-    statement.push(") ORDER BY created_at DESC, id DESC LIMIT ");
-    statement
-        .push_bind(page.limit)
-        .push(" OFFSET ")
-        .push_bind(skip);
-    Ok(statement.build_query_as().fetch_all(db.sqlite()).await?)
-}
-
-/// Counts the account's files that match.
-pub async fn count(
-    db: &mut impl Connection,
-    account_id: Uuid,
-    filter: &Filter,
-) -> Result<u64, Error> {
-    if filter.is_everything() {
-        return Ok(storage::totals(db, account_id).await?.files);
-    }
-    let mut statement = QueryBuilder::new(format!("SELECT count(*) FROM {}", filter.table()));
-    filter.push(account_id, &mut statement);
-    let count: i64 = statement
-        .build_query_scalar()
-        .fetch_one(db.sqlite())
-        .await?;
-    Ok(count.unsigned_abs())
 }
 
 /// Changes the fields of the patch; returns the row as it is then. `Error::NotFound` for the file and for the folder.

@@ -1,12 +1,12 @@
 //! Folders of files and other folders. Names may repeat, as users expect of files that they upload twice.
 
-use sqlx::{QueryBuilder, query, query_as, query_scalar};
+use sqlx::{query, query_as, query_scalar};
 use uuid::Uuid;
 
-use crate::{Connection, Error, Page, Tx, files};
+use crate::{Connection, Error, Tx, files};
 
 /// Greatest nesting depth of folders.
-pub(crate) const MAX_DEPTH: i64 = 100;
+pub const MAX_DEPTH: i64 = 100;
 
 #[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
 pub struct Folder {
@@ -49,12 +49,13 @@ pub async fn create(
         check_depth(ancestors(tx, parent_id).await?.len() as i64 + 1)?;
     }
     let folder = query_as(
-        "INSERT INTO folders (id, account_id, name, color, parent_id, created_at, updated_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $6) RETURNING *",
+        "INSERT INTO folders (id, account_id, name, search_name, color, parent_id, created_at, updated_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $7) RETURNING *",
     )
     .bind(Uuid::now_v7())
     .bind(account_id)
-    .bind(new.name)
+    .bind(&new.name)
+    .bind(new.name.to_lowercase())
     .bind(new.color)
     .bind(new.parent_id)
     .bind(now_ms)
@@ -71,28 +72,6 @@ pub async fn get(db: &mut impl Connection, account_id: Uuid, id: Uuid) -> Result
         .fetch_optional(db.sqlite())
         .await?
         .ok_or(Error::NotFound("folder"))
-}
-
-/// The account's folders, newest first; of one parent only when it is given, `Some(None)` being the top.
-pub async fn list(
-    db: &mut impl Connection,
-    account_id: Uuid,
-    parent: Option<Option<Uuid>>,
-    page: Page,
-) -> Result<Vec<Folder>, Error> {
-    let (created_at, id) = page.before();
-    let mut statement = QueryBuilder::new("SELECT * FROM folders WHERE account_id = ");
-    statement.push_bind(account_id);
-    if let Some(parent) = parent {
-        statement.push(" AND parent_id IS ").push_bind(parent);
-    }
-    statement
-        .push(" AND (created_at, id) < (")
-        .push_bind(created_at);
-    statement.push(", ").push_bind(id);
-    statement.push(") ORDER BY created_at DESC, id DESC LIMIT ");
-    statement.push_bind(page.limit);
-    Ok(statement.build_query_as().fetch_all(db.sqlite()).await?)
 }
 
 /// Changes the fields of the patch; returns the row as it is then. `Error::Conflict` for a move into itself or below
@@ -116,14 +95,16 @@ pub async fn patch(
     query_as(
         "UPDATE folders SET
              name = coalesce($3, name),
-             color = CASE WHEN $4 THEN $5 ELSE color END,
-             parent_id = CASE WHEN $6 THEN $7 ELSE parent_id END,
-             updated_at = $8
+             search_name = coalesce($4, search_name),
+             color = CASE WHEN $5 THEN $6 ELSE color END,
+             parent_id = CASE WHEN $7 THEN $8 ELSE parent_id END,
+             updated_at = $9
          WHERE id = $1 AND account_id = $2 RETURNING *",
     )
     .bind(id)
     .bind(account_id)
-    .bind(patch.name)
+    .bind(&patch.name)
+    .bind(patch.name.as_ref().map(|name| name.to_lowercase()))
     .bind(patch.color.is_some())
     .bind(patch.color.flatten())
     .bind(patch.parent_id.is_some())
@@ -202,6 +183,85 @@ pub async fn delete_turn(
         files: found,
         is_gone,
     })
+}
+
+/// Folder of a path that was found or made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PathEnd {
+    /// The innermost folder.
+    pub folder: Folder,
+    /// Folders of the path that were made.
+    pub created: u32,
+}
+
+/// Finds the folder at the end of a path below a parent, and creates what is missing of it. Of several folders of one name the
+/// oldest counts. The writer does one unit of work at a time, so that many who ask for one path get one folder.
+///
+/// `Error::NotFound` for a parent that the account does not have, `Error::Conflict` where it would be nested too deep,
+/// `Error::Invalid` for a path without names.
+pub async fn ensure_path(
+    tx: &mut Tx<'_>,
+    account_id: Uuid,
+    parent_id: Option<Uuid>,
+    names: &[String],
+    now_ms: i64,
+) -> Result<PathEnd, Error> {
+    if let Some(parent_id) = parent_id {
+        get(tx, account_id, parent_id).await?;
+    }
+    let (mut parent_id, mut end, mut created) = (parent_id, None, 0);
+    for name in names {
+        let folder = match oldest_named(tx, account_id, parent_id, name).await? {
+            Some(folder) => folder,
+            None => {
+                created += 1;
+                let new = NewFolder {
+                    name: name.clone(),
+                    color: None,
+                    parent_id,
+                };
+                create(tx, account_id, new, now_ms).await?
+            }
+        };
+        parent_id = Some(folder.id);
+        end = Some(folder);
+    }
+    let folder = end.ok_or_else(|| Error::Invalid("a path has at least one name".into()))?;
+    Ok(PathEnd { folder, created })
+}
+
+async fn oldest_named(
+    tx: &mut Tx<'_>,
+    account_id: Uuid,
+    parent_id: Option<Uuid>,
+    name: &str,
+) -> Result<Option<Folder>, Error> {
+    Ok(query_as(
+        "SELECT * FROM folders INDEXED BY folders_by_place_name
+         WHERE account_id = $1 AND parent_id IS $2 AND search_name = $3 AND name = $4 ORDER BY id LIMIT 1",
+    )
+    .bind(account_id)
+    .bind(parent_id)
+    .bind(name.to_lowercase())
+    .bind(name)
+    .fetch_optional(tx.sqlite())
+    .await?)
+}
+
+/// Writes the names for searching of folders that were made before there were any; at the start.
+pub(crate) async fn fill_search_names(tx: &mut Tx<'_>) -> Result<(), Error> {
+    let unfilled: Vec<(Uuid, String)> =
+        query_as("SELECT id, name FROM folders WHERE search_name = ''")
+            .fetch_all(tx.sqlite())
+            .await?;
+    for (id, name) in unfilled {
+        query("UPDATE folders SET search_name = $2 WHERE id = $1")
+            .bind(id)
+            .bind(name.to_lowercase())
+            .execute(tx.sqlite())
+            .await?;
+    }
+    Ok(())
 }
 
 /// Returns the folder and its ancestors, innermost first.

@@ -2,10 +2,17 @@
 
 pub mod archive;
 pub mod blobs;
+pub mod bulk;
+pub mod file_facts;
+pub mod file_filter;
+pub mod file_list;
 pub mod files;
 pub(crate) mod folder;
+pub mod folder_list;
+pub mod folder_totals;
 pub mod folders;
 pub mod lineage;
+pub mod selections;
 pub mod shares;
 pub mod storage;
 pub mod tus;

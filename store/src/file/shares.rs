@@ -8,7 +8,7 @@ use sqlx::{FromRow, query, query_as, query_scalar};
 use uuid::Uuid;
 
 use crate::{
-    Connection, Error, Tx,
+    Connection, Error, Page, Tx,
     credentials::PasswordHash,
     files::File,
     folders::{self, Folder, MAX_DEPTH},
@@ -104,6 +104,28 @@ pub async fn of_folder(
         .fetch_optional(db.sqlite())
         .await?;
     Ok(share.filter(|share| !share.has_expired(now_ms)))
+}
+
+/// Lists the shares of an account that have not expired, newest first.
+pub async fn list(
+    db: &mut impl Connection,
+    account_id: Uuid,
+    page: Page,
+    now_ms: i64,
+) -> Result<Vec<Share>, Error> {
+    let (created_at, id) = page.before();
+    Ok(query_as(
+        "SELECT * FROM shares INDEXED BY shares_by_account
+         WHERE account_id = $1 AND (created_at, id) < ($2, $3) AND (expires_at IS NULL OR expires_at > $4)
+         ORDER BY created_at DESC, id DESC LIMIT $5",
+    )
+    .bind(account_id)
+    .bind(created_at)
+    .bind(id)
+    .bind(now_ms)
+    .bind(page.limit)
+    .fetch_all(db.sqlite())
+    .await?)
 }
 
 /// Revokes the folder's share, and returns it; `None` when there was none. `Error::NotFound` for a folder that the account does

@@ -3,7 +3,10 @@
 use serde_json::json;
 use sluice_store::{
     Cursor, Error, Page, Store, blobs,
-    files::{self, Facts, FilePatch, Filter},
+    file_filter::{Filter, Place},
+    file_list::{self, Slice},
+    files::{self, Facts, FilePatch},
+    folder_list::{self, FolderQuery},
     folders::{self, Folder, FolderPatch, NewFolder},
     lineage::{self, Derived, DerivedKind, Lineage},
     storage::{self, Totals},
@@ -76,7 +79,11 @@ async fn names(
     skip: u32,
 ) -> Vec<String> {
     let mut db = store.read().await.unwrap();
-    let found = files::list(&mut db, account_id, filter, page, skip)
+    let slice = Slice {
+        skip,
+        ..Slice::from(page)
+    };
+    let found = file_list::list(&mut db, account_id, filter, &slice)
         .await
         .unwrap();
     found.into_iter().map(|file| file.filename).collect()
@@ -110,19 +117,10 @@ async fn lists_are_filtered_and_paged() {
             &["inside.png", "three%.txt", "ÜBER.txt", "one.txt"],
         ),
         (
-            Filter {
-                folder: Some(None),
-                ..Filter::default()
-            },
+            Filter::at(Place::In(None)),
             &["three%.txt", "ÜBER.txt", "one.txt"],
         ),
-        (
-            Filter {
-                folder: Some(Some(folder.id)),
-                ..Filter::default()
-            },
-            &["inside.png"],
-        ),
+        (Filter::at(Place::In(Some(folder.id))), &["inside.png"]),
         (text("über"), &["ÜBER.txt"]),
         (text("%"), &["three%.txt"]),
         (text("_"), &[]),
@@ -147,7 +145,7 @@ async fn lists_are_filtered_and_paged() {
             *expected,
             "{filter:?}"
         );
-        let count = files::count(&mut store.read().await.unwrap(), account, filter)
+        let count = file_list::count(&mut store.read().await.unwrap(), account, filter)
             .await
             .unwrap();
         assert_eq!(count, expected.len() as u64, "{filter:?}");
@@ -288,11 +286,10 @@ async fn a_folder_goes_with_its_contents_only_when_asked() {
         names(&store, account, &Filter::default(), Page::first(9), 0).await,
         [outside.filename]
     );
-    let left = folders::list(
+    let left = folder_list::list(
         &mut store.read().await.unwrap(),
         account,
-        None,
-        Page::first(9),
+        &FolderQuery::newest(None, Page::first(9)),
     )
     .await;
     assert!(left.unwrap().is_empty());

@@ -5,6 +5,7 @@ mod backup;
 mod blobs;
 mod data_folder;
 mod delivery;
+mod file_lists;
 mod files;
 mod first_start;
 mod jobs;

@@ -22,7 +22,8 @@ use serde_json::{Value, json};
 use sluice_store::{
     Store,
     blob::Sealed,
-    files,
+    file_filter::Filter,
+    file_list, files,
     folders::{self, NewFolder},
     jobs::Allowance,
     now_ms, operations,
@@ -220,7 +221,7 @@ impl Site {
 
     async fn all_files(&self) -> u64 {
         let mut reader = self.store.read().await.unwrap();
-        files::count(&mut reader, self.account, &files::Filter::default())
+        file_list::count(&mut reader, self.account, &Filter::default())
             .await
             .unwrap()
     }

@@ -20,7 +20,7 @@ use crate::{
     blob::Blobs,
     blobs,
     folder::{self, FolderLock},
-    installation,
+    folders, installation,
     migrate::{self, MIGRATIONS},
     now_ms, tus, work,
     writer::{Counters, LOCK_WAIT, Writer},
@@ -98,6 +98,7 @@ impl Store {
                         work::void_leases(tx, now).await?;
                         work::mend_due_times(tx, now).await?;
                         tus::release_all(tx).await?;
+                        folders::fill_search_names(tx).await?;
                     }
                     installation::get_or_create(tx, now_ms()).await
                 })

@@ -1,8 +1,12 @@
 //! Folders: requests, records, and their changes.
 
+pub(crate) mod list;
+pub(crate) mod path;
+pub(crate) mod record;
+
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use sluice_store::{
     folders::{self, Folder, FolderPatch, NewFolder},
     now_ms,
@@ -11,7 +15,6 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::application::{
-    answer::Time,
     context::{FileContext, Platform},
     error::ApiError,
     field::given,
@@ -22,30 +25,6 @@ use crate::application::{
 const MAX_COLOR: usize = 32;
 /// Files that one unit of work deletes of a folder.
 const FILES_PER_TURN: u32 = 100;
-
-/// A folder, in snake_case as files are.
-#[derive(Serialize, ToSchema)]
-pub struct FolderRecord {
-    id: Uuid,
-    name: String,
-    color: Option<String>,
-    /// Null: at the top.
-    parent_id: Option<Uuid>,
-    #[schema(value_type = String, format = DateTime)]
-    created_at: Time,
-}
-
-impl From<Folder> for FolderRecord {
-    fn from(folder: Folder) -> Self {
-        Self {
-            id: folder.id,
-            name: folder.name,
-            color: folder.color,
-            parent_id: folder.parent_id,
-            created_at: Time(folder.created_at),
-        }
-    }
-}
 
 /// A folder to be made.
 #[derive(Deserialize, ToSchema)]

@@ -1,0 +1,318 @@
+//! One change of many files, in units of work of a hundred. The answer says of each file whether it was changed, also when the
+//! work stops halfway.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
+
+use serde::{Deserialize, Serialize};
+use sluice_store::{
+    Error, bulk,
+    bulk::{TagChange, Tagged},
+    now_ms,
+};
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use super::{
+    request::{MAX_TAGS, checked_tags},
+    to_its_end,
+};
+use crate::application::{context::FileContext, error::ApiError, field::given};
+
+/// Files that one request changes.
+pub(crate) const MAX_IDS: usize = 1_000;
+/// Files that one unit of work changes, so that other work is done between them.
+const PER_TURN: usize = 100;
+
+/// A change of many files.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct BulkRequest {
+    /// Ids of files, 1 to 1000; one that is given twice counts once.
+    ids: Vec<Uuid>,
+    action: BulkAction,
+    /// Of `move`: the folder; null: the top.
+    #[serde(default, deserialize_with = "given")]
+    #[schema(value_type = Option<Uuid>)]
+    folder_id: Option<Option<Uuid>>,
+    /// Of `tag`: tags that each file gets, beside those that it has. A file has at most 50.
+    #[serde(default)]
+    tags: Vec<String>,
+    /// Of `tag`: tags that each file loses, before it gets the others.
+    #[serde(default)]
+    remove_tags: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum BulkAction {
+    Move,
+    Delete,
+    Tag,
+}
+
+/// What became of each file.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct BulkAnswer {
+    action: BulkAction,
+    /// Numbers of results by their status.
+    done: usize,
+    missing: usize,
+    failed: usize,
+    /// In the order of `ids`.
+    results: Vec<BulkResult>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub struct BulkResult {
+    id: Uuid,
+    status: BulkStatus,
+    /// Of a failed one: what to change.
+    error: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum BulkStatus {
+    /// It is as the request asks, now or since before.
+    Done,
+    /// There is no such file, or not any more.
+    Missing,
+    /// Not changed.
+    Failed,
+}
+
+/// The checked change.
+#[derive(Clone, Debug)]
+enum Change {
+    Move(Option<Uuid>),
+    Delete,
+    Tag(TagChange),
+}
+
+impl BulkRequest {
+    fn checked(self) -> Result<(BulkAction, Vec<Uuid>, Change), ApiError> {
+        let ids = distinct("ids", self.ids, MAX_IDS)?;
+        if ids.is_empty() {
+            return Err(ApiError::Invalid(format!(
+                "ids must have 1 to {MAX_IDS} ids of files, got none"
+            )));
+        }
+        let (is_tagged, is_moved) = (
+            !(self.tags.is_empty() && self.remove_tags.is_empty()),
+            self.folder_id.is_some(),
+        );
+        let change = match (self.action, self.folder_id) {
+            (BulkAction::Move, None) => {
+                return Err(ApiError::Invalid(
+                    "folderId is missing: name the folder to move to, or null for the top"
+                        .to_owned(),
+                ));
+            }
+            (BulkAction::Move, Some(folder_id)) => Change::Move(folder_id),
+            (BulkAction::Delete, _) => Change::Delete,
+            (BulkAction::Tag, _) => Change::Tag(TagChange {
+                added: checked_tags("tags", self.tags)?,
+                removed: checked_tags("removeTags", self.remove_tags)?,
+                most: MAX_TAGS,
+            }),
+        };
+        match &change {
+            Change::Tag(_) if !is_tagged => Err(ApiError::Invalid(
+                "tags is missing: name tags to add in tags, or to remove in removeTags".to_owned(),
+            )),
+            Change::Move(_) | Change::Delete if is_tagged => Err(ApiError::Invalid(
+                "tags and removeTags go with the action tag only".to_owned(),
+            )),
+            Change::Tag(_) | Change::Delete if is_moved => Err(ApiError::Invalid(
+                "folderId goes with the action move only".to_owned(),
+            )),
+            _ => Ok((self.action, ids, change)),
+        }
+    }
+}
+
+/// Returns the ids in their order, each once; 400 when there are more than `most`.
+pub(crate) fn distinct(name: &str, ids: Vec<Uuid>, most: usize) -> Result<Vec<Uuid>, ApiError> {
+    if ids.len() > most {
+        return Err(ApiError::Invalid(format!(
+            "{name} must have at most {most} ids, got {}",
+            ids.len()
+        )));
+    }
+    let mut seen = HashSet::with_capacity(ids.len());
+    Ok(ids.into_iter().filter(|id| seen.insert(*id)).collect())
+}
+
+/// Changes files, also when the caller goes. Fails as a whole only while nothing was changed.
+pub(crate) async fn change(
+    context: Arc<FileContext>,
+    account_id: Uuid,
+    request: BulkRequest,
+) -> Result<BulkAnswer, ApiError> {
+    let (action, ids, change) = request.checked()?;
+    to_its_end(async move {
+        let mut results = Vec::with_capacity(ids.len());
+        for some in ids.chunks(PER_TURN) {
+            match turn(&context, account_id, some, &change).await {
+                Ok(outcomes) => results.extend(some.iter().map(|id| outcomes.result(*id))),
+                Err(error) if results.is_empty() => return Err(error.into()),
+                Err(error) => {
+                    tracing::warn!(%error, done = results.len(), "a change of many files stopped halfway");
+                    let left = &ids[results.len()..];
+                    results.extend(left.iter().map(|id| not_changed(*id, &error)));
+                    break;
+                }
+            }
+        }
+        Ok(BulkAnswer::of(action, results))
+    })
+    .await
+}
+
+/// What became of the files that the account has; others are missing.
+struct Outcomes(HashMap<Uuid, Tagged>);
+
+impl Outcomes {
+    fn done(ids: HashSet<Uuid>) -> Self {
+        Self(ids.into_iter().map(|id| (id, Tagged::Done)).collect())
+    }
+
+    fn result(&self, id: Uuid) -> BulkResult {
+        let (status, error) = match self.0.get(&id) {
+            Some(Tagged::Done) => (BulkStatus::Done, None),
+            Some(Tagged::TooMany) => (
+                BulkStatus::Failed,
+                Some(format!(
+                    "it would have more than {MAX_TAGS} tags: remove some first"
+                )),
+            ),
+            None => (BulkStatus::Missing, None),
+        };
+        BulkResult { id, status, error }
+    }
+}
+
+/// Changes some of the files in one unit of work.
+async fn turn(
+    context: &FileContext,
+    account_id: Uuid,
+    ids: &[Uuid],
+    change: &Change,
+) -> Result<Outcomes, Error> {
+    let (ids, change) = (ids.to_vec(), change.clone());
+    match change {
+        Change::Move(folder_id) => {
+            let moved = context.store.write(move |tx| {
+                Box::pin(
+                    async move { bulk::move_to(tx, account_id, &ids, folder_id, now_ms()).await },
+                )
+            });
+            Ok(Outcomes::done(moved.await?))
+        }
+        Change::Delete => {
+            let deleted = context
+                .store
+                .write(move |tx| Box::pin(async move { bulk::delete(tx, account_id, &ids).await }));
+            let deleted = deleted.await?;
+            for id in &deleted {
+                context.images.purge_file(*id).await;
+            }
+            Ok(Outcomes::done(deleted))
+        }
+        Change::Tag(change) => {
+            let tagged = context.store.write(move |tx| {
+                Box::pin(async move { bulk::tag(tx, account_id, &ids, &change, now_ms()).await })
+            });
+            Ok(Outcomes(tagged.await?))
+        }
+    }
+}
+
+fn not_changed(id: Uuid, error: &Error) -> BulkResult {
+    let reason = match error {
+        Error::NotFound(what) => format!("not changed: the {what} was deleted meanwhile"),
+        Error::Full => {
+            "not changed, as the disk of the service is full: send it again later".to_owned()
+        }
+        _ => "not changed, as the database is busy: send it again".to_owned(),
+    };
+    BulkResult {
+        id,
+        status: BulkStatus::Failed,
+        error: Some(reason),
+    }
+}
+
+impl BulkAnswer {
+    fn of(action: BulkAction, results: Vec<BulkResult>) -> Self {
+        let count = |status| results.iter().filter(|it| it.status == status).count();
+        Self {
+            action,
+            done: count(BulkStatus::Done),
+            missing: count(BulkStatus::Missing),
+            failed: count(BulkStatus::Failed),
+            results,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn checked(body: serde_json::Value) -> Result<(BulkAction, Vec<Uuid>, Change), ApiError> {
+        serde_json::from_value::<BulkRequest>(body)
+            .unwrap()
+            .checked()
+    }
+
+    #[test]
+    fn ids_count_once_and_null_is_the_top() {
+        let (one, other) = (Uuid::now_v7(), Uuid::now_v7());
+        let body = json!({"ids": [other, one, other], "action": "move", "folderId": null});
+        let (action, ids, change) = checked(body).unwrap();
+        assert_eq!((action, ids), (BulkAction::Move, vec![other, one]));
+        assert!(matches!(change, Change::Move(None)));
+    }
+
+    #[test]
+    fn wrong_requests_name_the_field() {
+        let id = Uuid::now_v7();
+        for (body, named) in [
+            (json!({"ids": [], "action": "delete"}), "ids must have 1"),
+            (
+                json!({"ids": vec![id; 1001], "action": "delete"}),
+                "ids must have at most 1000",
+            ),
+            (
+                json!({"ids": [id], "action": "move"}),
+                "folderId is missing",
+            ),
+            (json!({"ids": [id], "action": "tag"}), "tags is missing"),
+            (
+                json!({"ids": [id], "action": "tag", "tags": [""]}),
+                "tags[0] must",
+            ),
+            (
+                json!({"ids": [id], "action": "tag", "removeTags": vec!["x"; 51]}),
+                "removeTags must have at most 50",
+            ),
+            (
+                json!({"ids": [id], "action": "delete", "tags": ["x"]}),
+                "tags and removeTags go with",
+            ),
+            (
+                json!({"ids": [id], "action": "delete", "folderId": null}),
+                "folderId goes with",
+            ),
+        ] {
+            let error = checked(body).map(|_| ()).unwrap_err().to_string();
+            assert!(error.starts_with(named), "{error}");
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! Order of lists (`sort`, `order`), and the cursors of lists that have several orders.
+
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use sluice_store::{Cursor, Direction, Position, SortKey};
+use uuid::Uuid;
+
+use crate::application::{
+    error::ApiError,
+    field,
+    page::{cursor_text, read_cursor},
+};
+
+/// Marks of cursors by their key; a cursor without one is of a list by time.
+const SIZE: char = 's';
+const NAME: char = 'n';
+
+/// What a list is ordered by, as far as its cursors tell orders apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SortedBy {
+    Time,
+    Name,
+    Size,
+}
+
+/// Reads `order`.
+pub(crate) fn direction(text: &str) -> Result<Direction, ApiError> {
+    match text {
+        "asc" => Ok(Direction::Ascending),
+        "desc" => Ok(Direction::Descending),
+        other => Err(ApiError::Invalid(format!(
+            "order must be asc or desc, got `{}`",
+            field::shorten(other)
+        ))),
+    }
+}
+
+/// Reads a query's flag: `true`, `false`, or nothing for false.
+pub(crate) fn flag(name: &str, text: &str) -> Result<bool, ApiError> {
+    match text {
+        "true" => Ok(true),
+        "false" | "" => Ok(false),
+        other => Err(ApiError::Invalid(format!(
+            "{name} must be true or false, got `{}`",
+            field::shorten(other)
+        ))),
+    }
+}
+
+/// Writes the cursor of the page after a row; by time as lists that have one order write it.
+pub(crate) fn write_position(position: Position, sorted_by: SortedBy) -> String {
+    let id = position.id.simple();
+    match (position.key, sorted_by) {
+        (SortKey::Number(created_at), SortedBy::Time) => cursor_text(Cursor {
+            created_at,
+            id: position.id,
+        }),
+        (SortKey::Number(number), _) => format!("{SIZE}{number:x}-{id}"),
+        (SortKey::Text(text), _) => format!("{NAME}{}-{id}", URL_SAFE_NO_PAD.encode(text)),
+    }
+}
+
+/// Reads a cursor of [`write_position`]; 400 for one of another order.
+pub(crate) fn read_position(text: &str, sorted_by: SortedBy) -> Result<Position, ApiError> {
+    let position = match sorted_by {
+        SortedBy::Time => {
+            let Cursor { created_at, id } = read_cursor(text)?;
+            Some(Position {
+                key: SortKey::Number(created_at),
+                id,
+            })
+        }
+        SortedBy::Size => parts(text, SIZE).and_then(|(size, id)| {
+            let key = SortKey::Number(i64::from_str_radix(size, 16).ok()?);
+            Some(Position { key, id })
+        }),
+        SortedBy::Name => parts(text, NAME).and_then(|(name, id)| {
+            let name = URL_SAFE_NO_PAD.decode(name).ok()?;
+            let key = SortKey::Text(String::from_utf8(name).ok()?);
+            Some(Position { key, id })
+        }),
+    };
+    position.ok_or_else(|| {
+        ApiError::Invalid(format!(
+            "cursor must be the nextCursor of an earlier answer with the same sort, got `{}`",
+            field::shorten(text)
+        ))
+    })
+}
+
+/// The key and the id of a cursor with this mark. The text of a name may hold the separator.
+fn parts(text: &str, mark: char) -> Option<(&str, Uuid)> {
+    let (key, id) = text.strip_prefix(mark)?.rsplit_once('-')?;
+    Some((key, Uuid::try_parse(id).ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_position_comes_back_as_it_was_given() {
+        let number = SortKey::Number(1_795_000_000_123);
+        let name = SortKey::Text("ü??>>~ 1.jpg".to_owned());
+        for (key, sorted_by, others) in [
+            (
+                number.clone(),
+                SortedBy::Time,
+                [SortedBy::Name, SortedBy::Size],
+            ),
+            (number, SortedBy::Size, [SortedBy::Name, SortedBy::Time]),
+            (name, SortedBy::Name, [SortedBy::Time, SortedBy::Size]),
+        ] {
+            let id = Uuid::now_v7();
+            let position = Position { key, id };
+            let text = write_position(position.clone(), sorted_by);
+            assert_eq!(read_position(&text, sorted_by).unwrap(), position);
+            for other in others {
+                let error = read_position(&text, other).unwrap_err().to_string();
+                assert!(
+                    error.starts_with("cursor must be the nextCursor"),
+                    "{error}"
+                );
+            }
+        }
+        for odd in ["", "n", "n-", "n%-00", "szz-zz", "é", "n\u{0}-1"] {
+            for sorted_by in [SortedBy::Time, SortedBy::Name, SortedBy::Size] {
+                assert!(read_position(odd, sorted_by).is_err(), "{odd}");
+            }
+        }
+    }
+
+    #[test]
+    fn words_are_read_and_others_named() {
+        assert_eq!(direction("asc").unwrap(), Direction::Ascending);
+        assert!(flag("total", "true").unwrap() && !flag("total", "").unwrap());
+        let errors = [
+            direction("up").unwrap_err().to_string(),
+            flag("total", "yes").unwrap_err().to_string(),
+        ];
+        assert_eq!(
+            errors,
+            [
+                "order must be asc or desc, got `up`",
+                "total must be true or false, got `yes`"
+            ]
+        );
+    }
+}

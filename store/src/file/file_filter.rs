@@ -1,0 +1,177 @@
+//! Conditions that a list of files has.
+
+use sqlx::{QueryBuilder, Sqlite};
+use uuid::Uuid;
+
+/// Folder whose files are listed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Place {
+    /// All files of the account.
+    #[default]
+    Anywhere,
+    /// Those in a folder, `None` being the top.
+    In(Option<Uuid>),
+    /// Those in a folder and everything below it.
+    Below(Uuid),
+}
+
+/// A family of media types, as people speak of files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileType {
+    Image,
+    Video,
+    Audio,
+    /// PDF, texts, office documents, books.
+    Document,
+    Archive,
+    /// None of the others.
+    Other,
+}
+
+impl FileType {
+    pub const ALL: [Self; 6] = [
+        Self::Image,
+        Self::Video,
+        Self::Audio,
+        Self::Document,
+        Self::Archive,
+        Self::Other,
+    ];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Image => "image",
+            Self::Video => "video",
+            Self::Audio => "audio",
+            Self::Document => "document",
+            Self::Archive => "archive",
+            Self::Other => "other",
+        }
+    }
+
+    /// Patterns of its media types; [`FileType::Other`] has none.
+    fn patterns(self) -> &'static [&'static str] {
+        match self {
+            Self::Image => &["image/%"],
+            Self::Video => &["video/%"],
+            Self::Audio => &["audio/%"],
+            Self::Document => &[
+                "application/pdf",
+                "text/%",
+                "application/json",
+                "application/xml",
+                "application/yaml",
+                "application/rtf",
+                "application/msword",
+                "application/epub+zip",
+                "application/x-subrip",
+                "application/vnd.openxmlformats-officedocument.%",
+                "application/vnd.oasis.opendocument.%",
+                "application/vnd.ms-%",
+            ],
+            Self::Archive => &[
+                "application/zip",
+                "application/gzip",
+                "application/x-tar",
+                "application/x-7z-compressed",
+            ],
+            Self::Other => &[],
+        }
+    }
+
+    fn condition(self) -> String {
+        let any_of = |types: &[Self]| {
+            let patterns = types.iter().flat_map(|it| it.patterns());
+            let conditions = patterns.map(|pattern| format!("f.mime_type LIKE '{pattern}'"));
+            conditions.collect::<Vec<_>>().join(" OR ")
+        };
+        match self {
+            Self::Other => format!("NOT ({})", any_of(&Self::ALL)),
+            known => any_of(&[known]),
+        }
+    }
+}
+
+/// Filter of an account's files; every file by default.
+#[derive(Clone, Debug, Default)]
+pub struct Filter {
+    pub place: Place,
+    /// The name contains this, in any case.
+    pub text: Option<String>,
+    /// The media type begins so, in any case.
+    pub mime_prefix: Option<String>,
+    /// The media type is of one of these; of any when there are none.
+    pub types: Vec<FileType>,
+    /// The file has all of these tags.
+    pub tags: Vec<String>,
+    /// Stored at this time or later.
+    pub created_from: Option<i64>,
+    /// Stored before this time.
+    pub created_before: Option<i64>,
+}
+
+impl Filter {
+    pub fn at(place: Place) -> Self {
+        Self {
+            place,
+            ..Self::default()
+        }
+    }
+
+    /// The one folder whose files are listed.
+    pub(super) fn folder(&self) -> Option<Option<Uuid>> {
+        match self.place {
+            Place::In(folder) => Some(folder),
+            Place::Anywhere | Place::Below(_) => None,
+        }
+    }
+
+    /// The folder that is listed with everything below.
+    pub(super) fn tree(&self) -> Option<Uuid> {
+        match self.place {
+            Place::Below(root) => Some(root),
+            Place::Anywhere | Place::In(_) => None,
+        }
+    }
+
+    /// Returns whether files are left out for another reason than their place.
+    pub(super) fn has_conditions(&self) -> bool {
+        self.text.is_some()
+            || self.mime_prefix.is_some()
+            || !self.types.is_empty()
+            || !self.tags.is_empty()
+            || self.created_from.is_some()
+            || self.created_before.is_some()
+    }
+
+    /// Adds the conditions, but for the place, to a statement about files `f`.
+    pub(super) fn push_conditions(&self, statement: &mut QueryBuilder<Sqlite>) {
+        if let Some(text) = &self.text {
+            statement.push(" AND instr(f.search_name, ");
+            statement.push_bind(text.to_lowercase()).push(") > 0");
+        }
+        if let Some(prefix) = &self.mime_prefix {
+            let prefix = prefix.to_ascii_lowercase();
+            statement.push(" AND substr(f.mime_type, 1, ");
+            statement.push_bind(prefix.chars().count() as i64);
+            statement.push(") = ").push_bind(prefix);
+        }
+        if !self.types.is_empty() {
+            let conditions: Vec<String> = self.types.iter().map(|it| it.condition()).collect();
+            statement.push(format!(" AND ({})", conditions.join(" OR ")));
+        }
+        for tag in &self.tags {
+            // Most files have no tags, which is seen without reading JSON.
+            statement.push(
+                " AND f.tags <> '[]' AND EXISTS (SELECT 1 FROM json_each(f.tags) WHERE value = ",
+            );
+            statement.push_bind(tag.clone()).push(")");
+        }
+        if let Some(from) = self.created_from {
+            statement.push(" AND f.created_at >= ").push_bind(from);
+        }
+        if let Some(before) = self.created_before {
+            statement.push(" AND f.created_at < ").push_bind(before);
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! Sums over the files of folders, which triggers keep with every change of a file.
+
+use sqlx::{FromRow, query_as};
+use uuid::Uuid;
+
+use crate::{Connection, Error};
+
+/// Number of files and their bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromRow)]
+pub struct FolderTotals {
+    pub files: i64,
+    pub bytes: i64,
+}
+
+/// Returns the sums over the files in a folder, `None` being the top, without those in its subfolders.
+pub async fn within(
+    db: &mut impl Connection,
+    account_id: Uuid,
+    folder_id: Option<Uuid>,
+) -> Result<FolderTotals, Error> {
+    let totals = query_as(
+        "SELECT files, bytes FROM folder_totals WHERE account_id = $1 AND folder_id = coalesce($2, x'')",
+    )
+    .bind(account_id)
+    .bind(folder_id)
+    .fetch_optional(db.sqlite())
+    .await?;
+    Ok(totals.unwrap_or_default())
+}
+
+/// Sums over a folder's tree, and how many folders it has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromRow)]
+pub struct TreeTotals {
+    /// With the folder itself.
+    pub folders: i64,
+    pub files: i64,
+    pub bytes: i64,
+}
+
+/// Returns the sums over a folder and everything below it; `None` when that is more than `most_folders` folders. Costs a look
+/// at each folder, however many files are in them.
+pub async fn tree(
+    db: &mut impl Connection,
+    account_id: Uuid,
+    folder_id: Uuid,
+    most_folders: u32,
+) -> Result<Option<TreeTotals>, Error> {
+    let totals: TreeTotals = query_as(
+        "WITH RECURSIVE below (id) AS (
+             SELECT $2 UNION ALL SELECT f.id FROM below b JOIN folders f ON f.parent_id = b.id LIMIT $3 + 1)
+         SELECT count(*) AS folders, coalesce(sum(t.files), 0) AS files, coalesce(sum(t.bytes), 0) AS bytes
+         FROM below b LEFT JOIN folder_totals t ON t.account_id = $1 AND t.folder_id = b.id",
+    )
+    .bind(account_id)
+    .bind(folder_id)
+    .bind(most_folders)
+    .fetch_one(db.sqlite())
+    .await?;
+    Ok((totals.folders <= i64::from(most_folders)).then_some(totals))
+}
