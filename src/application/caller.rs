@@ -45,6 +45,14 @@ pub enum Credential {
     Session(Box<SignedIn>),
 }
 
+/// Names a credential without giving it away.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum CredentialId {
+    Key(Uuid),
+    /// The hash of its token.
+    Session(String),
+}
+
 impl Identity {
     pub(crate) fn session(&self) -> Option<&SignedIn> {
         match &self.credential {
@@ -150,6 +158,15 @@ impl<S> Caller<S> {
         match &self.identity.credential {
             Credential::Key(id) => Actor::Key(*id),
             Credential::Session(signed_in) => Actor::User(signed_in.user.id),
+        }
+    }
+
+    pub fn credential_id(&self) -> CredentialId {
+        match &self.identity.credential {
+            Credential::Key(id) => CredentialId::Key(*id),
+            Credential::Session(signed_in) => {
+                CredentialId::Session(signed_in.session.token_hash.clone())
+            }
         }
     }
 

@@ -33,10 +33,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     agent_calls::Calls, archive::limiter::ArchiveLimiter, capabilities::CapabilitiesDocument,
-    events::Followers, files::previews::Previews, live_port::LivePort,
-    owner_sessions::OwnerSessions, password_checks::PasswordChecks, playback_token::TokenKeys,
-    rate_limit::RateLimit, share::Shares, sign_in::Attempts, suspension::Suspensions,
-    tus::turns::Turns,
+    changes::permits::FollowerLimiter, events::Followers, files::previews::Previews,
+    live_port::LivePort, owner_sessions::OwnerSessions, password_checks::PasswordChecks,
+    playback_token::TokenKeys, rate_limit::RateLimit, share::Shares, sign_in::Attempts,
+    suspension::Suspensions, tus::turns::Turns,
 };
 use crate::{config::Config, metrics::Metrics};
 
@@ -180,6 +180,7 @@ macro_rules! on_the_platform {
 on_the_platform! {
     AccountContext, platform;
     AgentContext, files.platform;
+    ChangeContext, platform;
     DeliveryContext, platform;
     EventContext, platform;
     FileContext, platform;
@@ -208,6 +209,14 @@ pub struct AgentContext {
     pub workflows: Arc<WorkflowContext>,
     /// Places for calls of agents.
     pub(crate) calls: Calls,
+}
+
+/// Changes of accounts, for clients that follow them.
+pub struct ChangeContext {
+    platform: Arc<Platform>,
+    /// For the health of an input.
+    pub live: Arc<LiveContext>,
+    pub(crate) limiter: Arc<FollowerLimiter>,
 }
 
 /// Image delivery: its addresses, keys, presets and statistics.
@@ -342,6 +351,7 @@ pub struct AppContext {
     pub platform: Arc<Platform>,
     pub accounts: Arc<AccountContext>,
     pub agents: Arc<AgentContext>,
+    pub changes: Arc<ChangeContext>,
     pub delivery: Arc<DeliveryContext>,
     pub events: Arc<EventContext>,
     pub files: Arc<FileContext>,
@@ -438,6 +448,11 @@ impl AppContext {
                 live: live.clone(),
                 workflows: workflows.clone(),
                 calls: Calls::new(config.mcp.max_calls),
+            }),
+            changes: Arc::new(ChangeContext {
+                platform: platform.clone(),
+                live: live.clone(),
+                limiter: Arc::new(FollowerLimiter::new(config.changes.clone())),
             }),
             events: Arc::new(EventContext {
                 platform: platform.clone(),

@@ -10,6 +10,7 @@ mod bytes;
 mod catalogue;
 mod cdn;
 mod cdn_presets;
+mod changes;
 mod content_disposition;
 mod context;
 mod convert;
@@ -168,6 +169,8 @@ table::routes! {
     "/api/events"                      => GET events::list;
     "/api/events/stream"               => GET events::stream;
     "/api/events/{id}"                 => GET events::show;
+
+    "/api/changes"                     => GET changes::follow;
 
     "/healthz"                         => GET health::alive;
     "/readyz"                          => GET health::ready;

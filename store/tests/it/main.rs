@@ -3,6 +3,7 @@
 mod audit;
 mod backup;
 mod blobs;
+mod changes;
 mod data_folder;
 mod delivery;
 mod file_lists;
