@@ -88,7 +88,8 @@ impl FollowerLimiter {
             ));
         }
         let of_credential = taken.by_credential.get(&credential);
-        if of_credential.is_some_and(|(count, _)| *count >= self.bounds.max_followers_per_credential)
+        if of_credential
+            .is_some_and(|(count, _)| *count >= self.bounds.max_followers_per_credential)
         {
             return Err(too_many(
                 "this session or key follows changes with as many connections as changes.max_followers_per_credential allows: close some",
@@ -184,7 +185,11 @@ impl Drop for FollowerPermit {
 mod tests {
     use super::*;
 
-    fn limiter(max_followers: usize, per_account: usize, per_credential: usize) -> Arc<FollowerLimiter> {
+    fn limiter(
+        max_followers: usize,
+        per_account: usize,
+        per_credential: usize,
+    ) -> Arc<FollowerLimiter> {
         Arc::new(FollowerLimiter::new(Changes {
             max_followers,
             max_followers_per_account: per_account,

@@ -18,7 +18,7 @@ fn each(list: &Value, field: &str) -> Vec<String> {
 }
 
 impl Site {
-    async fn folder(&self, name: &str, parent: Option<&str>) -> String {
+    async fn folder_in(&self, name: &str, parent: Option<&str>) -> String {
         let body = json!({"name": name, "parentId": parent});
         let made = self.call("POST", "/api/folders", Some(body)).await;
         assert_eq!(made.status, 201, "{made:?}");
@@ -52,8 +52,8 @@ impl Site {
 #[actix_web::test]
 async fn files_are_sorted_filtered_and_found_below() {
     let site = Site::open().await;
-    let outer = site.folder("outer", None).await;
-    let inner = site.folder("inner", Some(&outer)).await;
+    let outer = site.folder_in("outer", None).await;
+    let inner = site.folder_in("inner", Some(&outer)).await;
     for (name, bytes, folder) in [
         ("b10.txt", 4, None),
         ("B2.txt", 9, Some(&outer)),
@@ -136,9 +136,9 @@ async fn files_are_sorted_filtered_and_found_below() {
 #[actix_web::test]
 async fn folders_show_their_path_and_what_is_in_them() {
     let site = Site::open().await;
-    let outer = site.folder("Outer", None).await;
-    let inner = site.folder("inner", Some(&outer)).await;
-    let deep = site.folder("Ärmel", Some(&inner)).await;
+    let outer = site.folder_in("Outer", None).await;
+    let inner = site.folder_in("inner", Some(&outer)).await;
+    let deep = site.folder_in("Ärmel", Some(&inner)).await;
     site.put("a", 3, Some(&inner)).await;
     site.put("b", 4, Some(&deep)).await;
     let share = format!("/api/folders/{inner}/share");
@@ -252,7 +252,7 @@ async fn a_path_of_folders_is_made_once() {
 #[actix_web::test]
 async fn many_files_are_moved_tagged_and_deleted() {
     let site = Site::open().await;
-    let folder = site.folder("in", None).await;
+    let folder = site.folder_in("in", None).await;
     let mut ids = Vec::new();
     for number in 0..3 {
         ids.push(site.put(&format!("{number}"), 1, None).await);
@@ -370,8 +370,8 @@ async fn wrong_changes_of_many_files_change_nothing() {
 #[actix_web::test]
 async fn a_selection_has_an_address_for_its_archive() {
     let site = Site::open().await;
-    let outer = site.folder("outer", None).await;
-    let inner = site.folder("inner", Some(&outer)).await;
+    let outer = site.folder_in("outer", None).await;
+    let inner = site.folder_in("inner", Some(&outer)).await;
     let ids = [
         site.put("a.txt", 10, None).await,
         site.put("a.txt", 20, None).await,
@@ -465,7 +465,7 @@ async fn a_selection_has_the_bounds_of_archives() {
         config.archive.max_selections = 1;
     })
     .await;
-    let folder = site.folder("in", None).await;
+    let folder = site.folder_in("in", None).await;
     let file = site.put("a.txt", 1, Some(&folder)).await;
     let other = site.put("b.txt", 1, None).await;
     let select = async |body: Value| site.call("POST", "/api/files/zip", Some(body)).await;
@@ -494,8 +494,8 @@ async fn a_selection_has_the_bounds_of_archives() {
 #[actix_web::test]
 async fn all_links_are_listed_with_their_folders() {
     let site = Site::open().await;
-    let outer = site.folder("outer", None).await;
-    let inner = site.folder("inner", Some(&outer)).await;
+    let outer = site.folder_in("outer", None).await;
+    let inner = site.folder_in("inner", Some(&outer)).await;
     for (folder, terms) in [
         (&outer, json!({"expiresIn": null})),
         (
@@ -559,8 +559,8 @@ async fn all_links_are_listed_with_their_folders() {
 #[actix_web::test]
 async fn a_file_shows_its_place_and_its_hash() {
     let site = Site::open().await;
-    let outer = site.folder("outer", None).await;
-    let inner = site.folder("inner", Some(&outer)).await;
+    let outer = site.folder_in("outer", None).await;
+    let inner = site.folder_in("inner", Some(&outer)).await;
     let file = site.put("abc.txt", 1, Some(&inner)).await;
     let request = super::request("GET", &format!("/api/files/{file}"))
         .insert_header(("accept", "application/json"))

@@ -333,10 +333,7 @@ async fn folders_are_listed_in_both_orders_with_their_marks() {
             ..wanted.clone()
         };
         let found = read(&wanted).await;
-        assert_eq!(
-            found.iter().map(|it| it.id).collect::<Vec<_>>(),
-            expected
-        );
+        assert_eq!(found.iter().map(|it| it.id).collect::<Vec<_>>(), expected);
     }
 
     let mut db = store.read().await.unwrap();
