@@ -178,12 +178,12 @@ pub fn delivery_key() -> Secret {
     Secret(DELIVERY_KEY.make())
 }
 
-/// The stream key that stands for bytes of the installation, see [`super::derived`].
+/// The stream key that is made of bytes of the installation, see [`super::derived`].
 pub(super) fn stream_key_of(bytes: [u8; 32]) -> Secret {
     Secret(STREAM_KEY.of_bytes(bytes))
 }
 
-/// The token of a delivery key that stands for bytes of the installation, see [`super::derived`].
+/// The token of a delivery key that is made of bytes of the installation, see [`super::derived`].
 pub(super) fn delivery_key_of(bytes: [u8; 32]) -> Secret {
     Secret(DELIVERY_KEY.of_bytes(bytes))
 }

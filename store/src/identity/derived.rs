@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::{credentials, installation};
 use crate::{Connection, Error, Secret};
 
-// These stand before the id; never change one that is in use. None is the beginning of another, nor of one in
+// These precede the id; never change one that is in use. None is the beginning of another, nor of one in
 // `application::signing`, which signs with the same key.
 const DELIVERY_TOKEN: &[u8] = b"sluice delivery token 1\0";
 const STREAM_KEY: &[u8] = b"sluice stream key 1\0";

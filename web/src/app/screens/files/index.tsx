@@ -9,7 +9,7 @@ import { Button } from "../../parts/button";
 import { Icon } from "../../parts/icon";
 import { Menu } from "../../parts/menu";
 import { Page } from "../../parts/page";
-import { EmptyState, ErrorState, Loaded, Skeleton } from "../../parts/states";
+import { ErrorState, Loaded, Skeleton } from "../../parts/states";
 import { go, href, query, setQuery } from "../../router";
 import type { ScreenProps } from "../../routes";
 import { showCurl } from "../../shell/curl_panel";
@@ -18,8 +18,11 @@ import { useKeyHelp } from "../../shell/shortcuts";
 import { toast } from "../../shell/toasts";
 import { chooseAllOf } from "./choosing";
 import { type DropActs, dropInto } from "./drag";
+import { useAskedFor, usePaste } from "./entering";
+import { FolderMenu, ShareButton } from "./folder_acts";
 import { ItemList } from "./item_list";
 import { moveItems } from "./moving";
+import { Nothing } from "./nothing";
 import { PreviewPlace } from "./preview_place";
 import { useRefresh } from "./refresh";
 import { anchoredAt, NONE, type Selection, without } from "./selection";
@@ -255,145 +258,4 @@ function useRevision(data: unknown): number {
   const state = useRef({ data, revision: 0 });
   if (state.current.data !== data) state.current = { data, revision: state.current.revision + 1 };
   return state.current.revision;
-}
-
-/** Pictures that are pasted are uploaded; an address opens the dialog that takes one. */
-function usePaste(folder: string | null, mayWrite: boolean) {
-  useEffect(() => {
-    if (!mayWrite) return;
-    const onPaste = (event: ClipboardEvent) => {
-      const isField = (event.target as Element | null)?.closest?.("input, textarea, select, dialog");
-      const data = event.clipboardData;
-      if (isField || !data) return;
-      const text = data.getData("text/plain").trim();
-      if (data.files.length > 0) {
-        event.preventDefault();
-        const files = [...data.files];
-        openUploads().then((queue) => queue.addPasted(files, folder));
-      } else if (/^https?:\/\/\S+$/.test(text)) {
-        event.preventDefault();
-        acts().then((module) => module.uploadAddress(folder, text));
-      }
-    };
-    addEventListener("paste", onPaste);
-    return () => removeEventListener("paste", onPaste);
-  }, [folder, mayWrite]);
-}
-
-/** The palette asks for acts by the address: `?new=upload` and `?new=folder`. */
-function useAskedFor(folder: string | null, chooseFiles: () => void) {
-  const asked = query.value.get("new");
-  useEffect(() => {
-    if (!asked) return;
-    setQuery({ new: undefined });
-    if (asked === "folder") acts().then((module) => module.newFolder(folder));
-    else acts().then((module) => module.upload(chooseFiles));
-  }, [asked]);
-}
-
-interface FolderProps {
-  folder: FolderRecord;
-  changed: () => void;
-}
-
-function ShareButton({ folder, changed }: FolderProps) {
-  const share = () =>
-    import("../shared/share_dialog").then((module) => module.openShare(folder)).then(changed);
-  return (
-    <Button icon="link" onClick={share}>
-      {folder.shared ? words.shareOf : words.share}
-    </Button>
-  );
-}
-
-function FolderMenu({ folder, changed }: FolderProps) {
-  const mayWrite = can("write");
-  const leave = () => go(folder.parent_id ? `/files/${folder.parent_id}` : "/files");
-  const zip = () =>
-    acts()
-      .then((module) => module.zip([], folder))
-      .catch((thrown) => toast(asApiError(thrown).message, "bad"));
-  return (
-    <Menu
-      label={words.folderMenu}
-      items={[
-        mayWrite && {
-          label: words.rename,
-          icon: "edit",
-          onSelect: () =>
-            acts()
-              .then((module) => module.renameFolder(folder))
-              .then(changed),
-        },
-        mayWrite && {
-          label: words.move,
-          icon: "move",
-          onSelect: () =>
-            acts()
-              .then((module) => module.moveFolder(folder))
-              .then(changed),
-        },
-        { label: words.zip, icon: "download", onSelect: zip },
-        { label: words.curl, icon: "terminal", onSelect: showCurl },
-        mayWrite && {
-          label: words.remove,
-          icon: "trash",
-          danger: true,
-          onSelect: () =>
-            acts()
-              .then((module) => module.deleteFolder(folder))
-              .then((done) => done && leave()),
-        },
-      ]}
-    />
-  );
-}
-
-function Nothing({
-  view,
-  mayWrite,
-  chooseFiles,
-}: {
-  view: View;
-  mayWrite: boolean;
-  chooseFiles: () => void;
-}) {
-  if (view.q || view.type || view.tag)
-    return (
-      <EmptyState
-        icon="search"
-        title={words.nothing.title}
-        action={
-          <Button onClick={() => setQuery({ q: undefined, type: undefined, tag: undefined })}>
-            {words.nothing.clear}
-          </Button>
-        }
-      >
-        {words.nothing.body}
-      </EmptyState>
-    );
-  const isTop = view.folder === null;
-  const text = isTop ? words.empty : words.emptyFolder;
-  return (
-    <EmptyState
-      icon="files"
-      title={text.title}
-      action={
-        mayWrite && (
-          <Button look="solid" icon="upload" onClick={chooseFiles}>
-            {words.empty.action}
-          </Button>
-        )
-      }
-      curl={
-        isTop && mayWrite
-          ? `curl -s '${location.origin}/api/files' \\\n  -H "Authorization: Bearer $KEY" -F file=@photo.jpg`
-          : undefined
-      }
-      guide={isTop ? { href: "/docs", label: words.empty.guide } : undefined}
-    >
-      <p>{text.body}</p>
-      <p>{mayWrite ? words.empty.drop : words.empty.viewer}</p>
-    </EmptyState>
-  );
 }
