@@ -3,6 +3,7 @@
 //! One browser at a time: two would compete with each other and with the encoders for the processor. A page is opened
 //! once in a scenario and never reloaded, also when the service restarts.
 
+mod dashboard;
 mod share_page;
 
 use std::{path::Path, process::Stdio, sync::Arc, time::Duration};

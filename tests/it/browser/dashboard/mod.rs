@@ -1,0 +1,51 @@
+//! The dashboard in a browser. The steps are in `tests/browser/dashboard/`; here is the service that they are taken in.
+
+mod files;
+mod shell;
+
+use std::{process::Stdio, time::Duration};
+
+use serde_json::{Value, json};
+use tokio::process::Command;
+
+use crate::support::{
+    Failure,
+    server::{ADMIN_PASSWORD, Server},
+};
+
+/// Deadline for all steps of an area, in a debug build on a machine with other work.
+const STEPS: Duration = Duration::from_secs(300);
+
+/// What every scene has; `more` is what an area adds.
+pub(super) fn scene(server: &Server, more: &Value) -> Value {
+    let mut scene = json!({
+        "base": server.base_url(),
+        "username": "admin",
+        "password": ADMIN_PASSWORD,
+    });
+    let fields = scene.as_object_mut().expect("it is one");
+    fields.extend(
+        more.as_object()
+            .into_iter()
+            .flatten()
+            .map(|(name, value)| (name.clone(), value.clone())),
+    );
+    scene
+}
+
+/// Takes the steps of `dashboard/AREA.test.mjs`; their report is part of the failure.
+pub(super) async fn walk(area: &str, scene: &Value) -> Result<(), Failure> {
+    let child = Command::new("node")
+        .args(["--test", &format!("dashboard/{area}.test.mjs")])
+        .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/browser"))
+        .env("SLUICE_DASHBOARD", scene.to_string())
+        .env_remove("NODE_TEST_CONTEXT")
+        .stdin(Stdio::null())
+        .kill_on_drop(true)
+        .output();
+    let output = tokio::time::timeout(STEPS, child).await??;
+    match output.status.success() {
+        true => Ok(()),
+        false => Err(String::from_utf8_lossy(&output.stdout).into()),
+    }
+}
