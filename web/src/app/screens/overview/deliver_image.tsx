@@ -67,7 +67,8 @@ export function DeliverImage() {
   );
 }
 
-async function store(file: File): Promise<string> {
+/** Stores a file at the top; returns its id. */
+export async function store(file: File): Promise<string> {
   const form = new FormData();
   form.append("file", file);
   return (await api.post<{ file: { id: string } }>("/api/files", form)).file.id;
