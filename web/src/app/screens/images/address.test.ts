@@ -53,6 +53,7 @@ const built = (values: Built["values"], more: Partial<Built> = {}): Built => ({
   source: { width: 4000, hasAlpha: false },
   result: undefined,
   alt: "",
+  isText: false,
   ...more,
 });
 
@@ -179,6 +180,7 @@ test("picture names each format, and one that every browser shows", () => {
 test("a preset has one address", () => {
   const card = built({ w: "1" }, { preset: "card", result: { width: 4, height: 3 } });
   assert.deepEqual(languagesOf(card), ["url", "srcset", "curl"]);
+  assert.deepEqual(languagesOf({ ...card, isText: true }), ["url", "curl"]);
   assert.equal(codeOf(card, "url"), `https://media.example/cdn/v1/shop/${FILE}/p/card`);
   assert.equal(
     codeOf(card, "srcset"),

@@ -75,8 +75,9 @@ function Bench({ catalogue, keys, presets, reload, addKey }: BenchProps) {
     { on: ["usage"] },
   );
   const key = keys.find(({ id }) => id === keyId);
-  // Without a choice the first key that can be shown.
-  const first = keys.find((known) => partOf(known))?.id;
+  // Without a choice the first key that can be shown, and takes parameters.
+  const usable = keys.filter((known) => partOf(known));
+  const first = (usable.find((known) => !known.presets_only) ?? usable[0])?.id;
   useEffect(() => {
     if (!key && first) changeDraft({ key: first });
   }, [key, first]);
@@ -136,6 +137,7 @@ function Bench({ catalogue, keys, presets, reload, addKey }: BenchProps) {
                 height: Math.round(sides.height / dpr),
               },
               alt: file.data.description ?? "",
+              isText: delivered.data?.text !== undefined,
             }}
           />
         )}

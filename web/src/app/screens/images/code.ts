@@ -15,11 +15,15 @@ export interface Built {
   /** The result in CSS pixels, once it was shown. */
   result: { width: number; height: number } | undefined;
   alt: string;
+  /** Facts or a placeholder, which no image element shows. */
+  isText: boolean;
 }
 
 /** The languages that can say it: a preset has one size, so there is nothing to choose from by width or format. */
-export const languagesOf = (built: Built): Language[] =>
-  built.preset ? ["url", "srcset", "curl"] : ["url", "srcset", "picture", "next", "curl"];
+export function languagesOf(built: Built): Language[] {
+  if (built.isText) return ["url", "curl"];
+  return built.preset ? ["url", "srcset", "curl"] : ["url", "srcset", "picture", "next", "curl"];
+}
 
 export function codeOf(built: Built, language: Language): string {
   switch (language) {

@@ -42,7 +42,7 @@ export function Code({ built, path }: { built: Built; path: string }) {
         value={codeOf(built, language)}
         code={language !== "url"}
       />
-      {built.preset && <p class="soft small">{words.code.onePreset}</p>}
+      {built.preset && !built.isText && <p class="soft small">{words.code.onePreset}</p>}
       <Accept format={built.preset ? undefined : built.values.format || "auto"} path={path} />
     </Section>
   );
