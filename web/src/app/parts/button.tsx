@@ -56,9 +56,9 @@ export function Button({
   return (
     <button
       type="button"
+      aria-label={label}
       {...rest}
       class={`btn btn-${look} ${small ? "btn-small" : ""} ${children ? "" : "btn-icon"} ${extra}`}
-      aria-label={label}
       title={children ? undefined : label}
       aria-disabled={isOff || undefined}
       aria-busy={isBusy || undefined}

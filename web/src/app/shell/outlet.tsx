@@ -1,14 +1,16 @@
 /** Shows the screen of the present address: the one before stays until the next one's chunk has come. */
 
-import type { ComponentType } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import type { ComponentChildren, ComponentType } from "preact";
+import { useEffect, useErrorBoundary, useRef, useState } from "preact/hooks";
 import { reads } from "../api/calls";
 import { asApiError } from "../api/error";
 import { useDelayed } from "../api/resource";
+import { Page } from "../parts/page";
 import { ErrorState } from "../parts/states";
 import { type Matched, match } from "../route_match";
 import { path } from "../router";
 import { notFound, type Route, routes, type ScreenProps } from "../routes";
+import { words } from "./words";
 
 interface Shown extends Matched<Route> {
   Screen: ComponentType<ScreenProps>;
@@ -79,16 +81,30 @@ export function Outlet() {
     <main id="main" ref={place} tabIndex={-1} aria-busy={isOther || undefined}>
       {isSlow && <div class="progress-line" aria-hidden="true" />}
       {failed !== undefined ? (
-        <div class="page">
-          <h1 tabIndex={-1}>This screen did not load</h1>
-          <ErrorState error={asApiError(failed)} retry={() => setRound(round + 1)} />
-          <p class="soft">The service may have been updated: reload the page if it happens again.</p>
-        </div>
+        <Failed title={words.notLoaded} error={failed} retry={() => setRound(round + 1)} />
       ) : (
         shown && (
-          <shown.Screen key={shown.route.lasting ? shown.route.path : shownKey} params={shown.params} />
+          <Guarded key={shown.route.lasting ? shown.route.path : shownKey}>
+            <shown.Screen params={shown.params} />
+          </Guarded>
         )
       )}
     </main>
+  );
+}
+
+/** Keeps the shell when a screen fails: its navigation still works. */
+function Guarded({ children }: { children: ComponentChildren }) {
+  // Caught here, the browser would not know of it.
+  const [error, reset] = useErrorBoundary((thrown) => reportError(thrown));
+  return error === undefined ? children : <Failed title={words.failed} error={error} retry={reset} />;
+}
+
+function Failed({ title, error, retry }: { title: string; error: unknown; retry: () => void }) {
+  return (
+    <Page title={title}>
+      <ErrorState error={asApiError(error)} retry={retry} />
+      <p class="soft">{words.reload}</p>
+    </Page>
   );
 }

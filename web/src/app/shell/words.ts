@@ -17,4 +17,7 @@ export const words = {
   light: "Light",
   dark: "Dark",
   more: "More",
+  notLoaded: "This screen did not load",
+  failed: "This screen failed",
+  reload: "The service may have been updated: reload the page if it happens again.",
 };

@@ -1,12 +1,31 @@
+/** Image delivery: the builder of addresses, presets, statistics and purging. */
 import { Page } from "../../parts/page";
-import { EmptyState } from "../../parts/states";
+import { Tabs } from "../../parts/tabs";
+import { href } from "../../router";
+import type { ScreenProps } from "../../routes";
+import { Builder } from "./builder";
+import { draft, inQuery } from "./draft";
+import { Presets } from "./presets";
+import { Statistics } from "./statistics";
+import { words } from "./words";
 
-export default function Screen() {
+const PARTS = { builder: Builder, presets: Presets, statistics: Statistics };
+type Part = keyof typeof PARTS;
+
+export default function Images({ params }: ScreenProps) {
+  const part: Part = params.tab && params.tab in PARTS ? (params.tab as Part) : "builder";
+  const Shown = PARTS[part];
   return (
-    <Page title="Images">
-      <EmptyState icon="images" title="Images">
-        This screen is not built yet.
-      </EmptyState>
+    <Page title={words.title}>
+      <Tabs
+        label={words.tabs.label}
+        items={(Object.keys(PARTS) as Part[]).map((name) => ({
+          href: name === "builder" ? href("/images", inQuery(draft.value)) : href(`/images/${name}`),
+          label: words.tabs[name],
+          current: name === part,
+        }))}
+      />
+      <Shown />
     </Page>
   );
 }

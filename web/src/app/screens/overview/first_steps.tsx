@@ -1,6 +1,5 @@
-/** The way from an empty installation to a running stream, a delivered image and a webhook. */
+/** The way from an empty installation to a running stream, a delivered image and a webhook, for users who may change things. */
 import type { ComponentChildren } from "preact";
-import { can } from "../../api/session";
 import { Button, ButtonLink } from "../../parts/button";
 import { Icon } from "../../parts/icon";
 import { Section } from "../../parts/page";
@@ -49,11 +48,9 @@ export function FirstSteps({ done, input, onHide, onChange }: FirstStepsProps) {
         </Step>
         <Step number={4} title={words.steps.webhook.title} done={done.webhook}>
           <p class="soft">{words.steps.webhook.lead}</p>
-          {can("write") && (
-            <ButtonLink href={href("/webhooks", { new: 1 })} icon="plus">
-              {words.steps.webhook.add}
-            </ButtonLink>
-          )}
+          <ButtonLink href={href("/webhooks", { new: 1 })} icon="plus">
+            {words.steps.webhook.add}
+          </ButtonLink>
         </Step>
       </ol>
       <p class="soft small">

@@ -1,7 +1,6 @@
 /** The values that an encoder needs, and the sign that it has arrived. */
 import { useEffect, useState } from "preact/hooks";
 import { api } from "../../api/client";
-import { can } from "../../api/session";
 import { Button, ButtonLink } from "../../parts/button";
 import { CopyField } from "../../parts/copy";
 import { showSecret } from "../../parts/dialog";
@@ -23,7 +22,6 @@ export function GoLive({ input, onChange }: { input: OnAirInput | undefined; onC
     const timer = setTimeout(() => setLong(true), HINT_AFTER_MS);
     return () => clearTimeout(timer);
   }, []);
-  const mayChange = can("write");
   if (!input) {
     const create = async () => {
       const made = await api.post<WithKey>("/api/live/inputs", { name: words.steps.live.firstName });
@@ -33,11 +31,9 @@ export function GoLive({ input, onChange }: { input: OnAirInput | undefined; onC
     return (
       <>
         <p class="soft">{words.steps.live.none}</p>
-        {mayChange && (
-          <Button look="solid" icon="plus" action={create}>
-            {words.steps.live.create}
-          </Button>
-        )}
+        <Button look="solid" icon="plus" action={create}>
+          {words.steps.live.create}
+        </Button>
       </>
     );
   }
@@ -51,11 +47,9 @@ export function GoLive({ input, onChange }: { input: OnAirInput | undefined; onC
       <p class="soft">{words.steps.live.lead}</p>
       <CopyField label={words.steps.live.server} value={input.ingest.obsServer} />
       <div class="actions">
-        {mayChange && (
-          <Button icon="key" action={key}>
-            {input.streamKeyRevealable ? words.steps.live.showKey : words.steps.live.newKey}
-          </Button>
-        )}
+        <Button icon="key" action={key}>
+          {input.streamKeyRevealable ? words.steps.live.showKey : words.steps.live.newKey}
+        </Button>
         <ButtonLink look="quiet" href={href(`/live/${input.id}`)}>
           {words.steps.live.open}
         </ButtonLink>

@@ -2,6 +2,7 @@
 import { useMemo, useState } from "preact/hooks";
 import { api } from "../../api/client";
 import { useResource } from "../../api/resource";
+import { can } from "../../api/session";
 import { Page } from "../../parts/page";
 import { Loaded, Skeleton } from "../../parts/states";
 import { kept } from "../../shell/kept";
@@ -52,7 +53,7 @@ export default function Overview() {
     <Page title={words.title}>
       <div class="overview">
         <div class="stack">
-          {isKnown && !isHidden && !isAllDone && (
+          {isKnown && !isHidden && !isAllDone && can("write") && (
             <FirstSteps
               done={done}
               input={inputs.data?.liveInputs[0]}

@@ -1,0 +1,9 @@
+import type { StoredFile } from "./types";
+
+/** The service's own preview of a file on this origin, `width` wide. */
+export function thumbnailOf(file: StoredFile, width: 320 | 1280): string | null {
+  if (!file.preview_url) return null;
+  const url = new URL(file.preview_url, location.href);
+  url.searchParams.set("w", String(width));
+  return url.pathname + url.search;
+}
