@@ -66,6 +66,18 @@ pub enum Class {
 }
 
 impl Class {
+    /// The word on the wire.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Raster => "raster",
+            Self::Vector => "vector",
+            Self::Document => "document",
+            Self::Video => "video",
+            Self::Audio => "audio",
+            Self::Archive => "archive",
+        }
+    }
+
     /// For messages: `an image`, `a video` …
     pub fn noun(self) -> &'static str {
         match self {
@@ -432,6 +444,11 @@ impl Format {
         })
     }
 
+    /// Other extensions and spellings that [`parse`](Self::parse) knows.
+    pub fn aliases(self) -> &'static [&'static str] {
+        self.row().aliases
+    }
+
     pub fn mime(self) -> &'static str {
         self.row().mime
     }
@@ -469,6 +486,11 @@ impl Format {
 
     pub fn is_image(self) -> bool {
         matches!(self.class(), Class::Raster | Class::Vector)
+    }
+
+    /// Returns whether an operation can write it; every format can be read.
+    pub fn is_written(self) -> bool {
+        self.row().written
     }
 
     /// Returns whether a [`Render`](crate::task::Render) can write it.

@@ -32,9 +32,10 @@ use tokio::sync::{Mutex, OnceCell, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    agent_calls::Calls, archive::limiter::ArchiveLimiter, events::Followers, live_port::LivePort,
-    password_checks::PasswordChecks, playback_token::TokenKeys, rate_limit::RateLimit,
-    share::Shares, sign_in::Attempts, suspension::Suspensions, tus::turns::Turns,
+    agent_calls::Calls, archive::limiter::ArchiveLimiter, capabilities::CapabilitiesDocument,
+    events::Followers, live_port::LivePort, password_checks::PasswordChecks,
+    playback_token::TokenKeys, rate_limit::RateLimit, share::Shares, sign_in::Attempts,
+    suspension::Suspensions, tus::turns::Turns,
 };
 use crate::{config::Config, metrics::Metrics};
 
@@ -284,6 +285,8 @@ pub struct ServiceContext {
     pub rtmp_port: u16,
     /// OpenAPI document with this configuration's plans, made at the first request.
     pub(crate) description: OnceLock<Bytes>,
+    /// Operations, formats, plans and so on for forms, made at the first request.
+    pub(crate) capabilities: OnceLock<CapabilitiesDocument>,
     stage: AtomicU8,
 }
 
@@ -440,6 +443,7 @@ impl AppContext {
                 metrics: Metrics::default(),
                 rtmp_port,
                 description: OnceLock::new(),
+                capabilities: OnceLock::new(),
                 stage: AtomicU8::new(Stage::Starting as u8),
             }),
             shares: Arc::new(ShareContext {

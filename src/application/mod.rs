@@ -11,6 +11,7 @@ pub(crate) mod answer;
 pub(crate) mod archive;
 pub(crate) mod attempt_counter;
 pub(crate) mod caller;
+pub(crate) mod capabilities;
 pub(crate) mod context;
 pub(crate) mod delivery;
 pub(crate) mod downloads;

@@ -241,6 +241,20 @@ impl Config {
         ))
     }
 
+    /// The plans, the smallest first.
+    pub fn plans_by_size(&self) -> Vec<(&String, &Plan)> {
+        let mut plans: Vec<(&String, &Plan)> = self.plans.iter().collect();
+        plans.sort_by_key(|(name, plan)| {
+            let size = |count: u64| (count == 0, count);
+            (
+                size(plan.operations_per_month),
+                size(plan.deliveries_per_month),
+                *name,
+            )
+        });
+        plans
+    }
+
     /// Deliveries a month by plan; 0: no cap.
     pub fn delivery_caps(&self) -> BTreeMap<String, u64> {
         let caps = self.plans.iter();

@@ -6,6 +6,7 @@
 
 mod archive;
 mod bytes;
+mod catalogue;
 mod cdn;
 mod cdn_presets;
 mod content_disposition;
@@ -113,6 +114,7 @@ table::routes! {
     "/api/jobs/{id}"                   => GET jobs::show, DELETE jobs::cancel;
     "/api/jobs/{id}/events"            => GET jobs::events;
     "/api/usage"                       => GET usage::show;
+    "/api/catalogue"                   => GET catalogue::show;
 
     "/api/workflows"                   => GET workflows::list, POST workflows::save;
     "/api/workflows/lint"              => POST workflows::lint;

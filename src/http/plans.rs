@@ -26,15 +26,7 @@ const NO_BREAK_SPACE: &str = "\u{a0}";
     (status = 200, description = "A page", body = String, content_type = "text/html"),
 ))]
 pub async fn show(platform: web::Data<Platform>) -> Result<HttpResponse, ApiError> {
-    let mut plans: Vec<(&String, &Plan)> = platform.config.plans.iter().collect();
-    plans.sort_by_key(|(name, plan)| {
-        let size = |count: u64| (count == 0, count);
-        (
-            size(plan.operations_per_month),
-            size(plan.deliveries_per_month),
-            *name,
-        )
-    });
+    let plans = platform.config.plans_by_size();
     let html = Frame::named("plans.html")?.fill("Plans", main(&plans));
     Ok(HttpResponse::Ok()
         .content_type("text/html; charset=utf-8")

@@ -26,21 +26,96 @@ pub enum Sizing {
     Canvas { width: u32, height: u32 },
 }
 
+/// A named size.
+#[derive(Debug)]
+pub struct SizePreset {
+    pub name: &'static str,
+    pub shape: Shape,
+    /// Pixels; `None`: as it comes, or from the field.
+    pub width: Option<u32>,
+    pub height: Option<u32>,
+    /// Fields without which it is refused.
+    pub needs: &'static [&'static str],
+    /// Fields that change its sides.
+    pub takes: &'static [&'static str],
+}
+
+/// Way in which a picture meets the sides of a preset.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    Original,
+    Inside,
+    Cover,
+    Canvas,
+}
+
+impl Shape {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Original => "original",
+            Self::Inside => "inside",
+            Self::Cover => "cover",
+            Self::Canvas => "canvas",
+        }
+    }
+}
+
+/// A preset of that shape and sides that no field changes.
+const fn preset(
+    name: &'static str,
+    shape: Shape,
+    width: Option<u32>,
+    height: Option<u32>,
+) -> SizePreset {
+    SizePreset {
+        name,
+        shape,
+        width,
+        height,
+        needs: &[],
+        takes: &[],
+    }
+}
+
+/// Every named size.
+pub const PRESETS: &[SizePreset] = &[
+    preset("original", Shape::Original, None, None),
+    preset("website", Shape::Inside, Some(1920), None),
+    preset("email", Shape::Inside, Some(1200), None),
+    preset("instagram", Shape::Cover, Some(1080), Some(1080)),
+    preset("linkedin", Shape::Cover, Some(1200), Some(627)),
+    preset("ecommerce", Shape::Canvas, Some(2048), Some(2048)),
+    SizePreset {
+        takes: &["resizeWidth"],
+        ..preset("square", Shape::Cover, Some(1080), Some(1080))
+    },
+    SizePreset {
+        needs: &["resizeWidth"],
+        takes: &["resizeWidth"],
+        ..preset("width", Shape::Inside, None, None)
+    },
+    SizePreset {
+        needs: &["resizeHeight"],
+        takes: &["resizeHeight"],
+        ..preset("height", Shape::Inside, None, None)
+    },
+];
+
+const NAMES: &[&str] = &{
+    let mut names = [""; PRESETS.len()];
+    let mut index = 0;
+    while index < PRESETS.len() {
+        names[index] = PRESETS[index].name;
+        index += 1;
+    }
+    names
+};
+
 pub(super) const PRESET: Field = Field {
     alias: Some("resize"),
     ..Field::new(
         "resizePreset",
-        Kind::Choice(&[
-            "original",
-            "website",
-            "email",
-            "instagram",
-            "linkedin",
-            "ecommerce",
-            "square",
-            "width",
-            "height",
-        ]),
+        Kind::Choice(NAMES),
         None,
         "a named size; without one: inside the sides given, else as it is",
     )
@@ -52,47 +127,17 @@ impl Sizing {
     pub(super) fn read(fields: &Reader<'_>) -> Result<Self, FieldError> {
         let width = fields.integer_if_given("resizeWidth")?;
         let height = fields.integer_if_given("resizeHeight")?;
-        let needed = |side: Option<u32>, name: &str, preset: &str| {
-            side.ok_or_else(|| {
-                fields.error(
-                    name,
-                    format!("resizePreset {preset} needs {name}: give it in pixels"),
-                )
-            })
+        let Some(name) = fields.choice_if_given("resizePreset")? else {
+            return Ok(match (width, height) {
+                (None, None) => Self::Original,
+                _ => Self::Inside { width, height },
+            });
         };
-        Ok(match fields.choice_if_given("resizePreset")? {
-            None if width.is_none() && height.is_none() => Self::Original,
-            None => Self::Inside { width, height },
-            Some("website") => Self::wide(1920),
-            Some("email") => Self::wide(1200),
-            Some("instagram") => Self::cover(1080, 1080),
-            Some("linkedin") => Self::cover(1200, 627),
-            Some("ecommerce") => Self::Canvas {
-                width: 2048,
-                height: 2048,
-            },
-            Some("square") => {
-                let side = width.unwrap_or(1080);
-                Self::cover(side, side)
-            }
-            Some("width") => Self::wide(needed(width, "resizeWidth", "width")?),
-            Some("height") => Self::Inside {
-                width: None,
-                height: Some(needed(height, "resizeHeight", "height")?),
-            },
-            Some(_) => Self::Original,
-        })
-    }
-
-    fn wide(width: u32) -> Self {
-        Self::Inside {
-            width: Some(width),
-            height: None,
-        }
-    }
-
-    fn cover(width: u32, height: u32) -> Self {
-        Self::Cover { width, height }
+        let preset = PRESETS
+            .iter()
+            .find(|preset| preset.name == name)
+            .expect("the choice is among the names of the presets");
+        preset.sized(fields, width, height)
     }
 
     /// The size for a worker; `None`: as it is.
@@ -113,6 +158,46 @@ impl Sizing {
         Render {
             resize: self.resize(),
             ..render
+        }
+    }
+}
+
+impl SizePreset {
+    /// The size with the sides that a request gives beside the preset.
+    fn sized(
+        &self,
+        fields: &Reader<'_>,
+        width: Option<u32>,
+        height: Option<u32>,
+    ) -> Result<Sizing, FieldError> {
+        for (field, side) in [("resizeWidth", width), ("resizeHeight", height)] {
+            if side.is_none() && self.needs.contains(&field) {
+                let needed = format!(
+                    "resizePreset {} needs {field}: give it in pixels",
+                    self.name
+                );
+                return Err(fields.error(field, needed));
+            }
+        }
+        let taken = |field: &str, side: Option<u32>| side.filter(|_| self.takes.contains(&field));
+        let (width, height) = (taken("resizeWidth", width), taken("resizeHeight", height));
+        Ok(match self.shape {
+            Shape::Original => Sizing::Original,
+            Shape::Inside => Sizing::Inside {
+                width: width.or(self.width),
+                height: height.or(self.height),
+            },
+            Shape::Cover => self.boxed(width, |width, height| Sizing::Cover { width, height }),
+            Shape::Canvas => self.boxed(width, |width, height| Sizing::Canvas { width, height }),
+        })
+    }
+
+    /// A box of the preset's sides; of equal sides when a request gives one.
+    fn boxed(&self, side: Option<u32>, shaped: impl Fn(u32, u32) -> Sizing) -> Sizing {
+        match (side, self.width, self.height) {
+            (Some(side), ..) => shaped(side, side),
+            (None, Some(width), Some(height)) => shaped(width, height),
+            (None, ..) => Sizing::Original,
         }
     }
 }

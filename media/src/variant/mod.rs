@@ -6,6 +6,7 @@
 
 mod accept;
 mod canonical;
+mod control;
 mod parameter;
 mod quality;
 mod query;
@@ -14,6 +15,7 @@ mod resolve;
 mod tests;
 
 pub use accept::AcceptClass;
+pub use control::{Control, Panel};
 pub use parameter::{Parameter, parameters};
 pub use resolve::{FRAME, Resolved, SourceFacts};
 

@@ -1,7 +1,9 @@
 //! The parameters of a delivery URL: names, ranges, and what they mean beside each other.
 
 use super::{
-    Anchor, Effects, FieldError, Kind, MAX_SIDE, VariantSettings, VariantSpec, quality::Quality,
+    Anchor, Effects, FieldError, Kind, MAX_SIDE, VariantSettings, VariantSpec,
+    control::{Control, Panel},
+    quality::Quality,
 };
 use crate::{
     format::Format,
@@ -9,15 +11,17 @@ use crate::{
     task::{Colour, Fit, Placeholder},
 };
 
-/// A parameter, for the API's description.
+/// A parameter, for the API's description and for forms.
 #[derive(Debug)]
 pub struct Parameter {
     pub name: &'static str,
     pub aliases: &'static [&'static str],
-    /// Type as in JSON Schema: string, integer, number, boolean.
-    pub type_name: &'static str,
+    pub control: Control,
+    pub panel: Panel,
     /// Allowed values: `a whole number from 1 to 100` …
     pub allowed: String,
+    /// In the words of an address; `None`: the summary says.
+    pub default: Option<&'static str>,
     pub summary: &'static str,
 }
 
@@ -32,8 +36,11 @@ pub fn parameters() -> impl Iterator<Item = Parameter> {
 struct OwnParameter {
     name: &'static str,
     aliases: &'static [&'static str],
-    type_name: &'static str,
-    allowed: &'static str,
+    control: Control,
+    /// What is allowed beside the values of `control`, to be read after them.
+    also: &'static str,
+    panel: Panel,
+    default: Option<&'static str>,
     summary: &'static str,
     /// Takes the value; `None` refuses it.
     read: fn(&mut GivenValues, &str) -> Option<()>,
@@ -64,11 +71,27 @@ impl Known {
         }
     }
 
-    fn allowed(self) -> String {
+    fn control(self) -> Control {
         match self {
-            Self::Own(own) => own.allowed.to_owned(),
-            Self::Effect(effect) => effect.allowed(),
+            Self::Own(own) => own.control,
+            Self::Effect(effect) if effect.is_whole() => Control::Integer {
+                min: effect.min.into(),
+                max: effect.max.into(),
+            },
+            Self::Effect(effect) => Control::Number {
+                min: effect.min.into(),
+                max: effect.max.into(),
+                step: 1.0 / f64::from(effect.steps),
+            },
         }
+    }
+
+    fn allowed(self) -> String {
+        let also = match self {
+            Self::Own(own) => own.also,
+            Self::Effect(_) => "",
+        };
+        self.control().allowed() + also
     }
 
     /// Takes the value; `None` refuses it.
@@ -86,21 +109,17 @@ impl Known {
     }
 
     fn describe(self) -> Parameter {
-        let (aliases, type_name, summary) = match self {
-            Self::Own(own) => (own.aliases, own.type_name, own.summary),
-            Self::Effect(effect) => {
-                let type_name = match effect.is_whole() {
-                    true => "integer",
-                    false => "number",
-                };
-                (Default::default(), type_name, effect.summary)
-            }
+        let (aliases, panel, default, summary) = match self {
+            Self::Own(own) => (own.aliases, own.panel, own.default, own.summary),
+            Self::Effect(effect) => (Default::default(), Panel::Colour, Some("0"), effect.summary),
         };
         Parameter {
             name: self.name(),
             aliases,
-            type_name,
+            control: self.control(),
+            panel,
             allowed: self.allowed(),
+            default,
             summary,
         }
     }
@@ -131,119 +150,182 @@ pub(super) struct GivenValues {
     live: bool,
 }
 
-const SIDE: &str = "a whole number from 1 to 8192";
-const FLAG: &str = "1, 0, true or false";
+const SIDE: Control = Control::Integer {
+    min: 1,
+    max: MAX_SIDE as i64,
+};
 
 const OWN: &[OwnParameter] = &[
     OwnParameter {
         name: "w",
         aliases: &["width"],
-        type_name: "integer",
-        allowed: SIDE,
+        control: SIDE,
+        also: "",
+        panel: Panel::Size,
+        default: None,
         summary: "width in CSS pixels; without it the source's",
         read: |asked, text| set(&mut asked.width, whole(text, 1..=MAX_SIDE)),
     },
     OwnParameter {
         name: "h",
         aliases: &["height"],
-        type_name: "integer",
-        allowed: SIDE,
+        control: SIDE,
+        also: "",
+        panel: Panel::Size,
+        default: None,
         summary: "height in CSS pixels; without it the source's",
         read: |asked, text| set(&mut asked.height, whole(text, 1..=MAX_SIDE)),
     },
     OwnParameter {
         name: "dpr",
         aliases: &[],
-        type_name: "number",
-        allowed: "a number from 1 to 4",
+        control: Control::Number {
+            min: 1.0,
+            max: 4.0,
+            step: 0.01,
+        },
+        also: "",
+        panel: Panel::Size,
+        default: Some("1"),
         summary: "pixels per CSS pixel, 1 by default",
         read: |asked, text| set(&mut asked.density, scaled(text, 1.0..=4.0, 100.0)),
     },
     OwnParameter {
         name: "q",
         aliases: &["quality"],
-        type_name: "string",
-        allowed: "a whole number from 1 to 100, auto, auto:best, auto:good, auto:eco or auto:low",
+        control: Control::Quality,
+        also: "",
+        panel: Panel::Format,
+        default: Some("80"),
         summary: "quality, 80 by default; auto is auto:good and depends on the format and the sides asked for",
         read: |asked, text| set(&mut asked.quality, quality(text)),
     },
     OwnParameter {
         name: "format",
         aliases: &["f"],
-        type_name: "string",
-        allowed: "one of auto, webp, avif, jpg, png, jxl, gif, json, blurhash, thumbhash",
+        control: Control::Choice(&[
+            "auto",
+            "webp",
+            "avif",
+            "jpg",
+            "png",
+            "jxl",
+            "gif",
+            "json",
+            "blurhash",
+            "thumbhash",
+        ]),
+        also: "",
+        panel: Panel::Format,
+        default: Some("auto"),
         summary: "auto suits the client; gif and webp keep animation; json returns facts",
         read: |asked, text| set(&mut asked.kind, kind(text)),
     },
     OwnParameter {
         name: "fit",
         aliases: &[],
-        type_name: "string",
-        allowed: "one of cover, contain, fill, inside, outside (also crop and min for cover, pad for contain, max, clip and scale-down for inside)",
+        control: Control::Choice(&["cover", "contain", "fill", "inside", "outside"]),
+        also: " (also crop and min for cover, pad for contain, max, clip and scale-down for inside)",
+        panel: Panel::Crop,
+        default: Some("cover"),
         summary: "how the image meets a box of both sides, cover by default",
         read: |asked, text| set(&mut asked.fit, fit(text)),
     },
     OwnParameter {
         name: "gravity",
         aliases: &["g"],
-        type_name: "string",
-        allowed: "one of smart, auto, face, entropy, attention, center, north, northeast, east, southeast, south, southwest, west, northwest",
+        control: Control::Choice(&[
+            "smart",
+            "auto",
+            "face",
+            "entropy",
+            "attention",
+            "center",
+            "north",
+            "northeast",
+            "east",
+            "southeast",
+            "south",
+            "southwest",
+            "west",
+            "northwest",
+        ]),
+        also: "",
+        panel: Panel::Crop,
+        default: None,
         summary: "which part stays; by default the file's focal point, else the centre; auto, face, entropy and attention mean smart",
         read: |asked, text| set(&mut asked.gravity, gravity(text)),
     },
     OwnParameter {
         name: "fp",
         aliases: &[],
-        type_name: "string",
-        allowed: "two numbers from 0 to 1, as in 0.5,0.3",
+        control: Control::Point,
+        also: "",
+        panel: Panel::Crop,
+        default: None,
         summary: "the point that stays, as shares of width and height; goes before gravity",
         read: |asked, text| set(&mut asked.focal_point, point(text)),
     },
     OwnParameter {
         name: "enlarge",
         aliases: &[],
-        type_name: "boolean",
-        allowed: FLAG,
+        control: Control::Flag,
+        also: "",
+        panel: Panel::Size,
+        default: Some("false"),
         summary: "whether the image may grow",
         read: |asked, text| flag(&mut asked.enlarge, text),
     },
     OwnParameter {
         name: "rotate",
         aliases: &[],
-        type_name: "integer",
-        allowed: "a whole number from -360 to 360",
+        control: Control::Integer {
+            min: -360,
+            max: 360,
+        },
+        also: "",
+        panel: Panel::Turn,
+        default: Some("0"),
         summary: "degrees clockwise",
         read: |asked, text| put(&mut asked.rotate, whole(text, -360..=360)),
     },
     OwnParameter {
         name: "flip",
         aliases: &[],
-        type_name: "boolean",
-        allowed: FLAG,
+        control: Control::Flag,
+        also: "",
+        panel: Panel::Turn,
+        default: Some("false"),
         summary: "upside down",
         read: |asked, text| flag(&mut asked.flip, text),
     },
     OwnParameter {
         name: "flop",
         aliases: &[],
-        type_name: "boolean",
-        allowed: FLAG,
+        control: Control::Flag,
+        also: "",
+        panel: Panel::Turn,
+        default: Some("false"),
         summary: "left to right",
         read: |asked, text| flag(&mut asked.flop, text),
     },
     OwnParameter {
         name: "trim",
         aliases: &[],
-        type_name: "boolean",
-        allowed: FLAG,
+        control: Control::Flag,
+        also: "",
+        panel: Panel::Crop,
+        default: Some("false"),
         summary: "cut away a border of even colour",
         read: |asked, text| flag(&mut asked.trim, text),
     },
     OwnParameter {
         name: "bg",
         aliases: &["background"],
-        type_name: "string",
-        allowed: "a colour as rrggbb or rgb, or transparent",
+        control: Control::Colour,
+        also: "",
+        panel: Panel::Colour,
+        default: None,
         summary: "what is shown behind transparency and around a contained image",
         read: |asked, text| {
             asked.background = background(text)?;
@@ -253,24 +335,37 @@ const OWN: &[OwnParameter] = &[
     OwnParameter {
         name: "page",
         aliases: &[],
-        type_name: "integer",
-        allowed: "a whole number from 1 to 100000",
+        control: Control::Integer {
+            min: 1,
+            max: 100_000,
+        },
+        also: "",
+        panel: Panel::Source,
+        default: Some("1"),
         summary: "page of a document, counted from 1, which is the default",
         read: |asked, text| set(&mut asked.page, whole(text, 1..=100_000)),
     },
     OwnParameter {
         name: "t",
         aliases: &[],
-        type_name: "number",
-        allowed: "a number from 0 to 86400",
+        control: Control::Number {
+            min: 0.0,
+            max: 86_400.0,
+            step: 0.001,
+        },
+        also: "",
+        panel: Panel::Source,
+        default: Some("1"),
         summary: "seconds into a video, whose frame there is delivered, 1 by default; behind the end the last one; has no effect on images",
         read: |asked, text| set(&mut asked.at, scaled(text, 0.0..=86_400.0, 1000.0)),
     },
     OwnParameter {
         name: "frame",
         aliases: &[],
-        type_name: "string",
-        allowed: "live, on a live input's id",
+        control: Control::Choice(&["live"]),
+        also: ", on a live input's id",
+        panel: Panel::Source,
+        default: None,
         summary: "the newest frame of a live input, good for 5 s",
         read: |asked, text| {
             asked.live = text == "live";

@@ -327,6 +327,62 @@ fn the_guide_names_every_parameter() {
     }
 }
 
+/// What forms are drawn from is what the parser takes.
+#[test]
+fn every_parameter_takes_what_its_control_offers_and_no_more() {
+    let takes = |name: &str, value: &str| VariantRequest::parse(&format!("{name}={value}"), &PLAIN);
+    for parameter in parameters() {
+        let (name, control) = (parameter.name, parameter.control);
+        for word in control.words() {
+            assert!(takes(name, word).is_ok(), "{name}={word}");
+        }
+        if let Some((min, max)) = control.range() {
+            for good in [min, max] {
+                assert!(takes(name, &good.to_string()).is_ok(), "{name}={good}");
+            }
+            for bad in [min - 1.0, max + 1.0] {
+                assert!(takes(name, &bad.to_string()).is_err(), "{name}={bad}");
+            }
+        }
+        if control == Control::Flag {
+            assert!(
+                takes(name, "true").is_ok() && takes(name, "2").is_err(),
+                "{name}"
+            );
+        }
+        let Some(default) = parameter.default else {
+            continue;
+        };
+        let with_default = takes(name, default).expect("a default is allowed");
+        assert_eq!(with_default.canonical(), "", "{name}={default}");
+    }
+}
+
+#[test]
+fn steps_are_the_smallest_difference_that_counts() {
+    for parameter in parameters() {
+        let (Some(step), Some((_, max))) = (parameter.control.step(), parameter.control.range())
+        else {
+            continue;
+        };
+        // With sides, so that density and quality have something to act on.
+        let canonical = |value: f64| {
+            let value = (value * 1000.0).round() / 1000.0;
+            request(&format!(
+                "w=1000&h=100&format=webp&{}={value}",
+                parameter.name
+            ))
+            .canonical()
+            .to_owned()
+        };
+        if ["w", "h"].contains(&parameter.name) {
+            continue;
+        }
+        let (last, before) = (canonical(max), canonical(max - step));
+        assert_ne!(last, before, "{}", parameter.name);
+    }
+}
+
 #[test]
 fn what_is_no_image_is_refused_and_facts_are_no_image() {
     let archive = SourceFacts {

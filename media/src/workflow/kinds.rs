@@ -1,13 +1,12 @@
 //! The kinds of nodes: those of the workflow itself, and every operation of the table that can be a node.
 
 use serde::Serialize;
-use serde_json::Value;
 
 use super::pattern::{self, DEFAULT_PATTERN};
 use crate::{
     av::ladder::Profile,
     format::Class,
-    operation::{self, Row, TABLE},
+    operation::{self, FieldInfo, Row, TABLE},
 };
 
 /// A kind of node, for those who write definitions.
@@ -21,27 +20,6 @@ pub struct KindInfo {
     pub accepts: Vec<&'static str>,
     /// The fields of the node's `config`.
     pub fields: Vec<FieldInfo>,
-}
-
-/// A field of a node's `config`.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct FieldInfo {
-    pub name: &'static str,
-    /// Another name that is read as well.
-    pub alias: Option<&'static str>,
-    /// Type as in JSON Schema: string, integer, number, boolean, object.
-    #[serde(rename = "type")]
-    pub type_name: &'static str,
-    /// Allowed values in words.
-    pub allowed: String,
-    /// The allowed words, where there is a list; else empty.
-    pub values: Vec<&'static str>,
-    pub minimum: Option<f64>,
-    pub maximum: Option<f64>,
-    /// Default when it is absent; `None`: the summary says.
-    pub default: Option<Value>,
-    pub summary: &'static str,
 }
 
 /// Sort of a node, before its config has been read.
@@ -106,6 +84,7 @@ impl Sort {
             Self::Upload => Vec::new(),
             Self::Branch => vec![FieldInfo {
                 type_name: "object",
+                input: "condition",
                 ..FieldInfo::text(
                     "condition",
                     "a condition group",
@@ -113,6 +92,7 @@ impl Sort {
                 )
             }],
             Self::Rename => vec![FieldInfo {
+                max_length: Some(pattern::MAX_CHARS),
                 default: Some(DEFAULT_PATTERN.into()),
                 ..FieldInfo::text(
                     "pattern",
@@ -124,17 +104,24 @@ impl Sort {
                     "what the file is called from here on; the definition's renamePattern counts before the default",
                 )
             }],
-            Self::Storage => vec![FieldInfo::text(
-                "folderId",
-                "the id of a folder",
-                "where the file is kept; the root without it",
-            )],
-            Self::Webhook => vec![FieldInfo::text(
-                "url",
-                "an http or https address",
-                "address to which the event of the run is posted; the definition's webhookUrl without it",
-            )],
+            Self::Storage => vec![FieldInfo {
+                input: "folder",
+                ..FieldInfo::text(
+                    "folderId",
+                    "the id of a folder",
+                    "where the file is kept; the root without it",
+                )
+            }],
+            Self::Webhook => vec![FieldInfo {
+                input: "url",
+                ..FieldInfo::text(
+                    "url",
+                    "an http or https address",
+                    "address to which the event of the run is posted; the definition's webhookUrl without it",
+                )
+            }],
             Self::Hls => vec![FieldInfo {
+                input: "choice",
                 values: PROFILES.to_vec(),
                 default: Some(Profile::default().name().into()),
                 ..FieldInfo::text(
@@ -143,7 +130,7 @@ impl Sort {
                     "which renditions it has; none is above the source",
                 )
             }],
-            Self::Operation(row) => row.fields.iter().map(FieldInfo::of).collect(),
+            Self::Operation(row) => row.fields.iter().map(in_config).collect(),
         }
     }
 
@@ -183,75 +170,17 @@ pub(super) fn spelled(word: &str) -> String {
     word.trim().replace('-', "_").to_lowercase()
 }
 
-impl FieldInfo {
-    fn text(name: &'static str, allowed: impl Into<String>, summary: &'static str) -> Self {
-        Self {
-            name,
-            alias: None,
-            type_name: "string",
-            allowed: allowed.into(),
-            values: Vec::new(),
-            minimum: None,
-            maximum: None,
-            default: None,
-            summary,
-        }
-    }
-
-    fn of(field: &'static operation::Field) -> Self {
-        use operation::Kind;
-
-        let default = field.default;
-        let plain = Self::text(field.name, field.allowed(), field.summary);
-        let typed = match field.kind {
-            Kind::Text { .. } => plain,
-            Kind::Integer { min, max } => Self {
-                type_name: "integer",
-                minimum: Some(min as f64),
-                maximum: Some(max as f64),
-                ..plain
-            },
-            Kind::Number { min, max } => Self {
-                type_name: "number",
-                minimum: Some(min),
-                maximum: Some(max),
-                ..plain
-            },
-            Kind::Flag => Self {
-                type_name: "boolean",
-                ..plain
-            },
-            Kind::Position => Self {
-                values: operation::POSITIONS.to_vec(),
-                ..plain
-            },
-            Kind::Choice(words) => Self {
-                values: words.to_vec(),
-                ..plain
-            },
-            Kind::Format(formats) => Self {
-                values: formats.iter().map(|format| format.name()).collect(),
-                ..plain
-            },
-            Kind::File => Self {
-                allowed: "the id of a stored file".to_owned(),
-                ..plain
-            },
-        };
-        Self {
-            alias: field
-                .alias
-                .or((field.name == "format").then_some("outputFormat")),
-            default: default.map(|text| in_json(typed.type_name, text)),
-            ..typed
-        }
-    }
-}
-
-/// A default of the table, which is in a request's words, as JSON.
-fn in_json(type_name: &str, text: &str) -> Value {
-    match type_name {
-        "string" => text.into(),
-        _ => serde_json::from_str(text).unwrap_or_else(|_| text.into()),
+/// A field of an operation as the `config` of a node has it.
+fn in_config(field: &'static operation::Field) -> FieldInfo {
+    let info = FieldInfo::of(field);
+    let alias = (field.name == "format").then_some("outputFormat");
+    let allowed = match field.kind {
+        operation::Kind::File => "the id of a stored file".to_owned(),
+        _ => info.allowed,
+    };
+    FieldInfo {
+        alias: info.alias.or(alias),
+        allowed,
+        ..info
     }
 }

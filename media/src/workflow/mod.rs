@@ -21,9 +21,9 @@ mod template;
 mod tests;
 
 pub use check::{Checked, check, saved};
-pub use condition::{Facts, Field, Group, Operator};
+pub use condition::{Facts, Field, Group, Operator, Takes};
 pub use definition::{Definition, Edge, Kind, Label, Node};
-pub use kinds::{FieldInfo, KindInfo, kinds};
+pub use kinds::{KindInfo, kinds};
 pub use pattern::{Names, Pattern};
 pub use problem::{Code, Problem, Severity};
 pub use template::{Short, Template, generate};

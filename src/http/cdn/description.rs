@@ -27,7 +27,7 @@ fn described(parameter: variant::Parameter) -> RefOr<Parameter> {
         .iter()
         .map(|alias| format!("or `{alias}`; "))
         .collect();
-    let value = match parameter.type_name {
+    let value = match parameter.control.type_name() {
         "integer" => Type::Integer,
         "number" => Type::Number,
         "boolean" => Type::Boolean,

@@ -1,6 +1,7 @@
 //! The façade as a client meets it: a real store in a temporary folder, live inputs faked.
 
 mod access;
+mod catalogue;
 mod clips;
 mod delivery;
 mod events;

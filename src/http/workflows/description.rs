@@ -1,6 +1,9 @@
 //! Description of workflow definitions for the API document, from the table by which definitions are read.
 
-use sluice_media::workflow::{FieldInfo, KindInfo, kinds};
+use sluice_media::{
+    operation::FieldInfo,
+    workflow::{KindInfo, kinds},
+};
 use utoipa::openapi::OpenApi;
 
 /// Description of how the parts of a definition fit together.

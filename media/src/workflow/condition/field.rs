@@ -51,6 +51,19 @@ impl Field {
         }
     }
 
+    pub fn summary(self) -> &'static str {
+        match self {
+            Self::Mime => "media type, such as image/png",
+            Self::Filename => "name with its extension",
+            Self::Extension => "extension without the dot",
+            Self::SizeBytes => "size in bytes",
+            Self::Width => "width in pixels",
+            Self::Height => "height in pixels",
+            Self::Duration => "duration in seconds, of audio and video",
+            Self::UploadSource => "where the file came from, such as api or dashboard",
+        }
+    }
+
     /// Other names that definitions use, without regard to case, hyphens, underscores and blanks.
     pub fn spellings(self) -> &'static [&'static str] {
         match self {

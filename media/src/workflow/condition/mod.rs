@@ -14,7 +14,7 @@ mod read;
 
 pub use facts::Facts;
 pub use field::Field;
-pub use operator::Operator;
+pub use operator::{Operator, Takes};
 pub(super) use operator::{is_spelled, letters};
 pub(super) use read::{At, Reading};
 

@@ -1,5 +1,7 @@
 //! The operators of conditions, by all the names that are in use for them.
 
+use super::Field;
+
 /// Comparison of a property.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Operator {
@@ -23,13 +25,25 @@ pub enum Operator {
 
 /// Kind of an operator's right side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Takes {
+pub enum Takes {
     Nothing,
     /// Text, or a number where the field is one.
     Same,
     Text,
     Number,
     Expression,
+}
+
+impl Takes {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Nothing => "nothing",
+            Self::Same => "same",
+            Self::Text => "text",
+            Self::Number => "number",
+            Self::Expression => "expression",
+        }
+    }
 }
 
 struct Row {
@@ -269,8 +283,25 @@ impl Operator {
 
     /// Other names that definitions use: words without regard to case, hyphens, underscores and blanks, then symbols.
     pub fn spellings(self) -> impl Iterator<Item = &'static str> {
-        let row = self.row();
-        row.spellings.iter().chain(row.symbols).copied()
+        self.words().iter().chain(self.symbols()).copied()
+    }
+
+    /// Other words for it.
+    pub fn words(self) -> &'static [&'static str] {
+        self.row().spellings
+    }
+
+    pub fn symbols(self) -> &'static [&'static str] {
+        self.row().symbols
+    }
+
+    /// Returns whether a form should offer it for a field: comparisons by size for numbers, parts of text for text.
+    pub fn suits(self, field: Field) -> bool {
+        match self.takes() {
+            Takes::Nothing | Takes::Same => true,
+            Takes::Number => field.is_number(),
+            Takes::Text | Takes::Expression => !field.is_number(),
+        }
     }
 
     pub fn parse(text: &str) -> Option<Self> {
@@ -285,7 +316,7 @@ impl Operator {
         TABLE.iter().find(is_called).map(|row| row.operator)
     }
 
-    pub(super) fn takes(self) -> Takes {
+    pub fn takes(self) -> Takes {
         self.row().takes
     }
 

@@ -3,7 +3,10 @@
 use serde_json::Value;
 
 use super::{super::*, check};
-use crate::workflow::{legacy, pattern::Placeholder};
+use crate::{
+    operation::FieldInfo,
+    workflow::{legacy, pattern::Placeholder},
+};
 
 const REFERENCE: &str = include_str!("../../../../docs/reference/workflows.md");
 
