@@ -2,12 +2,13 @@
 //!
 //! A block counts as used in the store before its first delivery, so the cap is never exceeded. What is left of it is
 //! given back when the service stops ([`Meter::close`]); a killed service has used it. Accounts without a cap are counted after the fact,
-//! every [`SETTLE_EVERY`]; the days' statistics and the last uses of delivery keys once a second.
+//! every [`SETTLE_EVERY`]; the days' statistics, those of each delivery key among them, and the last uses of keys once a second.
 //!
 //! Survives a restart of the actor: everything (in [`Meter`]). Mailbox 64, nudges only: one that is dropped is repeated
 //! by callers that wait.
 
 mod account;
+mod counts;
 mod period;
 #[cfg(test)]
 mod tests;
@@ -15,7 +16,10 @@ mod tests;
 use std::{
     collections::{BTreeMap, HashMap},
     fmt,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering::Relaxed},
+    },
     time::Duration,
 };
 
@@ -26,13 +30,14 @@ use kameo::{
     message::{Context, Message},
 };
 use parking_lot::{Mutex, RwLock};
-use sluice_store::{Store, accounts, deliveries, delivery_keys, now_ms};
+use sluice_store::{Store, accounts, deliveries, delivery_keys, now_ms, usage_history};
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::warn;
 use uuid::Uuid;
 
-pub use account::{Account, Delivered};
+pub use account::Account;
+pub use counts::{CountDelivery, Delivered, KeyCounts};
 pub use period::{Quota, Spent};
 
 use self::period::{Period, Refused};
@@ -68,6 +73,10 @@ struct Shared {
     store: Store,
     caps: Caps,
     accounts: RwLock<HashMap<Uuid, Arc<Account>>>,
+    /// By the id of a delivery key.
+    keys: RwLock<HashMap<Uuid, Arc<KeyCounts>>>,
+    /// Day on which old days were last dropped.
+    swept_day: AtomicI64,
     /// Keys and when they were last used, since the last flush.
     uses: Mutex<HashMap<Uuid, i64>>,
 }
@@ -94,6 +103,8 @@ impl Meter {
                 store,
                 caps,
                 accounts: RwLock::default(),
+                keys: RwLock::default(),
+                swept_day: AtomicI64::new(0),
                 uses: Mutex::default(),
             }),
             handle: ActorHandle::default(),
@@ -116,6 +127,15 @@ impl Meter {
             .entry(id)
             .or_insert_with(|| Arc::new(Account::new(id)))
             .clone()
+    }
+
+    /// The counters of a delivery key, to be kept while it delivers.
+    pub(crate) fn key(&self, account_id: Uuid, key_id: Uuid) -> Arc<KeyCounts> {
+        let mut keys = self.shared.keys.write();
+        let counts = keys
+            .entry(key_id)
+            .or_insert_with(|| Arc::new(KeyCounts::new(account_id, key_id)));
+        counts.clone()
     }
 
     /// Counts one delivery; dropping what comes back without [`Spent::keep`] takes it back.
@@ -314,7 +334,53 @@ impl Meter {
                 account.put_back(counted);
             }
         }
+        self.flush_keys(now).await;
         self.flush_uses().await;
+        self.sweep(now).await;
+    }
+
+    /// Writes the deliveries of keys, and forgets the counters of those that were revoked.
+    async fn flush_keys(&self, now: i64) {
+        let keys: Vec<Arc<KeyCounts>> = {
+            let keys = self.shared.keys.read();
+            keys.values().cloned().collect()
+        };
+        let counted: Vec<_> = keys
+            .iter()
+            .filter_map(|key| Some((key, key.take(now)?)))
+            .collect();
+        if !counted.is_empty() {
+            let days: Vec<_> = counted.iter().map(|(_, day)| *day).collect();
+            let written = self.shared.store.write(move |tx| {
+                Box::pin(async move { usage_history::add_to_key_days(tx, &days).await })
+            });
+            if let Err(error) = written.await {
+                tracing::debug!(%error, "deliveries of keys are counted later");
+                for (key, counted) in counted {
+                    key.put_back(counted.day);
+                }
+                return;
+            }
+        }
+        drop(keys);
+        let mut keys = self.shared.keys.write();
+        keys.retain(|_, key| Arc::strong_count(key) > 1 || !key.is_empty());
+    }
+
+    /// Drops days beyond the history, once a day.
+    async fn sweep(&self, now: i64) {
+        let today = deliveries::Day::of(now);
+        if self.shared.swept_day.swap(today, Relaxed) == today {
+            return;
+        }
+        let oldest = today - usage_history::KEPT_DAYS + 1;
+        let swept = self.shared.store.write(move |tx| {
+            Box::pin(async move { usage_history::forget_before(tx, oldest).await })
+        });
+        if let Err(error) = swept.await {
+            tracing::debug!(%error, "old days of the usage are dropped later");
+            self.shared.swept_day.store(0, Relaxed);
+        }
     }
 
     async fn flush_uses(&self) {

@@ -32,6 +32,24 @@ impl Serialize for Time {
     }
 }
 
+/// Days since 1970 (UTC), on the wire as `2026-11-21`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Date(pub i64);
+
+impl std::fmt::Display for Date {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let time = jiff::Timestamp::from_second(self.0.saturating_mul(24 * 60 * 60));
+        let time = time.unwrap_or(jiff::Timestamp::UNIX_EPOCH);
+        write!(f, "{}", time.strftime("%F"))
+    }
+}
+
+impl Serialize for Date {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -43,5 +61,16 @@ mod tests {
             "2026-11-18T11:06:40.120Z"
         );
         assert_eq!(Time(0).to_string(), "1970-01-01T00:00:00.000Z");
+    }
+
+    #[test]
+    fn days_are_dates() {
+        for (day, expected) in [
+            (0, "1970-01-01"),
+            (20_778, "2026-11-21"),
+            (i64::MAX, "1970-01-01"),
+        ] {
+            assert_eq!(Date(day).to_string(), expected);
+        }
     }
 }

@@ -212,6 +212,8 @@ pub struct AgentContext {
 /// Image delivery: its addresses, keys, presets and statistics.
 pub struct DeliveryContext {
     platform: Arc<Platform>,
+    /// Held from the commit of a key's change until image delivery knows it, so that both have the same order.
+    pub(crate) key_changes: Mutex<()>,
     pub images: Images,
     pub live: Arc<dyn LivePort>,
     pub(crate) shares: Arc<Shares>,
@@ -387,6 +389,7 @@ impl AppContext {
         });
         let delivery = Arc::new(DeliveryContext {
             platform: platform.clone(),
+            key_changes: Mutex::new(()),
             images: media.images,
             live: live.clone(),
             shares: shares.clone(),

@@ -1,18 +1,26 @@
-//! Delivery keys and presets: requests and changes. A change is committed first, then image delivery knows it at once.
+//! Delivery keys and presets: requests and changes. A change is committed first, then image delivery knows it at once, also when
+//! the client has gone meanwhile.
+
+use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use sluice_media::variant::VariantRequest;
 use sluice_store::{
     Secret,
-    delivery_keys::{self, DeliveryKey, NewDeliveryKey},
+    delivery_keys::{self, DeliveryKey, DeliveryKeyPatch, NewDeliveryKey},
     now_ms,
     presets::{self, Preset},
 };
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::application::{context::DeliveryContext, error::ApiError, field};
+use crate::application::{
+    context::DeliveryContext,
+    error::ApiError,
+    field::{self, given},
+    files::to_its_end,
+};
 
 const LONGEST_NAME: usize = 64;
 
@@ -29,6 +37,21 @@ pub struct NewDeliveryKeyRequest {
     presets_only: Option<bool>,
 }
 
+/// The fields to change; null gives the alias up.
+#[derive(Default, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", default)]
+#[schema(rename_all = "snake_case")]
+pub struct ChangeDeliveryKey {
+    /// 1 to 120 characters.
+    name: Option<String>,
+    /// As in a creation. Addresses with the alias before are 404 from the answer on.
+    #[serde(deserialize_with = "given")]
+    #[schema(value_type = Option<String>)]
+    alias: Option<Option<String>>,
+    /// True when the key delivers presets and nothing else.
+    presets_only: Option<bool>,
+}
+
 /// A preset to be made or changed.
 #[derive(Deserialize, ToSchema)]
 pub struct PresetRequest {
@@ -41,7 +64,7 @@ pub struct PresetRequest {
 
 /// Makes a delivery key; 409 when its alias is taken.
 pub(crate) async fn create_key(
-    context: &DeliveryContext,
+    context: Arc<DeliveryContext>,
     account_id: Uuid,
     request: NewDeliveryKeyRequest,
 ) -> Result<(DeliveryKey, Secret), ApiError> {
@@ -50,26 +73,58 @@ pub(crate) async fn create_key(
         alias: request.alias,
         presets_only: request.presets_only.unwrap_or(false),
     };
-    let made = context
-        .store
-        .write(move |tx| Box::pin(delivery_keys::create(tx, account_id, new, now_ms())));
-    let (key, token) = made.await?;
-    context.images.key_made(&key);
-    Ok((key, token))
+    to_its_end(async move {
+        let _changes = context.key_changes.lock().await;
+        let made = context
+            .store
+            .write(move |tx| Box::pin(delivery_keys::create(tx, account_id, new, now_ms())));
+        let (key, token) = made.await?;
+        context.images.key_made(&key);
+        Ok((key, token))
+    })
+    .await
+}
+
+/// Changes what is given; 409 when the alias is taken.
+pub(crate) async fn change_key(
+    context: Arc<DeliveryContext>,
+    account_id: Uuid,
+    id: Uuid,
+    request: ChangeDeliveryKey,
+) -> Result<DeliveryKey, ApiError> {
+    let patch = DeliveryKeyPatch {
+        name: field::name(request.name)?,
+        alias: request.alias,
+        presets_only: request.presets_only,
+    };
+    to_its_end(async move {
+        let _changes = context.key_changes.lock().await;
+        let changed = context
+            .store
+            .write(move |tx| Box::pin(delivery_keys::patch(tx, account_id, id, patch)));
+        let key = changed.await?;
+        context.images.key_changed(&key);
+        Ok(key)
+    })
+    .await
 }
 
 /// Revokes a delivery key: addresses with it are 404 from here on.
 pub(crate) async fn revoke_key(
-    context: &DeliveryContext,
+    context: Arc<DeliveryContext>,
     account_id: Uuid,
     id: Uuid,
 ) -> Result<(), ApiError> {
-    let revoked = context.store.write(move |tx| {
-        Box::pin(async move { delivery_keys::revoke(tx, account_id, id, now_ms()).await })
-    });
-    revoked.await?;
-    context.images.key_revoked(id);
-    Ok(())
+    to_its_end(async move {
+        let _changes = context.key_changes.lock().await;
+        let revoked = context.store.write(move |tx| {
+            Box::pin(async move { delivery_keys::revoke(tx, account_id, id, now_ms()).await })
+        });
+        revoked.await?;
+        context.images.key_revoked(id);
+        Ok(())
+    })
+    .await
 }
 
 /// Makes a preset; 409 when there is one of that name.

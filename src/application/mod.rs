@@ -38,6 +38,7 @@ pub(crate) mod source_url;
 pub(crate) mod suspension;
 pub(crate) mod tus;
 pub(crate) mod uploads;
+pub(crate) mod usage_history;
 pub(crate) mod video;
 pub(crate) mod webhooks;
 pub(crate) mod workflows;

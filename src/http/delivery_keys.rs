@@ -5,6 +5,7 @@ use serde::Serialize;
 use sluice_store::{
     Listed,
     delivery_keys::{self, DeliveryKey},
+    derived::DerivedTokens,
 };
 use url::form_urlencoded;
 use utoipa::ToSchema;
@@ -15,12 +16,12 @@ use crate::application::{
     answer::{Success, Time},
     caller::{Caller, Read, Write},
     context::DeliveryContext,
-    delivery::{self, NewDeliveryKeyRequest},
+    delivery::{self, ChangeDeliveryKey, NewDeliveryKeyRequest},
     error::ApiError,
     page::next_cursor,
 };
 
-/// A delivery key without its secret.
+/// A delivery key.
 #[derive(Serialize, ToSchema)]
 pub struct DeliveryKeyRecord {
     id: Uuid,
@@ -28,6 +29,9 @@ pub struct DeliveryKeyRecord {
     key_prefix: String,
     delivery_alias: Option<String>,
     presets_only: bool,
+    /// The key itself, which is public: part of the addresses of images. Null for a key that was made before tokens could be shown
+    /// again.
+    token: Option<String>,
     #[schema(value_type = String, format = DateTime)]
     created_at: Time,
     /// Exact to five minutes.
@@ -44,7 +48,7 @@ pub struct DeliveryKeyList {
 #[derive(Serialize, ToSchema)]
 pub struct DeliveryKeyMade {
     key: DeliveryKeyRecord,
-    /// The key itself, shown now and never again.
+    /// The key itself, as in `key.token`.
     token: String,
 }
 
@@ -53,9 +57,15 @@ pub struct AliasAnswer {
     available: bool,
 }
 
-impl From<DeliveryKey> for DeliveryKeyRecord {
-    fn from(key: DeliveryKey) -> Self {
+#[derive(Serialize, ToSchema)]
+pub struct DeliveryKeyAnswer {
+    key: DeliveryKeyRecord,
+}
+
+impl DeliveryKeyRecord {
+    fn new(key: DeliveryKey, tokens: &DerivedTokens) -> Self {
         Self {
+            token: key.token(tokens).map(|token| token.expose().to_owned()),
             id: key.id,
             name: key.name,
             key_prefix: key.key_prefix,
@@ -80,7 +90,10 @@ pub async fn list(
     let mut db = context.store.read().await?;
     let keys = delivery_keys::list(&mut db, caller.account_id(), page).await?;
     let next_cursor = next_cursor(&keys, page, Listed::cursor);
-    let keys = keys.into_iter().map(DeliveryKeyRecord::from).collect();
+    let tokens = DerivedTokens::of(&mut db).await?;
+    drop(db);
+    let shown = |key| DeliveryKeyRecord::new(key, &tokens);
+    let keys = keys.into_iter().map(shown).collect();
     Ok(HttpResponse::Ok().json(DeliveryKeyList { keys, next_cursor }))
 }
 
@@ -88,7 +101,7 @@ pub async fn list(
 ///
 /// It may be used in public pages: it reads images and nothing else.
 #[utoipa::path(post, path = "/api/delivery-keys", tag = "delivery_keys", request_body = NewDeliveryKeyRequest, responses(
-    (status = 201, description = "The key, shown once", body = DeliveryKeyMade),
+    (status = 201, description = "The key", body = DeliveryKeyMade),
     (status = 409, description = "The alias is taken", body = crate::application::error::ErrorBody),
 ))]
 pub async fn create(
@@ -96,10 +109,35 @@ pub async fn create(
     caller: Caller<Write>,
     Body(request): Body<NewDeliveryKeyRequest>,
 ) -> Result<HttpResponse, ApiError> {
-    let (key, token) = delivery::create_key(&context, caller.account_id(), request).await?;
+    let tokens = DerivedTokens::of(&mut context.store.read().await?).await?;
+    let context = context.into_inner();
+    let (key, token) = delivery::create_key(context, caller.account_id(), request).await?;
     Ok(HttpResponse::Created().json(DeliveryKeyMade {
-        key: key.into(),
+        key: DeliveryKeyRecord::new(key, &tokens),
         token: token.expose().to_owned(),
+    }))
+}
+
+/// Change a delivery key
+///
+/// Only the fields given change. Addresses with the token stay as they are; those with an alias that is given up are 404 from the
+/// answer on.
+#[utoipa::path(patch, path = "/api/delivery-keys/{id}", tag = "delivery_keys", request_body = ChangeDeliveryKey,
+    params(("id" = Uuid, Path, description = "The key's id")),
+    responses(
+        (status = 200, description = "The key as it is now", body = DeliveryKeyAnswer),
+        (status = 409, description = "The alias is taken", body = crate::application::error::ErrorBody)))]
+pub async fn change(
+    context: web::Data<DeliveryContext>,
+    caller: Caller<Write>,
+    id: web::Path<Uuid>,
+    Body(request): Body<ChangeDeliveryKey>,
+) -> Result<HttpResponse, ApiError> {
+    let tokens = DerivedTokens::of(&mut context.store.read().await?).await?;
+    let context = context.into_inner();
+    let key = delivery::change_key(context, caller.account_id(), *id, request).await?;
+    Ok(HttpResponse::Ok().json(DeliveryKeyAnswer {
+        key: DeliveryKeyRecord::new(key, &tokens),
     }))
 }
 
@@ -132,6 +170,6 @@ pub async fn revoke(
     caller: Caller<Write>,
     id: web::Path<Uuid>,
 ) -> Result<HttpResponse, ApiError> {
-    delivery::revoke_key(&context, caller.account_id(), *id).await?;
+    delivery::revoke_key(context.into_inner(), caller.account_id(), *id).await?;
     Ok(HttpResponse::Ok().json(Success::default()))
 }

@@ -100,7 +100,7 @@ table::routes! {
 
     "/api/delivery-keys"               => GET delivery_keys::list, POST delivery_keys::create;
     "/api/delivery-keys/alias"         => GET delivery_keys::alias;
-    "/api/delivery-keys/{id}"          => DELETE delivery_keys::revoke;
+    "/api/delivery-keys/{id}"          => PATCH delivery_keys::change, DELETE delivery_keys::revoke;
     "/api/cdn-presets"                 => GET cdn_presets::list, POST cdn_presets::create;
     "/api/cdn-presets/{id}"            => GET cdn_presets::show, PATCH cdn_presets::change, DELETE cdn_presets::delete;
     "/api/cdn-purge"                   => POST cdn::purge;
@@ -114,6 +114,7 @@ table::routes! {
     "/api/jobs/{id}"                   => GET jobs::show, DELETE jobs::cancel;
     "/api/jobs/{id}/events"            => GET jobs::events;
     "/api/usage"                       => GET usage::show;
+    "/api/usage/history"               => GET usage::history;
     "/api/catalogue"                   => GET catalogue::show;
 
     "/api/workflows"                   => GET workflows::list, POST workflows::save;

@@ -1,8 +1,9 @@
-//! `GET /api/usage`: what an account has used of its plan.
+//! `/api/usage`: what an account has used of its plan, this month and by day.
 
-use actix_web::{HttpResponse, web};
+use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Serialize;
 use sluice_store::{Month, deliveries, now_ms, operations, storage};
+use url::form_urlencoded;
 use utoipa::{ToSchema, openapi::OpenApi};
 
 use crate::{
@@ -11,10 +12,15 @@ use crate::{
         caller::{Caller, Read},
         context::DeliveryContext,
         error::ApiError,
+        field,
         reached::Reached,
+        usage_history::{self, MOST_DAYS, UsageHistory},
     },
     config::{Config, Plan},
 };
+
+/// Days of a history when the client names no number.
+const DEFAULT_DAYS: u32 = 30;
 
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -153,4 +159,49 @@ pub async fn show(
         },
         upgrade_url: reached.upgrade_url(&context),
     }))
+}
+
+/// Show usage by day
+///
+/// Media operations by kind, and deliveries by delivery key, of every day (UTC). An operation counts on the day on which it was asked
+/// for, until it is refused or fails. Exact to a second or two.
+#[utoipa::path(get, path = "/api/usage/history", tag = "usage",
+    params(("days" = Option<u32>, Query, description = "1 to 400, today included; 30 without one")),
+    responses((status = 200, description = "Every day, the oldest first", body = UsageHistory)))]
+pub async fn history(
+    request: HttpRequest,
+    context: web::Data<DeliveryContext>,
+    caller: Caller<Read>,
+) -> Result<HttpResponse, ApiError> {
+    let days = wanted_days(request.query_string())?;
+    let mut db = context.store.read().await?;
+    let history = usage_history::history(&mut db, caller.account_id(), days).await?;
+    Ok(HttpResponse::Ok().json(history))
+}
+
+/// Reads `days`: 1 to 400.
+pub(super) fn wanted_days(query: &str) -> Result<u32, ApiError> {
+    let given = form_urlencoded::parse(query.as_bytes()).find(|(name, _)| name == "days");
+    let given = given.map(|(_, value)| value.parse::<i64>().unwrap_or(-1));
+    Ok(field::within("days", given, 1..=MOST_DAYS)?.unwrap_or(DEFAULT_DAYS))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn days_are_bounded() {
+        for (query, expected) in [
+            ("", Some(30)),
+            ("days=1", Some(1)),
+            ("x=2&days=400", Some(400)),
+            ("days=401", None),
+            ("days=0", None),
+            ("days=x", None),
+            ("days=", None),
+        ] {
+            assert_eq!(wanted_days(query).ok(), expected, "{query}");
+        }
+    }
 }

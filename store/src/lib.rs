@@ -33,7 +33,7 @@ pub use identity::{
     accounts, api_keys, credentials, derived, idempotency, installation, sessions, users,
 };
 pub use live::{broadcasts, live_connections, live_inputs, outputs, playback_keys, recordings};
-pub use metering::{deliveries, operations};
+pub use metering::{deliveries, history as usage_history, operations};
 
 pub use bootstrap::{Bootstrap, FirstCredentials, bootstrap, first_credentials_shown};
 pub use connection::{Connection, Reader, Tx};

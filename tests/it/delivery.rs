@@ -3,6 +3,7 @@
 mod flow;
 mod quota;
 mod restart;
+mod usage;
 
 use std::{path::Path, time::Duration};
 

@@ -50,8 +50,19 @@ impl Directory {
         }
     }
 
+    /// Puts a key in the place of what is known of it: the alias before is worth nothing from here on.
+    pub(super) fn replace_key(&self, row: &DeliveryKey, meter: &Meter) {
+        let key = Arc::new(Key::new(row, meter));
+        let mut keys = self.keys.write();
+        keys.by_alias.retain(|_, known| known.id != row.id);
+        if let Some(alias) = &row.delivery_alias {
+            keys.by_alias.insert(alias.clone(), key.clone());
+        }
+        keys.by_hash.insert(row.key_hash.clone(), key);
+    }
+
     pub(super) fn put_key(&self, row: &DeliveryKey, meter: &Meter) {
-        let key = Arc::new(Key::new(row, meter.account(row.account_id)));
+        let key = Arc::new(Key::new(row, meter));
         let mut keys = self.keys.write();
         if let Some(alias) = &row.delivery_alias {
             keys.by_alias.insert(alias.clone(), key.clone());

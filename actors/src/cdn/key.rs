@@ -11,7 +11,7 @@ use std::{
 use sluice_store::delivery_keys::DeliveryKey;
 use uuid::Uuid;
 
-use crate::meter::Account;
+use crate::meter::{Account, CountDelivery, Delivered, KeyCounts, Meter};
 
 /// Precision of a key's last use.
 const USE_GRAIN_MS: i64 = 5 * 60 * 1000;
@@ -22,6 +22,7 @@ const MINUTE: Duration = Duration::from_secs(60);
 pub struct Key {
     pub id: Uuid,
     pub account: Arc<Account>,
+    counts: Arc<KeyCounts>,
     /// True when it delivers presets and nothing else.
     pub presets_only: bool,
     last_used_ms: AtomicI64,
@@ -31,10 +32,11 @@ pub struct Key {
 }
 
 impl Key {
-    pub(super) fn new(row: &DeliveryKey, account: Arc<Account>) -> Self {
+    pub(super) fn new(row: &DeliveryKey, meter: &Meter) -> Self {
         Self {
             id: row.id,
-            account,
+            account: meter.account(row.account_id),
+            counts: meter.key(row.account_id, row.id),
             presets_only: row.presets_only,
             last_used_ms: AtomicI64::new(row.last_used_at.unwrap_or(0)),
             known_since: Instant::now(),
@@ -74,12 +76,20 @@ impl Key {
     }
 }
 
+/// Counts for the key and for its account.
+impl CountDelivery for Arc<Key> {
+    fn delivered(&self, how: Delivered, bytes: u64) {
+        self.account.delivered(how, bytes);
+        self.counts.add(how, bytes);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use sluice_store::{Store, StoreSettings};
 
     use super::*;
-    use crate::meter::{Caps, Meter};
+    use crate::meter::Caps;
 
     #[tokio::test]
     async fn new_variants_are_bounded_by_the_minute() {
@@ -98,8 +108,7 @@ mod tests {
             last_used_at: None,
             revoked_at: None,
         };
-        let account = Meter::new(store, Caps::new()).account(row.account_id);
-        let key = Key::new(&row, account);
+        let key = Key::new(&row, &Meter::new(store, Caps::new()));
         let at = |seconds| key.known_since + Duration::from_secs(seconds);
         let cases = [
             (0, Ok(())),

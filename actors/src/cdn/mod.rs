@@ -182,6 +182,11 @@ impl Images {
         self.directory.put_key(key, &self.meter);
     }
 
+    /// A key was changed, and that is committed: requests that begin from here on see what it is now.
+    pub fn key_changed(&self, key: &DeliveryKey) {
+        self.directory.replace_key(key, &self.meter);
+    }
+
     /// A key was revoked, and that is committed: it is worthless from here on.
     pub fn key_revoked(&self, key_id: Uuid) {
         self.directory.remove_key(key_id);

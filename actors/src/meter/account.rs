@@ -2,7 +2,7 @@
 
 use std::sync::{
     Arc,
-    atomic::{AtomicBool, AtomicU64, Ordering::Relaxed, Ordering::SeqCst},
+    atomic::{AtomicBool, Ordering::Relaxed, Ordering::SeqCst},
 };
 
 use arc_swap::ArcSwap;
@@ -10,28 +10,22 @@ use sluice_store::deliveries::Day;
 use tokio::sync::{Notify, futures::Notified};
 use uuid::Uuid;
 
-use super::period::{Period, Quota, Refused, Spent};
+use super::{
+    counts::Counts,
+    period::{Period, Quota, Refused, Spent},
+};
 
 /// The counters of one account.
 #[derive(Debug)]
 pub struct Account {
     pub(super) id: Uuid,
     period: ArcSwap<Period>,
-    hits: AtomicU64,
-    misses: AtomicU64,
-    bytes: AtomicU64,
+    pub(super) counts: Counts,
     /// True when it was used since its plan was last read.
     active: AtomicBool,
     refilling: AtomicBool,
     closed: AtomicBool,
     changed: Notify,
-}
-
-/// Way in which an image was delivered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Delivered {
-    Hit,
-    Miss,
 }
 
 /// Counts to be written.
@@ -46,9 +40,7 @@ impl Account {
         Self {
             id,
             period: ArcSwap::from_pointee(Period::unknown()),
-            hits: AtomicU64::new(0),
-            misses: AtomicU64::new(0),
-            bytes: AtomicU64::new(0),
+            counts: Counts::default(),
             active: AtomicBool::new(false),
             refilling: AtomicBool::new(false),
             closed: AtomicBool::new(false),
@@ -58,16 +50,6 @@ impl Account {
 
     pub fn id(&self) -> Uuid {
         self.id
-    }
-
-    /// Counts a delivery for the statistics.
-    pub fn delivered(&self, how: Delivered, bytes: u64) {
-        let counter = match how {
-            Delivered::Hit => &self.hits,
-            Delivered::Miss => &self.misses,
-        };
-        counter.fetch_add(1, Relaxed);
-        self.bytes.fetch_add(bytes, Relaxed);
     }
 
     /// `None` until the store was asked for this month.
@@ -120,15 +102,9 @@ impl Account {
 
     /// Takes the counts since the last call; `None` when there are none.
     pub(super) fn take_counted(&self, now_ms: i64) -> Option<Counted> {
-        let take = |counter: &AtomicU64| counter.swap(0, Relaxed) as i64;
         let counted = Counted {
             uncapped: self.period.load().take_uncounted(),
-            day: Day {
-                day: Day::of(now_ms),
-                hits: take(&self.hits),
-                misses: take(&self.misses),
-                bytes: take(&self.bytes),
-            },
+            day: self.counts.take(now_ms),
         };
         let is_nothing = counted.uncapped == 0 && counted.day.hits == 0 && counted.day.misses == 0;
         (!is_nothing).then_some(counted)
@@ -136,13 +112,7 @@ impl Account {
 
     pub(super) fn put_back(&self, counted: Counted) {
         self.period.load().put_back(counted.uncapped);
-        for (counter, count) in [
-            (&self.hits, counted.day.hits),
-            (&self.misses, counted.day.misses),
-            (&self.bytes, counted.day.bytes),
-        ] {
-            counter.fetch_add(count.unsigned_abs(), Relaxed);
-        }
+        self.counts.put_back(counted.day);
     }
 }
 

@@ -3,12 +3,17 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use sluice_store::{Store, StoreSettings, accounts, deliveries, now_ms};
+use sluice_store::{
+    Store, StoreSettings, accounts, deliveries,
+    delivery_keys::{self, NewDeliveryKey},
+    now_ms,
+    usage_history::{self, KeyDay},
+};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::{Account, Caps, Delivered, Meter, Rejection};
+use super::{Account, Caps, CountDelivery as _, Delivered, Meter, Rejection};
 use crate::{
     component::ComponentStatuses,
     tree::{self, Root},
@@ -177,6 +182,64 @@ async fn without_a_cap_everything_is_counted_and_nothing_refused() {
         .await
         .unwrap();
     assert_eq!((days[0].hits, days[0].misses, days[0].bytes), (1, 1, 150));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn deliveries_are_counted_by_key_and_old_days_are_dropped() {
+    let site = Site::open("unlimited").await;
+    let account_id = site.account_id;
+    let (key, _) = site
+        .store
+        .write(move |tx| {
+            Box::pin(async move {
+                let new = NewDeliveryKey {
+                    name: "Shop".into(),
+                    ..NewDeliveryKey::default()
+                };
+                let forgotten = KeyDay {
+                    account_id,
+                    key_id: Uuid::nil(),
+                    day: deliveries::Day {
+                        day: 1,
+                        hits: 1,
+                        ..deliveries::Day::default()
+                    },
+                };
+                usage_history::add_to_key_days(tx, &[forgotten]).await?;
+                delivery_keys::create(tx, account_id, new, now_ms()).await
+            })
+        })
+        .await
+        .unwrap();
+    let counts = site.meter.key(account_id, key.id);
+    counts.add(Delivered::Hit, 100);
+    counts.add(Delivered::Miss, 50);
+    site.meter.flush().await;
+    counts.add(Delivered::Hit, 1);
+    site.stop().await;
+    let mut db = site.store.read().await.unwrap();
+    let totals = usage_history::key_totals(&mut db, account_id, 0, None, 10)
+        .await
+        .unwrap();
+    assert_eq!(totals.len(), 1);
+    assert_eq!(
+        (totals[0].name.as_str(), totals[0].is_revoked),
+        ("Shop", false)
+    );
+    assert_eq!(
+        (totals[0].hits, totals[0].misses, totals[0].bytes),
+        (2, 1, 151)
+    );
+    let days = usage_history::key_days(&mut db, account_id, 0, &[key.id, Uuid::nil()])
+        .await
+        .unwrap();
+    assert_eq!(days.iter().map(|it| it.day.hits).sum::<i64>(), 2);
+    drop((db, counts));
+    site.meter.flush().await;
+    assert!(
+        site.meter.shared.keys.read().is_empty(),
+        "of a key that is gone"
+    );
 }
 
 /// Settled counts survive the kill, once; a later flush does not count them again.

@@ -10,7 +10,7 @@ use actix_web::{
 };
 use sluice_actors::{
     cdn::{Entry, Fetched},
-    meter::{Account, Delivered, Quota, Spent},
+    meter::{CountDelivery, Delivered, Quota, Spent},
 };
 
 use crate::{
@@ -56,18 +56,18 @@ pub(super) struct Delivery<'a> {
 }
 
 impl Delivery<'_> {
-    /// Counts the delivery, unless nothing comes of it (416).
+    /// Counts the delivery for the key or the account that it was admitted by, unless nothing comes of it (416).
     pub fn answer(
         self,
         request: &HttpRequest,
-        account: &Account,
+        counter: &impl CountDelivery,
         spent: Spent,
     ) -> Result<HttpResponse, ApiError> {
         let entry = self.entry;
         let (etag, modified) = (text(&entry.etag), text(&entry.last_modified));
         if is_unchanged(request, etag, http_date(entry.modified_ms())) {
             let response = HttpResponse::NotModified().finish();
-            return Ok(self.complete(response, account, spent, 0));
+            return Ok(self.complete(response, counter, spent, 0));
         }
         let total = entry.body.len() as u64;
         let asked = match if_range_holds(request, etag, modified) {
@@ -92,14 +92,14 @@ impl Delivery<'_> {
             header::CONTENT_DISPOSITION,
             HeaderValue::from_static("inline"),
         );
-        Ok(self.complete(response, account, spent, sent))
+        Ok(self.complete(response, counter, spent, sent))
     }
 
     /// Adds the headers that a 304 has too (RFC 9110 §15.4.5).
     fn complete(
         self,
         mut response: HttpResponse,
-        account: &Account,
+        counter: &impl CountDelivery,
         spent: Spent,
         sent: u64,
     ) -> HttpResponse {
@@ -107,7 +107,7 @@ impl Delivery<'_> {
             Cached::Hit => (Delivered::Hit, "hit"),
             Cached::Miss => (Delivered::Miss, "miss"),
         };
-        account.delivered(how, sent);
+        counter.delivered(how, sent);
         let headers = response.headers_mut();
         headers.insert(header::ETAG, value(&self.entry.etag));
         headers.insert(header::LAST_MODIFIED, value(&self.entry.last_modified));

@@ -72,7 +72,7 @@ pub(super) async fn deliver(
         is_negotiated: parsed.request.is_negotiated(),
         is_public: true,
     };
-    let mut response = delivery.answer(request, &key.account, spent)?;
+    let mut response = delivery.answer(request, key, spent)?;
     narrow(response.headers_mut(), &cors);
     Ok(response)
 }

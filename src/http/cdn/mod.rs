@@ -183,7 +183,7 @@ async fn deliver_for(
                 is_negotiated: parsed.request.is_negotiated(),
                 is_public: true,
             };
-            return delivery.answer(request, &key.account, spent);
+            return delivery.answer(request, key, spent);
         }
         let source = images
             .source(file_id)
@@ -207,7 +207,7 @@ async fn deliver_for(
                     is_negotiated: parsed.request.is_negotiated(),
                     is_public: true,
                 };
-                return delivery.answer(request, &key.account, spent);
+                return delivery.answer(request, key, spent);
             }
             Err(Problem::Stale) => {}
             Err(problem) => return Err(problem.into()),

@@ -11,7 +11,9 @@ use sluice_actors::{
 };
 use sluice_media::task::{Done, Failure, FailureCode, Limits, Task};
 use sluice_store::{
-    accounts, blobs,
+    accounts,
+    api_keys::Scope,
+    blobs,
     files::{self, NewFile, Role},
     now_ms,
 };
@@ -486,14 +488,14 @@ async fn deleting_and_refocusing_a_file_purge_its_variants() {
 }
 
 #[actix_web::test]
-async fn keys_are_listed_without_their_tokens_and_revoked_at_once() {
+async fn keys_are_listed_with_their_tokens_and_revoked_at_once() {
     let gallery = Gallery::open().await;
     let site = &gallery.site;
     let listed = site.call("GET", "/api/delivery-keys", None).await;
     let key = &listed.json()["keys"][0];
     assert_eq!(key["delivery_alias"], "shop");
     assert_eq!(key["key_prefix"].as_str().unwrap(), &gallery.key[..12]);
-    assert!(!String::from_utf8_lossy(&listed.body).contains(&gallery.key));
+    assert_eq!(key["token"], gallery.key.as_str());
     let id = key["id"].as_str().unwrap();
     let alias = async |alias: &str| {
         let path = format!("/api/delivery-keys/alias?alias={alias}");
@@ -530,6 +532,84 @@ async fn keys_are_listed_without_their_tokens_and_revoked_at_once() {
 }
 
 #[actix_web::test]
+async fn a_key_is_changed_and_delivery_knows_it_at_once() {
+    let gallery = Gallery::open().await;
+    let site = &gallery.site;
+    let listed = site.call("GET", "/api/delivery-keys", None).await.json();
+    let path = format!(
+        "/api/delivery-keys/{}",
+        listed["keys"][0]["id"].as_str().unwrap()
+    );
+    let change = async |body: Value| site.call("PATCH", &path, Some(body)).await;
+    let by_alias = async |alias: &str| {
+        let address = format!("/cdn/v1/{alias}/{}?w=100", gallery.file_id);
+        gallery.get(&address).await.status
+    };
+    assert_eq!(by_alias("shop").await, 200);
+
+    let changed = change(json!({"name": " Store ", "alias": "store"})).await;
+    assert_eq!(changed.status, 200, "{changed:?}");
+    let key = &changed.json()["key"];
+    assert_eq!(
+        (&key["name"], &key["delivery_alias"]),
+        (&json!("Store"), &json!("store"))
+    );
+    assert_eq!(
+        (&key["token"], &key["presets_only"]),
+        (&json!(gallery.key), &json!(false))
+    );
+    assert_eq!(
+        (by_alias("shop").await, by_alias("store").await),
+        (404, 200)
+    );
+
+    // A record may be sent back whole.
+    assert_eq!(change(key.clone()).await.json()["key"], *key);
+    assert_eq!(change(json!({})).await.json()["key"], *key);
+    let limited = change(json!({"presetsOnly": true})).await.json();
+    assert_eq!(limited["key"]["presets_only"], true);
+    assert_eq!(gallery.fetch("?w=100", &[]).await.status, 403);
+    change(json!({"presets_only": false, "alias": null})).await;
+    assert_eq!(by_alias("store").await, 404);
+    assert_eq!(gallery.fetch("?w=100", &[]).await.status, 200);
+
+    let taken = json!({"name": "other", "alias": "taken"});
+    assert_eq!(
+        site.call("POST", "/api/delivery-keys", Some(taken))
+            .await
+            .status,
+        201
+    );
+    for (body, status, error) in [
+        (json!({"alias": "taken"}), 409, "taken"),
+        (json!({"alias": "x"}), 400, "alias"),
+        (json!({"alias": "svc_pub_x"}), 400, "svc_"),
+        (json!({"name": ""}), 400, "name"),
+        (json!({"presetsOnly": 1}), 400, "presetsOnly"),
+    ] {
+        let answer = change(body).await;
+        assert_eq!(answer.status, status, "{answer:?}");
+        assert!(answer.error().contains(error), "{}", answer.error());
+    }
+    let body = Some(json!({"name": "mine"}));
+    let (reader, stranger) = (site.key(Scope::Read).await, site.stranger().await);
+    assert_eq!(
+        site.call_as(&reader, "PATCH", &path, body.clone())
+            .await
+            .status,
+        403
+    );
+    assert_eq!(
+        site.call_as(&stranger, "PATCH", &path, body.clone())
+            .await
+            .status,
+        404
+    );
+    site.call("DELETE", &path, None).await;
+    assert_eq!(site.call("PATCH", &path, body).await.status, 404);
+}
+
+#[actix_web::test]
 async fn statistics_tell_hits_and_misses_by_day() {
     let gallery = Gallery::open().await;
     let size = gallery.fetch("?w=100", &[]).await.body.len();
@@ -543,6 +623,54 @@ async fn statistics_tell_hits_and_misses_by_day() {
     let stats = stats().await;
     assert_eq!(stats["days"][0]["misses"], 1, "{stats}");
     assert_eq!(stats["bytes"], 2 * size);
+    let keys = gallery.site.call("GET", "/api/delivery-keys", None).await;
+    let id = keys.json()["keys"][0]["id"].clone();
+    let by_key = async || {
+        let path = format!("/api/cdn/stats?days=2&key={}", id.as_str().unwrap());
+        gallery.site.call("GET", &path, None).await.json()
+    };
+    eventually("the key is not counted", async || {
+        by_key().await["hits"] == 1
+    })
+    .await;
+    let of_key = by_key().await;
+    let key = json!({"id": id, "name": "shop", "isRevoked": false, "hits": 1, "misses": 1, "bytes": 2 * size});
+    assert_eq!(of_key["keys"], json!([key]));
+    assert_eq!(
+        (&of_key["days"], &of_key["bytes"]),
+        (&stats["days"], &json!(2 * size))
+    );
+
+    let history = async |days| {
+        let path = format!("/api/usage/history?days={days}");
+        gallery.site.call("GET", &path, None).await
+    };
+    let month = history(30).await.json();
+    assert_eq!(
+        (&month["deliveries"]["total"], &month["deliveries"]["bytes"]),
+        (&json!(2), &json!(2 * size))
+    );
+    assert_eq!(month["deliveries"]["keys"], json!([key]));
+    let days = month["deliveries"]["days"].as_array().unwrap();
+    assert_eq!((days.len(), &days[29]["date"]), (30, &month["until"]));
+    let today = &days[29]["keys"][id.as_str().unwrap()];
+    assert_eq!(*today, json!({"total": 2, "bytes": 2 * size}));
+    assert_eq!(
+        (&days[0]["total"], &days[0]["date"]),
+        (&json!(0), &month["since"])
+    );
+    assert_eq!(month["operations"]["days"].as_array().unwrap().len(), 30);
+    for days in [0, 401] {
+        assert_eq!(history(days).await.status, 400, "{days}");
+    }
+    let stranger = gallery.site.stranger().await;
+    for path in ["/api/cdn/stats", "/api/usage/history"] {
+        let foreign = gallery.site.call_as(&stranger, "GET", path, None).await;
+        assert!(
+            !String::from_utf8_lossy(&foreign.body).contains("shop"),
+            "{path}"
+        );
+    }
     assert_eq!(
         gallery
             .site

@@ -1,11 +1,12 @@
 //! Delivery keys: public, read-only credentials that are part of the address of a delivered image, or their aliases.
 //!
-//! Only hash and prefix are stored. A revoked key releases its alias, so that the next key can have it.
+//! Only hash and prefix are stored; the token of a new key is derived from its id, so that it can be shown again. A revoked
+//! key releases its alias, so that the next key can have it.
 
 use sqlx::{query, query_as, query_scalar};
 use uuid::Uuid;
 
-use crate::{Connection, Error, Page, Secret, Tx, credentials};
+use crate::{Connection, Error, Page, Secret, Tx, credentials, derived::DerivedTokens};
 
 /// Characters of an alias.
 const ALIAS_LENGTH: std::ops::RangeInclusive<usize> = 3..=63;
@@ -35,6 +36,24 @@ pub struct NewDeliveryKey {
     pub presets_only: bool,
 }
 
+/// Changes of a key; `None` leaves a field as it is.
+#[derive(Clone, Debug, Default)]
+pub struct DeliveryKeyPatch {
+    pub name: Option<String>,
+    /// `Some(None)` gives the alias up.
+    pub alias: Option<Option<String>>,
+    pub presets_only: Option<bool>,
+}
+
+impl DeliveryKey {
+    /// The key in plain; `None` for one that was made before keys were derived, whose hash fits no derived token.
+    pub fn token(&self, tokens: &DerivedTokens) -> Option<Secret> {
+        let token = tokens.delivery_token(self.id);
+        let is_derived = credentials::same(&credentials::hash(token.expose()), &self.key_hash);
+        is_derived.then_some(token)
+    }
+}
+
 /// Rejects an alias that is not 3 to 63 of `a-z 0-9 _ -`, or that could be mistaken for a key.
 pub fn check_alias(alias: &str) -> Result<(), Error> {
     let is_plain = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-');
@@ -49,7 +68,7 @@ pub fn check_alias(alias: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// Makes a key and returns it in plain, for the only time. `Error::Conflict` when the alias is taken.
+/// Makes a key and returns it in plain. `Error::Conflict` when the alias is taken.
 pub async fn create(
     tx: &mut Tx<'_>,
     account_id: Uuid,
@@ -59,12 +78,13 @@ pub async fn create(
     if let Some(alias) = &new.alias {
         check_alias(alias)?;
     }
-    let token = credentials::delivery_key();
+    let id = Uuid::now_v7();
+    let token = DerivedTokens::of(tx).await?.delivery_token(id);
     let key: Option<DeliveryKey> = query_as(
         "INSERT INTO delivery_keys (id, account_id, name, delivery_alias, presets_only, key_hash, key_prefix, created_at)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (delivery_alias) DO NOTHING RETURNING *",
     )
-    .bind(Uuid::now_v7())
+    .bind(id)
     .bind(account_id)
     .bind(new.name)
     .bind(&new.alias)
@@ -76,11 +96,48 @@ pub async fn create(
     .await?;
     match key {
         Some(key) => Ok((key, token)),
-        None => Err(Error::Conflict(format!(
-            "the alias {} is taken",
-            new.alias.unwrap_or_default()
-        ))),
+        None => Err(alias_taken(new.alias)),
     }
+}
+
+fn alias_taken(alias: Option<String>) -> Error {
+    Error::Conflict(format!("the alias {} is taken", alias.unwrap_or_default()))
+}
+
+/// Changes a key that is not revoked. `Error::Conflict` when the alias is taken.
+pub async fn patch(
+    tx: &mut Tx<'_>,
+    account_id: Uuid,
+    id: Uuid,
+    patch: DeliveryKeyPatch,
+) -> Result<DeliveryKey, Error> {
+    let DeliveryKeyPatch {
+        name,
+        alias,
+        presets_only,
+    } = patch;
+    let present: DeliveryKey = query_as(
+        "SELECT * FROM delivery_keys WHERE id = $1 AND account_id = $2 AND revoked_at IS NULL",
+    )
+    .bind(id)
+    .bind(account_id)
+    .fetch_optional(tx.sqlite())
+    .await?
+    .ok_or(Error::NotFound("delivery key"))?;
+    let alias = alias.unwrap_or(present.delivery_alias);
+    if let Some(alias) = &alias {
+        check_alias(alias)?;
+    }
+    query_as(
+        "UPDATE OR IGNORE delivery_keys SET name = $2, delivery_alias = $3, presets_only = $4 WHERE id = $1 RETURNING *",
+    )
+    .bind(id)
+    .bind(name.unwrap_or(present.name))
+    .bind(&alias)
+    .bind(presets_only.unwrap_or(present.presets_only))
+    .fetch_optional(tx.sqlite())
+    .await?
+    .ok_or_else(|| alias_taken(alias))
 }
 
 /// The account's keys that are not revoked, newest first.

@@ -111,7 +111,7 @@ async fn refund_pending(tx: &mut Tx<'_>, job: &Job) -> Result<(), Error> {
     .fetch_one(tx.sqlite())
     .await?;
     let unused = u64::try_from(unused).unwrap_or(0);
-    operations::refund(tx, job.account_id, job.month, unused).await
+    operations::refund(tx, job.account_id, job.month, job.charged_work(), unused).await
 }
 
 async fn end(

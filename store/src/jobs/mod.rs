@@ -205,6 +205,16 @@ pub struct Attachment {
     pub stored_file_id: Option<Uuid>,
 }
 
+impl Job {
+    /// Work of the job, as the account's history shows it.
+    fn charged_work(&self) -> operations::ChargedWork<'_> {
+        operations::ChargedWork {
+            kind: &self.tool,
+            asked_at: self.created_at,
+        }
+    }
+}
+
 impl Item {
     /// Returns the attachment of the result, if there is one.
     pub fn attachment(&self) -> Option<Attachment> {
@@ -282,8 +292,12 @@ pub async fn submit(
         return Ok(Submitted::Known(get(tx, new.account_id, job_id).await?));
     }
     let cost = new.items.iter().map(|item| item.operations).sum();
-    let charge =
-        operations::charge(tx, new.account_id, cost, new.allowance.operations, now_ms).await?;
+    let work = operations::ChargedWork {
+        kind: &new.tool,
+        asked_at: now_ms,
+    };
+    let cap = new.allowance.operations;
+    let charge = operations::charge(tx, new.account_id, work, cost, cap, now_ms).await?;
     let month = match charge {
         operations::Charge::Charged(month) => month,
         operations::Charge::UsedUp { used } => return Ok(Submitted::UsedUp { used }),

@@ -69,6 +69,7 @@ pub async fn expand(
     let charge = operations::charge(
         tx,
         job.account_id,
+        job.charged_work(),
         cost.saturating_sub(charged),
         job.allowance.operations,
         now_ms,
@@ -183,6 +184,7 @@ pub async fn fail_item(
         tx,
         job.account_id,
         job.month,
+        job.charged_work(),
         u64::try_from(item.operations).unwrap_or(0),
     )
     .await?;

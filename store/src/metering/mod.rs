@@ -1,5 +1,6 @@
-//! Monthly meters: deliveries and media operations.
+//! Monthly meters: deliveries and media operations; and usage by day.
 
 pub mod deliveries;
+pub mod history;
 pub(crate) mod month;
 pub mod operations;

@@ -1,4 +1,5 @@
-//! Monthly meter of media operations: one operation is one file processed.
+//! Monthly meter of media operations: one operation is one file processed. Beside it each day's operations are counted by
+//! kind, for the account's history.
 //!
 //! A charge joins the transaction that makes the work, a refund the one that records the failure, so that neither can
 //! be doubled or lost. The counter's key includes the month (UTC). A clock that is set back never reopens a month:
@@ -7,6 +8,7 @@
 use sqlx::{query, query_as};
 use uuid::Uuid;
 
+use super::deliveries::Day;
 use crate::{Connection, Error, Month, Tx};
 
 /// Operations that an account has used of a month.
@@ -14,6 +16,15 @@ use crate::{Connection, Error, Month, Tx};
 pub struct Used {
     pub month: Month,
     pub operations: u64,
+}
+
+/// Work that is charged, as the history shows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChargedWork<'a> {
+    /// Name of a tool, `workflow` or `stream`.
+    pub kind: &'a str,
+    /// Time at which it was asked for; the same at a refund.
+    pub asked_at: i64,
 }
 
 /// The answer to a charge.
@@ -29,6 +40,7 @@ pub enum Charge {
 pub async fn charge(
     tx: &mut Tx<'_>,
     account_id: Uuid,
+    work: ChargedWork<'_>,
     operations: u64,
     cap: u64,
     now_ms: i64,
@@ -45,17 +57,38 @@ pub async fn charge(
     )
     .bind(account_id)
     .bind(used.month)
-    .bind(i64::try_from(operations).unwrap_or(i64::MAX))
+    .bind(signed(operations))
     .execute(tx.sqlite())
     .await?;
+    add_to_day(tx, account_id, work, operations).await?;
     Ok(Charge::Charged(used.month))
 }
 
-/// Refunds operations to the month that they were charged to; never below 0.
+async fn add_to_day(
+    tx: &mut Tx<'_>,
+    account_id: Uuid,
+    work: ChargedWork<'_>,
+    operations: u64,
+) -> Result<(), Error> {
+    query(
+        "INSERT INTO operation_days (account_id, day, kind, operations) VALUES ($1, $2, $3, $4)
+         ON CONFLICT (account_id, day, kind) DO UPDATE SET operations = operations + excluded.operations",
+    )
+    .bind(account_id)
+    .bind(Day::of(work.asked_at))
+    .bind(work.kind)
+    .bind(signed(operations))
+    .execute(tx.sqlite())
+    .await?;
+    Ok(())
+}
+
+/// Refunds operations to the month and the day that they were charged to; never below 0.
 pub async fn refund(
     tx: &mut Tx<'_>,
     account_id: Uuid,
     month: Month,
+    work: ChargedWork<'_>,
     operations: u64,
 ) -> Result<(), Error> {
     query(
@@ -63,10 +96,23 @@ pub async fn refund(
     )
     .bind(account_id)
     .bind(month)
-    .bind(i64::try_from(operations).unwrap_or(i64::MAX))
+    .bind(signed(operations))
+    .execute(tx.sqlite())
+    .await?;
+    query(
+        "UPDATE operation_days SET operations = max(operations - $4, 0) WHERE account_id = $1 AND day = $2 AND kind = $3",
+    )
+    .bind(account_id)
+    .bind(Day::of(work.asked_at))
+    .bind(work.kind)
+    .bind(signed(operations))
     .execute(tx.sqlite())
     .await?;
     Ok(())
+}
+
+fn signed(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
 }
 
 /// Returns the operations that the account has used of its current month.

@@ -8,7 +8,7 @@ use super::{
     captions::size_of_captions,
     get,
     segments::resized,
-    streams::{by_id, derived},
+    streams::{by_id, charged_work, derived},
 };
 use crate::{
     Error, Tx, lineage, operations, storage,
@@ -134,5 +134,6 @@ pub async fn delete(tx: &mut Tx<'_>, account_id: Uuid, id: Uuid) -> Result<Strea
 }
 
 async fn refund(tx: &mut Tx<'_>, stream: &Stream) -> Result<(), Error> {
-    operations::refund(tx, stream.account_id, stream.month, OPERATIONS).await
+    let work = charged_work(stream.created_at);
+    operations::refund(tx, stream.account_id, stream.month, work, OPERATIONS).await
 }

@@ -12,7 +12,7 @@ use crate::{
     idempotency::{self, Idempotency, IdempotentResult},
     jobs::Allowance,
     lineage::{self, Derived, DerivedKind, Lineage},
-    operations::{self, Charge},
+    operations::{self, Charge, ChargedWork},
     work::{self, Lane, Lease},
 };
 
@@ -183,7 +183,8 @@ pub async fn create(tx: &mut Tx<'_>, new: &NewStream, now_ms: i64) -> Result<Sub
     {
         return Ok(Submitted::Known(Box::new(get(tx, account_id, id).await?)));
     }
-    let month = match operations::charge(tx, account_id, OPERATIONS, cap, now_ms).await? {
+    let work = charged_work(now_ms);
+    let month = match operations::charge(tx, account_id, work, OPERATIONS, cap, now_ms).await? {
         Charge::Charged(month) => month,
         Charge::UsedUp { used } => return Ok(Submitted::UsedUp { used }),
     };
@@ -208,6 +209,14 @@ pub async fn create(tx: &mut Tx<'_>, new: &NewStream, now_ms: i64) -> Result<Sub
         .await?;
     }
     Ok(Submitted::New(Box::new(stream)))
+}
+
+/// Work of a stream, as the account's history shows it.
+pub(super) fn charged_work(created_at: i64) -> ChargedWork<'static> {
+    ChargedWork {
+        kind: "stream",
+        asked_at: created_at,
+    }
 }
 
 /// Returns the derived object under which [`create`] records a stream's source.

@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::{KIND, Run, submission::OPERATIONS};
 use crate::{
     Connection, Error, Month, Store, Tx,
-    operations::{self, Charge},
+    operations::{self, Charge, ChargedWork},
     turns::{SweepResult, turns},
     work,
 };
@@ -84,11 +84,20 @@ pub(super) async fn enter(
         RunAdmission::Waits => false,
         RunAdmission::Full => return Ok(AdmissionOutcome::Full),
     };
-    let charge = operations::charge(tx, account_id, OPERATIONS, bounds.operations, now_ms).await?;
+    let (work, cap) = (charged_work(now_ms), bounds.operations);
+    let charge = operations::charge(tx, account_id, work, OPERATIONS, cap, now_ms).await?;
     Ok(match charge {
         Charge::Charged(month) => AdmissionOutcome::Paid { is_admitted, month },
         Charge::UsedUp { used } => AdmissionOutcome::UsedUp { used },
     })
+}
+
+/// Work of a run, as the account's history shows it.
+pub(super) fn charged_work(queued_at: i64) -> ChargedWork<'static> {
+    ChargedWork {
+        kind: "workflow",
+        asked_at: queued_at,
+    }
 }
 
 enum RunAdmission {

@@ -258,5 +258,6 @@ async fn finish(
 }
 
 async fn refund(tx: &mut Tx<'_>, run: &Run) -> Result<(), Error> {
-    operations::refund(tx, run.account_id, run.month, OPERATIONS).await
+    let work = admission::charged_work(run.queued_at);
+    operations::refund(tx, run.account_id, run.month, work, OPERATIONS).await
 }

@@ -3,7 +3,8 @@
 use sluice_store::{
     Error, Month, Page, Store, credentials,
     deliveries::{self, Day, MeterState},
-    delivery_keys::{self, DeliveryKey, NewDeliveryKey},
+    delivery_keys::{self, DeliveryKey, DeliveryKeyPatch, NewDeliveryKey},
+    derived::DerivedTokens,
     presets,
 };
 use uuid::Uuid;
@@ -28,7 +29,7 @@ async fn add_key(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_key_is_shown_once_and_its_alias_is_unique_until_it_is_revoked() {
+async fn a_key_keeps_its_hash_and_its_alias_is_unique_until_it_is_revoked() {
     let (store, _folder) = store().await;
     let here = add_account(&store, "here").await.unwrap();
     let there = add_account(&store, "there").await.unwrap();
@@ -208,4 +209,58 @@ async fn days_add_up_newest_first() {
         .map(|day| (day.day, day.hits, day.misses, day.bytes))
         .collect();
     assert_eq!(found, expected);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_is_shown_again_unless_the_key_is_older_than_that() {
+    let (store, _folder) = store().await;
+    let account = add_account(&store, "here").await.unwrap();
+    let tokens = DerivedTokens::of(&mut store.read().await.unwrap())
+        .await
+        .unwrap();
+    let (key, token) = add_key(&store, account, None).await.unwrap();
+    assert_eq!(key.token(&tokens), Some(token));
+    let random = credentials::delivery_key();
+    let older = DeliveryKey {
+        key_hash: credentials::hash(random.expose()),
+        ..key
+    };
+    assert_eq!(older.token(&tokens), None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_is_changed_in_what_is_named() {
+    let (store, _folder) = store().await;
+    let account = add_account(&store, "here").await.unwrap();
+    let other = add_account(&store, "there").await.unwrap();
+    let (key, _) = add_key(&store, account, Some("shop")).await.unwrap();
+    add_key(&store, account, Some("taken")).await.unwrap();
+    let patch = |account, patch: DeliveryKeyPatch| {
+        store.write(move |tx| Box::pin(delivery_keys::patch(tx, account, key.id, patch)))
+    };
+    let alias = |alias: Option<&str>| DeliveryKeyPatch {
+        alias: Some(alias.map(str::to_owned)),
+        ..DeliveryKeyPatch::default()
+    };
+    let unchanged = patch(account, DeliveryKeyPatch::default()).await.unwrap();
+    assert_eq!(unchanged.delivery_alias.as_deref(), Some("shop"));
+    let limited = DeliveryKeyPatch {
+        presets_only: Some(true),
+        ..DeliveryKeyPatch::default()
+    };
+    let limited = patch(account, limited).await.unwrap();
+    assert_eq!(
+        (limited.presets_only, limited.name),
+        (true, "shop".to_owned())
+    );
+    let taken = patch(account, alias(Some("taken"))).await;
+    assert!(matches!(taken, Err(Error::Conflict(_))), "{taken:?}");
+    let odd = patch(account, alias(Some("Shop"))).await;
+    assert!(matches!(odd, Err(Error::Invalid(_))), "{odd:?}");
+    let freed = patch(account, alias(None)).await.unwrap();
+    assert_eq!(freed.delivery_alias, None);
+    let next = add_key(&store, account, Some("shop")).await;
+    next.expect("the alias is free");
+    let foreign = patch(other, alias(None)).await;
+    assert!(matches!(foreign, Err(Error::NotFound("delivery key"))));
 }

@@ -7,12 +7,14 @@ use serde_json::json;
 use sluice_store::{
     Error, Page, Store,
     blob::Sealed,
+    deliveries::Day,
     idempotency::Idempotency,
     jobs::{
-        self, Allowance, Input, Item, ItemState, Job, JobState, JobType, NewAttachment, NewItem,
-        NewJob, NewResult, Submitted,
+        self, Allowance, Input, Item, ItemState, Job, JobState, JobType, NewAttachment,
+        NewItem, NewJob, NewResult, Submitted,
     },
     operations::{self, Charge},
+    usage_history::{self, OperationDay},
     work::{self, Lane, Lease},
 };
 use uuid::Uuid;
@@ -454,11 +456,53 @@ async fn lists_are_newest_first_and_filtered() {
     assert!(list(Some(JobState::Failed), 9, 0).await.is_empty());
 }
 
+/// A charge and its refund are of the same day and kind.
+#[tokio::test(flavor = "multi_thread")]
+async fn operations_are_counted_by_day_and_kind() {
+    let (store, _folder) = store().await;
+    let account = add_account(&store, "here").await.unwrap();
+    let days = async || {
+        let mut db = store.read().await.unwrap();
+        let days = usage_history::operation_days(&mut db, account, 0).await;
+        let count = |row: OperationDay| (row.day, row.kind, row.operations);
+        days.unwrap().into_iter().map(count).collect::<Vec<_>>()
+    };
+    let today = Day::of(NOW);
+    let (job, _) = submitted(&store, account, 3).await;
+    assert_eq!(days().await, [(today, "convert".to_owned(), 3)]);
+    let cancel =
+        store.write(move |tx| Box::pin(jobs::cancel(tx, account, job.id, KEEP, NOW + MONTH)));
+    cancel.await.unwrap();
+    assert_eq!(days().await, []);
+    submitted(&store, account, 2).await;
+    let other = |kind: &'static str, asked_at| {
+        let work = operations::ChargedWork { kind, asked_at };
+        store.write(move |tx| Box::pin(operations::charge(tx, account, work, 1, 0, asked_at)))
+    };
+    other("workflow", NOW).await.unwrap();
+    other("workflow", NOW + KEEP).await.unwrap();
+    let expected = [
+        (today, "convert".to_owned(), 2),
+        (today, "workflow".to_owned(), 1),
+        (today + 1, "workflow".to_owned(), 1),
+    ];
+    assert_eq!(days().await, expected);
+    let forget = store.write(move |tx| Box::pin(usage_history::forget_before(tx, today + 1)));
+    forget.await.unwrap();
+    assert_eq!(days().await, expected[2..]);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_clock_set_back_does_not_reopen_a_month() {
     let (store, _folder) = store().await;
     let account = add_account(&store, "here").await.unwrap();
-    let charge = |now| store.write(move |tx| Box::pin(operations::charge(tx, account, 3, 5, now)));
+    let charge = |now| {
+        let work = operations::ChargedWork {
+            kind: "convert",
+            asked_at: now,
+        };
+        store.write(move |tx| Box::pin(operations::charge(tx, account, work, 3, 5, now)))
+    };
     assert!(matches!(charge(NOW).await.unwrap(), Charge::Charged(_)));
     assert_eq!(charge(NOW).await.unwrap(), Charge::UsedUp { used: 3 });
     assert!(matches!(
