@@ -158,6 +158,33 @@ where
     T::deserialize(deserializer).map(Some)
 }
 
+/// Milliseconds since 1970 of Unix seconds.
+pub(crate) fn unix_ms(seconds: i64) -> Option<i64> {
+    (seconds >= 0).then(|| seconds.checked_mul(1_000))?
+}
+
+/// Milliseconds since 1970 of a time as ISO 8601 with an offset, or in Unix seconds.
+pub(crate) fn time_of(text: &str) -> Option<i64> {
+    let text = text.trim();
+    match text.parse::<i64>() {
+        Ok(seconds) => unix_ms(seconds),
+        Err(_) => text
+            .parse::<jiff::Timestamp>()
+            .ok()
+            .map(|time| time.as_millisecond()),
+    }
+}
+
+/// [`time_of`] of a parameter; the error names it.
+pub(crate) fn time(field: &str, text: &str) -> Result<i64, ApiError> {
+    time_of(text).ok_or_else(|| {
+        ApiError::Invalid(format!(
+            "{field} must be ISO 8601 such as 2026-11-20T12:00:00Z, or Unix seconds, got `{}`",
+            shorten(text)
+        ))
+    })
+}
+
 /// Foreign text, shortened for a message.
 pub(crate) fn shorten(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(60).collect()

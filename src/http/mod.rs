@@ -145,8 +145,10 @@ table::routes! {
     "/api/webhooks/{id}/rotate-secret" => POST webhooks::rotate_secret;
     "/api/webhooks/{id}/test"          => POST webhooks::test;
     "/api/webhooks/{id}/recover"       => POST webhooks::recover;
+    "/api/webhooks/{id}/probe"         => POST webhooks::probe;
     "/api/events"                      => GET events::list;
     "/api/events/stream"               => GET events::stream;
+    "/api/events/{id}"                 => GET events::show;
 
     "/healthz"                         => GET health::alive;
     "/readyz"                          => GET health::ready;

@@ -212,6 +212,19 @@ pub async fn before(
     .await?)
 }
 
+/// Returns an event, of the feed or for a single endpoint. `Error::NotFound` for an unknown id, another account's and one that
+/// was dropped.
+pub async fn get(db: &mut impl Connection, account_id: Uuid, id: Uuid) -> Result<Event, Error> {
+    query_as(
+        "SELECT seq, id, account_id, event_type, created_at, body FROM events WHERE id = $1 AND account_id = $2",
+    )
+    .bind(id)
+    .bind(account_id)
+    .fetch_optional(db.sqlite())
+    .await?
+    .ok_or(Error::NotFound("event"))
+}
+
 /// Returns the last event of the account's feed that retention has dropped, 0 at first: a reader whose cursor is
 /// before it has missed some.
 pub async fn dropped_up_to(db: &mut impl Connection, account_id: Uuid) -> Result<i64, Error> {

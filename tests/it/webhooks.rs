@@ -6,6 +6,7 @@ mod faults;
 mod listen;
 mod outage;
 mod rest;
+mod sent;
 mod verify;
 
 use std::time::Duration;

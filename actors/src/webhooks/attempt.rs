@@ -57,6 +57,8 @@ pub struct AttemptLimits {
 /// Outcome of an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AttemptOutcome {
+    /// Time in the headers, in milliseconds since 1970; `None` when nothing was sent.
+    pub signed_at: Option<i64>,
     pub ended_at: i64,
     pub ending: AttemptResult,
     pub http_status: Option<u16>,
@@ -68,6 +70,7 @@ impl AttemptOutcome {
     /// An attempt that ended without an answer.
     pub fn without_answer(error: impl Into<String>, ended_at: i64) -> Self {
         Self {
+            signed_at: None,
             ended_at,
             ending: AttemptResult::Failure { retry_after: None },
             http_status: None,
@@ -96,10 +99,14 @@ impl Attempt {
         };
         let answer = timeout(terms.timeout + GRACE, carrier.post(post)).await;
         let ended_at = clock.now_ms();
-        match answer {
+        let outcome = match answer {
             Ok(Ok(answer)) => read(&answer, &secrets, now_ms(), ended_at),
             Ok(Err(error)) => no_answer(&error, &secrets, ended_at),
             Err(_) => AttemptOutcome::without_answer("the attempt did not end in time", ended_at),
+        };
+        AttemptOutcome {
+            signed_at: Some(wall_ms),
+            ..outcome
         }
     }
 
@@ -124,10 +131,7 @@ pub fn headers(
     timestamp_s: i64,
     body: &[u8],
 ) -> Result<Vec<(HeaderName, HeaderValue)>, InvalidHeaderValue> {
-    let fixed = [
-        ("content-type", "application/json".to_owned()),
-        ("user-agent", USER_AGENT.to_owned()),
-    ];
+    let fixed = fixed_headers();
     let signed = signature::headers(secrets, event_id, event_type, timestamp_s, body);
     let headers = fixed.into_iter().chain(signed);
     headers
@@ -135,9 +139,26 @@ pub fn headers(
         .collect()
 }
 
+fn fixed_headers() -> [(&'static str, String); 2] {
+    [
+        ("content-type", "application/json".to_owned()),
+        ("user-agent", USER_AGENT.to_owned()),
+    ]
+}
+
+/// Headers of a delivery that do not depend on the time and the secret of an attempt.
+pub fn unsigned_headers(event_id: &str, event_type: &str) -> Vec<(&'static str, String)> {
+    let named = [
+        ("service-event", event_type.to_owned()),
+        ("webhook-id", event_id.to_owned()),
+    ];
+    fixed_headers().into_iter().chain(named).collect()
+}
+
 fn read(answer: &Answer, secrets: &[&str], wall_ms: i64, ended_at: i64) -> AttemptOutcome {
     let (ending, error) = meaning(answer.status, || asked_pause(answer, wall_ms));
     AttemptOutcome {
+        signed_at: None,
         ended_at,
         ending,
         http_status: Some(answer.status),
@@ -153,6 +174,7 @@ fn no_answer(error: &Error, secrets: &[&str], ended_at: i64) -> AttemptOutcome {
         _ => AttemptResult::Failure { retry_after: None },
     };
     AttemptOutcome {
+        signed_at: None,
         ended_at,
         ending,
         http_status: status,

@@ -94,6 +94,7 @@ impl Ended {
             delivery_id: self.delivery_id,
             fence: self.fence,
             number: self.number,
+            signed_at: outcome.signed_at,
             ended_at: outcome.ended_at,
             http_status: outcome.http_status,
             response_preview: outcome.response_preview.clone(),

@@ -43,7 +43,7 @@ use sluice_store::{Store, now_ms, webhooks};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-pub use attempt::headers;
+pub use attempt::{headers, unsigned_headers};
 pub use counters::WebhookStatistics;
 pub use settings::WebhookSettings;
 

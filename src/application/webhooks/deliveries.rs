@@ -2,7 +2,7 @@
 
 use sluice_store::{
     now_ms,
-    webhooks::{self, Delivery},
+    webhooks::{self, Delivery, Probed},
 };
 use uuid::Uuid;
 
@@ -38,6 +38,20 @@ pub(crate) async fn test(
     let delivery = made.await?;
     context.webhooks.nudge();
     Ok(delivery)
+}
+
+/// Tries a suspended endpoint now; 409 when it is not suspended.
+pub(crate) async fn probe(
+    context: &EventContext,
+    account_id: Uuid,
+    id: Uuid,
+) -> Result<Probed, ApiError> {
+    let probed = context.store.write(move |tx| {
+        Box::pin(async move { webhooks::probe(tx, account_id, id, now_ms()).await })
+    });
+    let probed = probed.await?;
+    context.webhooks.nudge();
+    Ok(probed)
 }
 
 /// Sends the deliveries again that failed since a time; returns how many.

@@ -4,3 +4,4 @@ pub(crate) mod deliveries;
 pub(crate) mod endpoints;
 pub(crate) mod record;
 pub(crate) mod request;
+pub(crate) mod sent;

@@ -2,13 +2,13 @@
 
 use serde::Serialize;
 use sluice_store::{
-    events,
-    webhooks::{Attempt, Delivery, Endpoint},
+    Reader, events,
+    webhooks::{self, Attempt, Delivery, Endpoint},
 };
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::application::answer::Time;
+use crate::application::{answer::Time, error::ApiError};
 
 /// An endpoint that events are sent to.
 #[derive(Debug, Serialize, ToSchema)]
@@ -22,12 +22,23 @@ pub struct WebhookRecord {
     /// `active`; `suspended` after many failures in a row: deliveries wait and one is tried each minute until the receiver
     /// is back; `paused` by its owner or by an answer 410: events are not kept for it.
     status: &'static str,
+    /// Time since which it has this status.
+    #[schema(value_type = String, format = DateTime)]
+    status_since: Time,
     /// Reason why it is suspended or paused.
     status_reason: Option<String>,
+    /// Deliveries that wait for it; 10000: that many or more.
+    waiting: u32,
+    /// When a suspended one is tried next, without a request.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    next_probe_at: Option<Time>,
     /// The first 12 characters of the secret.
     secret_prefix: String,
     /// Attempts that failed since one succeeded.
     consecutive_failures: u32,
+    /// Time of the first of them.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    first_failure_at: Option<Time>,
     #[schema(value_type = Option<String>, format = DateTime)]
     last_success_at: Option<Time>,
     #[schema(value_type = Option<String>, format = DateTime)]
@@ -38,9 +49,28 @@ pub struct WebhookRecord {
     updated_at: Time,
 }
 
-impl From<Endpoint> for WebhookRecord {
-    fn from(endpoint: Endpoint) -> Self {
+impl WebhookRecord {
+    /// Records of endpoints, with what waits for them.
+    pub(crate) async fn of_all(
+        db: &mut Reader,
+        endpoints: Vec<Endpoint>,
+    ) -> Result<Vec<Self>, ApiError> {
+        let ids: Vec<Uuid> = endpoints.iter().map(|endpoint| endpoint.id).collect();
+        let waiting = webhooks::waiting(db, &ids).await?;
+        let record = |endpoint: Endpoint| {
+            let waiting = waiting.get(&endpoint.id).copied().unwrap_or(0);
+            Self::new(endpoint, waiting)
+        };
+        Ok(endpoints.into_iter().map(record).collect())
+    }
+
+    /// `waiting`: deliveries that wait for it.
+    pub(crate) fn new(endpoint: Endpoint, waiting: u32) -> Self {
         Self {
+            waiting,
+            status_since: Time(endpoint.status_since),
+            next_probe_at: endpoint.next_probe_at.map(Time),
+            first_failure_at: endpoint.first_failure_at.map(Time),
             secret_prefix: endpoint.secret_prefix().to_owned(),
             id: endpoint.id,
             url: endpoint.url,

@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 
 use crate::application::{
     error::ApiError,
-    field::{self, given, shorten},
+    field::{self, given, shorten, time_of, unix_ms},
 };
 
 const MAX_DESCRIPTION: usize = 500;
@@ -115,21 +115,6 @@ impl RecoverRequest {
             }
             Some(time_ms) => Ok(time_ms),
         }
-    }
-}
-
-fn unix_ms(seconds: i64) -> Option<i64> {
-    (seconds >= 0).then(|| seconds.checked_mul(1_000))?
-}
-
-fn time_of(text: &str) -> Option<i64> {
-    let text = text.trim();
-    match text.parse::<i64>() {
-        Ok(seconds) => unix_ms(seconds),
-        Err(_) => text
-            .parse::<jiff::Timestamp>()
-            .ok()
-            .map(|time| time.as_millisecond()),
     }
 }
 

@@ -24,6 +24,7 @@ use crate::application::{
     caller::{Caller, Read},
     context::EventContext,
     error::{ApiError, ErrorBody},
+    field::shorten,
     page::row_count,
 };
 
@@ -113,6 +114,45 @@ pub async fn list(
     Ok(HttpResponse::Ok()
         .insert_header((header::CONTENT_TYPE, "application/json"))
         .body(body))
+}
+
+#[derive(ToSchema)]
+#[allow(
+    dead_code,
+    reason = "describes the answer, which is made of a stored envelope"
+)]
+pub struct EventAnswer {
+    event: EventEnvelope,
+}
+
+/// Show an event
+///
+/// As webhooks get it; a `webhook.test` too, which is not in the list. Its deliveries: `/api/webhooks/deliveries?eventId=`.
+#[utoipa::path(get, path = "/api/events/{id}", tag = "events",
+    params(("id" = String, Path, description = "The event's id, `evt_…`")),
+    responses((status = 200, description = "The event", body = EventAnswer)))]
+pub async fn show(
+    context: web::Data<EventContext>,
+    caller: Caller<Read>,
+    id: web::Path<String>,
+) -> Result<HttpResponse, ApiError> {
+    let id = event_id("id", &id)?;
+    let mut db = context.store.read().await?;
+    let event = events::get(&mut db, caller.account_id(), id).await?;
+    drop(db);
+    Ok(HttpResponse::Ok()
+        .insert_header((header::CONTENT_TYPE, "application/json"))
+        .body(format!(r#"{{"event":{}}}"#, event.body)))
+}
+
+/// Reads the id of an event, with `evt_` or without it.
+pub(super) fn event_id(field: &str, text: &str) -> Result<Uuid, ApiError> {
+    Uuid::try_parse(text.strip_prefix("evt_").unwrap_or(text)).map_err(|_| {
+        ApiError::Invalid(format!(
+            "{field} must be the id of an event, evt_…, got `{}`",
+            shorten(text)
+        ))
+    })
 }
 
 fn limit(query: &str) -> Result<u32, ApiError> {

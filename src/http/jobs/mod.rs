@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use sluice_media::operation::{self, Params};
 use sluice_store::{
     Listed, Page,
-    jobs::{self, JobState, JobType},
+    jobs::{self, JobFilter, JobState, JobType},
 };
 use url::form_urlencoded;
 use utoipa::ToSchema;
@@ -29,6 +29,7 @@ use crate::application::{
     caller::{Caller, Read, Write},
     context::JobContext,
     error::ApiError,
+    field,
     jobs::{
         find,
         record::{Accepted, JobRecord, Records},
@@ -140,6 +141,8 @@ pub async fn create(
 /// List jobs
 #[utoipa::path(get, path = "/api/jobs", tag = "jobs", params(
     ("status" = Option<String>, Query, description = "`pending`, `processing`, `completed`, `failed` or `cancelled`"),
+    ("type" = Option<String>, Query, description = "`convert`, `compress`, `tool`, or the name of a media tool such as `thumbnail`"),
+    ("since" = Option<String>, Query, description = "Only those made at this time or later: ISO 8601, or Unix seconds"),
     ("limit" = Option<u32>, Query, description = "1 to 100, 50 without one"),
     ("cursor" = Option<String>, Query, description = "`nextCursor` of the page before"),
     ("offset" = Option<u32>, Query, description = "Jobs to skip, instead of a cursor"),
@@ -150,11 +153,11 @@ pub async fn list(
     caller: Caller<Read>,
     reached: Reached,
 ) -> Result<HttpResponse, ApiError> {
-    let (page, status, offset) = list_query(request.query_string())?;
+    let (page, filter, offset) = list_query(request.query_string())?;
     let mut db = context.store.read().await?;
     let (account_id, reading) = (caller.account_id(), Pagination::reading(page));
-    let mut rows = jobs::list(&mut db, account_id, status, reading, offset).await?;
-    let total = jobs::count(&mut db, account_id, status).await?;
+    let mut rows = jobs::list(&mut db, account_id, &filter, reading, offset).await?;
+    let total = jobs::count(&mut db, account_id, &filter).await?;
     drop(db);
     let (pagination, next_cursor) = Pagination::of(&mut rows, page, offset, total, Listed::cursor);
     let records = Records::new(&context, &reached).await?;
@@ -165,20 +168,19 @@ pub async fn list(
     }))
 }
 
-fn list_query(query: &str) -> Result<(Page, Option<JobState>, u32), ApiError> {
+fn list_query(query: &str) -> Result<(Page, JobFilter, u32), ApiError> {
     let page = page(query, PAGE)?;
-    let (mut status, mut offset) = (None, 0);
+    let (mut filter, mut offset) = (JobFilter::default(), 0);
     for (name, value) in form_urlencoded::parse(query.as_bytes()) {
         match camel_case(&name).as_str() {
             "status" if !value.is_empty() => {
                 let words: Vec<&str> = JobState::ALL.iter().map(|state| state.as_str()).collect();
-                status = crate::application::field::choice(
-                    "status",
-                    Some(&value),
-                    &words,
-                    JobState::parse,
-                )?;
+                filter.state = field::choice("status", Some(&value), &words, JobState::parse)?;
             }
+            "type" if !value.is_empty() => {
+                (filter.job_type, filter.tool) = wanted_type(&value)?;
+            }
+            "since" if !value.is_empty() => filter.since = Some(field::time("since", &value)?),
             "offset" if page.after.is_none() => {
                 offset = value.parse().map_err(|_| {
                     ApiError::Invalid(format!("offset must be a whole number, got `{value}`"))
@@ -187,7 +189,23 @@ fn list_query(query: &str) -> Result<(Page, Option<JobState>, u32), ApiError> {
             _ => {}
         }
     }
-    Ok((page, status, offset))
+    Ok((page, filter, offset))
+}
+
+/// Reads a type of jobs, or a media tool.
+fn wanted_type(text: &str) -> Result<(Option<JobType>, Option<String>), ApiError> {
+    match text {
+        "convert" => Ok((Some(JobType::Convert), None)),
+        "compress" => Ok((Some(JobType::Compress), None)),
+        "tool" => Ok((Some(JobType::Tool), None)),
+        tool => match operation::row(tool) {
+            Some(row) => Ok((Some(JobType::Tool), Some(row.tool.to_owned()))),
+            None => Err(ApiError::Invalid(format!(
+                "type must be convert, compress, tool or the name of a media tool, got `{}`",
+                field::shorten(tool)
+            ))),
+        },
+    }
 }
 
 /// Show a job

@@ -3,10 +3,13 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use sluice_actors::webhooks::signature;
 use sluice_store::{
     api_keys::Scope,
     now_ms,
-    webhooks::{self, Attempted, ClaimRequest, Claimed, Next, What},
+    webhooks::{
+        self, Attempted, ClaimRequest, Claimed, EndpointHealth, EndpointStatus, Next, What,
+    },
 };
 use uuid::Uuid;
 
@@ -59,6 +62,7 @@ impl Site {
                 delivery_id: claimed.delivery_id,
                 fence: claimed.fence,
                 number: claimed.number,
+                signed_at: Some(now_ms()),
                 ended_at: now_ms(),
                 http_status,
                 response_preview: Some("ü".repeat(1_100)),
@@ -197,6 +201,8 @@ async fn every_call_has_its_status() {
         ("GET", format!("{one}/rotate-secret"), None, [405; 3]),
         ("POST", format!("{one}/test"), None, [202, 403, 404]),
         ("GET", format!("{one}/test"), None, [405; 3]),
+        ("POST", format!("{one}/probe"), None, [409, 403, 404]),
+        ("GET", format!("{one}/probe"), None, [405; 3]),
         (
             "POST",
             format!("{one}/recover"),
@@ -274,15 +280,19 @@ async fn the_secret_is_shown_when_it_is_made_only() {
             "createdAt",
             "description",
             "eventTypes",
+            "firstFailureAt",
             "id",
             "isActive",
             "lastFailureAt",
             "lastSuccessAt",
+            "nextProbeAt",
             "secretPrefix",
             "status",
             "statusReason",
+            "statusSince",
             "updatedAt",
-            "url"
+            "url",
+            "waiting"
         ]
     );
     assert_eq!(record["eventTypes"], json!(["*", "live.input.connected"]));
@@ -367,9 +377,10 @@ async fn deliveries_are_listed_by_page_and_filter() {
     let site = Site::open().await;
     let all = site.hook(json!(["*", "live.input.connected"])).await["webhook"].clone();
     let some = site.hook(json!(["file.uploaded"])).await["webhook"].clone();
-    for _ in 0..13 {
+    for _ in 0..12 {
         site.emit("file.uploaded").await;
     }
+    let event = site.emit("file.uploaded").await.name();
     site.emit("live.input.connected").await;
     let whole = site.deliveries("?limit=100").await;
     assert_eq!(whole["deliveries"].as_array().unwrap().len(), 27);
@@ -385,6 +396,17 @@ async fn deliveries_are_listed_by_page_and_filter() {
         (format!("endpointId={}", id(&all)), 14),
         (format!("endpoint_id={}&status=pending", id(&some)), 13),
         (format!("endpointId={UNKNOWN_ID}"), 0),
+        (format!("eventId={event}"), 2),
+        (
+            format!("event_id={}&endpointId={}", &event[4..], id(&some)),
+            1,
+        ),
+        (format!("eventId=evt_{UNKNOWN_ID}"), 0),
+        ("httpStatus=5xx".to_owned(), 0),
+        ("http_status=500".to_owned(), 0),
+        ("since=2020-01-01T00:00:00Z&until=4000000000".to_owned(), 27),
+        ("since=4000000000".to_owned(), 0),
+        ("until=2020-01-01T00:00:00Z".to_owned(), 0),
         ("eventType=live.input.connected".to_owned(), 1),
         ("event_type=webhook.test".to_owned(), 0),
         ("status=failed".to_owned(), 0),
@@ -415,6 +437,10 @@ async fn deliveries_are_listed_by_page_and_filter() {
             "endpointId=7",
             "endpointId must be the id of a webhook, got `7`",
         ),
+        ("eventId=7", "eventId must be the id of an event"),
+        ("httpStatus=6xx", "httpStatus must be a status such as 500"),
+        ("since=yesterday", "since must be ISO 8601"),
+        ("until=-1", "until must be ISO 8601"),
     ];
     for (query, error) in rejections {
         let path = format!("/api/webhooks/deliveries?{query}");
@@ -462,6 +488,13 @@ async fn a_delivery_is_shown_with_its_attempts_and_sent_again() {
         (&json!("pending"), &json!(event.name()), &json!(URL))
     );
     assert_eq!(pending["nextAttemptAt"], pending["createdAt"]);
+    let shown = site
+        .call("GET", &format!("/api/events/{}", event.name()), None)
+        .await;
+    assert_eq!(
+        String::from_utf8_lossy(&shown.body),
+        format!(r#"{{"event":{}}}"#, event.body)
+    );
     let path = format!("/api/webhooks/deliveries/{}", id(&pending));
     let retry = format!("{path}/retry");
 
@@ -526,6 +559,141 @@ async fn a_delivery_is_shown_with_its_attempts_and_sent_again() {
             attempt as usize
         );
     }
+}
+
+/// The value of a header of a shown request.
+fn header<'a>(request: &'a Value, name: &str) -> Option<&'a str> {
+    let headers = request["headers"].as_array().unwrap();
+    let header = headers.iter().find(|header| header["name"] == name)?;
+    header["value"].as_str()
+}
+
+#[actix_web::test]
+async fn the_request_verifies_and_never_holds_the_secret() {
+    let site = Site::open().await;
+    let made = site.hook(json!(["file.uploaded"])).await;
+    let (hook, secret) = (
+        &made["webhook"],
+        made["secret"].as_str().unwrap().to_owned(),
+    );
+    let event = site.emit("file.uploaded").await;
+    let path = format!(
+        "/api/webhooks/deliveries/{}",
+        id(&site.deliveries("").await["deliveries"][0])
+    );
+    let request = async || site.call("GET", &path, None).await.json()["request"].clone();
+    let verified = |request: &Value, secret: &str| {
+        let signature = header(request, "service-signature").unwrap();
+        let body = request["body"].as_str().unwrap().as_bytes();
+        signature::verify(secret, signature, body, now_ms() / 1_000, 60)
+    };
+
+    let before = request().await;
+    assert_eq!(
+        (&before["method"], &before["url"]),
+        (&json!("POST"), &json!(URL))
+    );
+    assert_eq!(
+        (&before["sentAt"], &before["isAsSent"]),
+        (&Value::Null, &json!(false))
+    );
+    assert_eq!(before["body"], event.body);
+    assert_eq!(header(&before, "webhook-id"), Some(event.name().as_str()));
+    for signed in [
+        "service-signature",
+        "service-timestamp",
+        "webhook-signature",
+    ] {
+        assert_eq!(header(&before, signed), None, "{signed}");
+    }
+
+    let claimed = site.claim(uuid(hook)).await;
+    assert_eq!(
+        request().await["isAsSent"],
+        false,
+        "its time is not known before its end"
+    );
+    site.record(claimed, Some(500), || Next::Failed).await;
+    let sent = request().await;
+    assert_eq!(verified(&sent, &secret), Ok(()));
+    assert_eq!(
+        (&sent["isAsSent"], sent["sentAt"].is_string()),
+        (&json!(true), true)
+    );
+    assert_eq!(header(&sent, "content-type"), Some("application/json"));
+
+    let one = format!("/api/webhooks/{}", id(hook));
+    let rotated = site
+        .call("POST", &format!("{one}/rotate-secret"), None)
+        .await;
+    let new = rotated.json()["secret"].as_str().unwrap().to_owned();
+    let changed = request().await;
+    assert_eq!(changed["isAsSent"], false);
+    assert_eq!(verified(&changed, &new), Ok(()), "by the present secret");
+    for request in [before, sent, changed] {
+        let text = request.to_string();
+        assert!(!text.contains(&secret) && !text.contains(&new), "{text}");
+    }
+
+    site.call("DELETE", &one, None).await;
+    let deleted = request().await;
+    assert_eq!(
+        (header(&deleted, "service-signature"), &deleted["isAsSent"]),
+        (None, &json!(false))
+    );
+}
+
+#[actix_web::test]
+async fn a_suspended_webhook_says_since_when_and_is_tried_at_once() {
+    let site = Site::open().await;
+    let hook = site.hook(json!(["file.uploaded"])).await["webhook"].clone();
+    assert_eq!(
+        (&hook["statusSince"], &hook["waiting"]),
+        (&hook["createdAt"], &json!(0))
+    );
+    for _ in 0..3 {
+        site.emit("file.uploaded").await;
+    }
+    let endpoint_id = uuid(&hook);
+    let now = now_ms();
+    let suspended = site.app.platform.store.write(move |tx| {
+        Box::pin(async move {
+            let health = EndpointHealth {
+                revision: 0,
+                status: EndpointStatus::Suspended,
+                status_reason: Some("12 attempts in a row failed".into()),
+                consecutive_failures: 12,
+                first_failure_at: Some(now),
+                last_success_at: None,
+                last_failure_at: Some(now + 60_000),
+                next_probe_at: Some(now + 120_000),
+                is_releasing: false,
+            };
+            webhooks::set_healths(tx, &[(endpoint_id, health)]).await
+        })
+    });
+    suspended.await.unwrap();
+    let one = format!("/api/webhooks/{}", id(&hook));
+    let shown = site.call("GET", &one, None).await.json()["webhook"].clone();
+    assert_eq!(
+        (&shown["status"], &shown["waiting"]),
+        (&json!("suspended"), &json!(3))
+    );
+    assert_eq!(shown["statusSince"], shown["lastFailureAt"]);
+    let listed = site.call("GET", "/api/webhooks", None).await.json();
+    assert_eq!(listed["webhooks"][0], shown);
+
+    let probe = site.call("POST", &format!("{one}/probe"), None).await;
+    assert_eq!(probe.status, 202, "{probe:?}");
+    let probe = probe.json();
+    assert!(probe["webhook"]["nextProbeAt"].as_str() < shown["nextProbeAt"].as_str());
+    let all = site.deliveries("").await;
+    assert_eq!(probe["delivery"], all["deliveries"][2], "the oldest");
+    site.call("PATCH", &one, Some(json!({"isActive": false})))
+        .await;
+    let refused = site.call("POST", &format!("{one}/probe"), None).await;
+    assert_eq!(refused.status, 409);
+    assert!(refused.error().contains("isActive"), "{}", refused.error());
 }
 
 #[actix_web::test]

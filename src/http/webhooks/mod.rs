@@ -12,8 +12,8 @@ use utoipa::{ToSchema, openapi::OpenApi};
 use uuid::Uuid;
 
 pub use deliveries::{
-    __path_deliveries, __path_delivery, __path_recover, __path_retry, __path_test, deliveries,
-    delivery, recover, retry, test,
+    __path_deliveries, __path_delivery, __path_probe, __path_recover, __path_retry, __path_test,
+    deliveries, delivery, probe, recover, retry, test,
 };
 
 use super::extract::{Body, PageQuery};
@@ -60,10 +60,10 @@ pub async fn list(
     caller: Caller<Read>,
     PageQuery(page): PageQuery,
 ) -> Result<HttpResponse, ApiError> {
-    let endpoints =
-        webhooks::list(&mut context.store.read().await?, caller.account_id(), page).await?;
+    let mut db = context.store.read().await?;
+    let endpoints = webhooks::list(&mut db, caller.account_id(), page).await?;
     let next_cursor = next_cursor(&endpoints, page, Listed::cursor);
-    let webhooks = endpoints.into_iter().map(WebhookRecord::from).collect();
+    let webhooks = WebhookRecord::of_all(&mut db, endpoints).await?;
     Ok(HttpResponse::Ok().json(WebhookList {
         webhooks,
         next_cursor,
@@ -86,7 +86,7 @@ pub async fn create(
 ) -> Result<HttpResponse, ApiError> {
     let (endpoint, secret) = endpoints::create(&context, caller.account_id(), request).await?;
     Ok(HttpResponse::Created().json(WebhookWithSecret {
-        webhook: endpoint.into(),
+        webhook: WebhookRecord::new(endpoint, 0),
         secret: secret.expose().to_owned(),
     }))
 }
@@ -101,7 +101,7 @@ pub async fn show(
 ) -> Result<HttpResponse, ApiError> {
     let endpoint =
         webhooks::get(&mut context.store.read().await?, caller.account_id(), *id).await?;
-    Ok(shown(endpoint))
+    shown(&context, endpoint).await
 }
 
 /// Change a webhook
@@ -118,7 +118,7 @@ pub async fn change(
     Body(request): Body<ChangeWebhook>,
 ) -> Result<HttpResponse, ApiError> {
     let endpoint = endpoints::change(&context, caller.account_id(), *id, request).await?;
-    Ok(shown(endpoint))
+    shown(&context, endpoint).await
 }
 
 /// Delete a webhook
@@ -150,15 +150,21 @@ pub async fn rotate_secret(
 ) -> Result<HttpResponse, ApiError> {
     let (endpoint, secret) = endpoints::rotate_secret(&context, caller.account_id(), *id).await?;
     Ok(HttpResponse::Ok().json(WebhookWithSecret {
-        webhook: endpoint.into(),
+        webhook: record(&context, endpoint).await?,
         secret: secret.expose().to_owned(),
     }))
 }
 
-fn shown(endpoint: Endpoint) -> HttpResponse {
-    HttpResponse::Ok().json(WebhookAnswer {
-        webhook: endpoint.into(),
-    })
+async fn shown(context: &EventContext, endpoint: Endpoint) -> Result<HttpResponse, ApiError> {
+    let webhook = record(context, endpoint).await?;
+    Ok(HttpResponse::Ok().json(WebhookAnswer { webhook }))
+}
+
+/// The record of an endpoint, with what waits for it.
+async fn record(context: &EventContext, endpoint: Endpoint) -> Result<WebhookRecord, ApiError> {
+    let waiting = webhooks::waiting(&mut context.store.read().await?, &[endpoint.id]).await?;
+    let waiting = waiting.get(&endpoint.id).copied().unwrap_or(0);
+    Ok(WebhookRecord::new(endpoint, waiting))
 }
 
 /// Writes the event types into the description of the calls that take them.

@@ -9,7 +9,7 @@ mod expiry;
 mod progress;
 
 use serde::{Deserialize, Serialize};
-use sqlx::{query, query_as, query_scalar, types::Json};
+use sqlx::{QueryBuilder, Sqlite, query, query_as, query_scalar, types::Json};
 use uuid::Uuid;
 
 use crate::{
@@ -469,46 +469,71 @@ pub async fn inputs(db: &mut impl Connection, item_id: Uuid) -> Result<Vec<Input
     .await?)
 }
 
-/// The account's jobs, newest first, `offset` rows after the page's start.
+/// Filter of jobs; `None`: any.
+#[derive(Clone, Debug, Default)]
+pub struct JobFilter {
+    pub state: Option<JobState>,
+    pub job_type: Option<JobType>,
+    /// The row of the operation table.
+    pub tool: Option<String>,
+    /// Made at this time or later.
+    pub since: Option<i64>,
+}
+
+/// The account's jobs that pass the filter, newest first, `offset` rows after the page's start.
 pub async fn list(
     db: &mut impl Connection,
     account_id: Uuid,
-    state: Option<JobState>,
+    filter: &JobFilter,
     page: Page,
     offset: u32,
 ) -> Result<Vec<Job>, Error> {
+    let mut list = QueryBuilder::<Sqlite>::new("SELECT * FROM jobs");
+    push_filter(&mut list, account_id, filter);
     let (created_at, id) = page.before();
-    Ok(query_as(
-        "SELECT * FROM jobs WHERE account_id = $1 AND (created_at, id) < ($2, $3) AND ($4 IS NULL OR state = $4)
-         ORDER BY created_at DESC, id DESC LIMIT $5 OFFSET $6",
-    )
-    .bind(account_id)
-    .bind(created_at)
-    .bind(id)
-    .bind(state)
-    .bind(page.limit)
-    .bind(offset)
-    .fetch_all(db.sqlite())
-    .await?)
+    list.push(" AND (created_at, id) < (")
+        .push_bind(created_at)
+        .push(", ")
+        .push_bind(id)
+        .push(") ORDER BY created_at DESC, id DESC LIMIT ")
+        .push_bind(page.limit)
+        .push(" OFFSET ")
+        .push_bind(offset);
+    Ok(list.build_query_as().fetch_all(db.sqlite()).await?)
 }
 
-/// Counts the account's jobs of that state, or of any.
+/// The type names the index where there is one, else the state.
+fn push_filter(list: &mut QueryBuilder<Sqlite>, account_id: Uuid, filter: &JobFilter) {
+    list.push(" WHERE account_id = ").push_bind(account_id);
+    if let Some(job_type) = filter.job_type {
+        list.push(" AND job_type = ").push_bind(job_type);
+    }
+    if let Some(state) = filter.state {
+        let is_second = filter.job_type.is_some();
+        list.push(if is_second {
+            " AND +state = "
+        } else {
+            " AND state = "
+        })
+        .push_bind(state);
+    }
+    if let Some(tool) = &filter.tool {
+        list.push(" AND tool = ").push_bind(tool.clone());
+    }
+    if let Some(since) = filter.since {
+        list.push(" AND created_at >= ").push_bind(since);
+    }
+}
+
+/// Counts the account's jobs that pass the filter.
 pub async fn count(
     db: &mut impl Connection,
     account_id: Uuid,
-    state: Option<JobState>,
+    filter: &JobFilter,
 ) -> Result<u64, Error> {
-    let count: i64 = match state {
-        // From the index alone.
-        None => query_scalar("SELECT count(*) FROM jobs WHERE account_id = $1").bind(account_id),
-        Some(state) => {
-            query_scalar("SELECT count(*) FROM jobs WHERE account_id = $1 AND state = $2")
-                .bind(account_id)
-                .bind(state)
-        }
-    }
-    .fetch_one(db.sqlite())
-    .await?;
+    let mut counting = QueryBuilder::<Sqlite>::new("SELECT count(*) FROM jobs");
+    push_filter(&mut counting, account_id, filter);
+    let count: i64 = counting.build_query_scalar().fetch_one(db.sqlite()).await?;
     Ok(u64::try_from(count).unwrap_or(0))
 }
 

@@ -49,6 +49,8 @@ pub struct Attempt {
     pub error: Option<String>,
     pub started_at: i64,
     pub ended_at: Option<i64>,
+    /// Time in its headers; `None` until it has ended, and when nothing was sent.
+    pub signed_at: Option<i64>,
 }
 
 /// Outcome of an attempt.
@@ -59,6 +61,8 @@ pub struct Attempted {
     pub fence: i64,
     /// Number of the attempt, from 1.
     pub number: u32,
+    /// Time in its headers; `None` when nothing was sent.
+    pub signed_at: Option<i64>,
     pub ended_at: i64,
     pub http_status: Option<u16>,
     /// Cut at [`MOST_PREVIEW_CHARACTERS`].
@@ -104,6 +108,7 @@ struct Outcome(
     Option<String>,
     &'static str,
     Option<i64>,
+    Option<i64>,
 );
 
 /// Table `held`: the outcomes of claims that still hold. Whether an attempt counts, and when the next one is, is in
@@ -111,7 +116,7 @@ struct Outcome(
 /// was deleted meanwhile.
 const OUTCOMES: &str = "WITH held AS MATERIALIZED (
          SELECT d.seq, o.value ->> 2 AS number, o.value ->> 3 AS ended_at, o.value ->> 4 AS http_status, o.value ->> 5 AS preview,
-             o.value ->> 6 AS error, o.value ->> 8 AS due_at,
+             o.value ->> 6 AS error, o.value ->> 8 AS due_at, o.value ->> 9 AS signed_at,
              iif(o.value ->> 7 = 'retrying' AND e.deleted_at IS NOT NULL, 'failed', o.value ->> 7) AS status
          FROM json_each($1) o CROSS JOIN webhook_deliveries d
              ON d.id = unhex(o.value ->> 0) AND d.fence = o.value ->> 1 AND d.status = 'delivering'
@@ -136,13 +141,14 @@ impl From<&Attempted> for Outcome {
             cut(&attempted.error, MOST_ERROR_CHARACTERS),
             status,
             due_at,
+            attempted.signed_at,
         )
     }
 }
 
 /// Runs first, while the deliveries still show whose claim holds.
 const END_ATTEMPTS: &str = "UPDATE webhook_attempts AS a SET http_status = h.http_status, error = h.error, ended_at = h.ended_at,
-         status = iif(h.status = 'delivered', 'delivered', 'failed')
+         signed_at = h.signed_at, status = iif(h.status = 'delivered', 'delivered', 'failed')
      FROM held h WHERE a.delivery_seq = h.seq AND a.number = h.number AND a.status = 'running'";
 
 const ADVANCE_DELIVERIES: &str = "UPDATE webhook_deliveries AS d SET status = h.status, http_status = h.http_status,

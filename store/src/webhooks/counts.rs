@@ -1,8 +1,17 @@
 //! Counts of events and deliveries, for metrics, health and retention.
 
-use sqlx::{query_as, query_scalar};
+use std::collections::HashMap;
 
-use crate::{Connection, Error};
+use sqlx::{query_as, query_scalar};
+use uuid::Uuid;
+
+use crate::{
+    Connection, Error,
+    rows::{hex, json},
+};
+
+/// Waiting deliveries of an endpoint that are counted; more of them read like as many.
+pub const MOST_COUNTED: u32 = 10_000;
 
 /// Open deliveries, over all accounts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, sqlx::FromRow)]
@@ -47,6 +56,25 @@ pub async fn counts(db: &mut impl Connection) -> Result<Counts, Error> {
     Ok(query_as(sqlx::AssertSqlSafe(statement))
         .fetch_one(db.sqlite())
         .await?)
+}
+
+/// `$1` the endpoints, `$2` the most that is counted of one.
+pub(super) const WAITING: &str = "SELECT e.id, (SELECT count(*) FROM (SELECT 1 FROM webhook_deliveries d
+         WHERE d.endpoint_id = e.id AND d.is_replay = 0 AND d.status IN ('pending', 'retrying') LIMIT $2))
+     FROM json_each($1) w CROSS JOIN webhook_endpoints e ON e.id = unhex(w.value)";
+
+/// Counts the deliveries that wait for each endpoint, at most [`MOST_COUNTED`] of one.
+pub async fn waiting(
+    db: &mut impl Connection,
+    endpoints: &[Uuid],
+) -> Result<HashMap<Uuid, u32>, Error> {
+    let endpoints: Vec<String> = endpoints.iter().map(|id| hex(*id)).collect();
+    let counts: Vec<(Uuid, u32)> = query_as(WAITING)
+        .bind(json(&endpoints)?)
+        .bind(MOST_COUNTED)
+        .fetch_all(db.sqlite())
+        .await?;
+    Ok(counts.into_iter().collect())
 }
 
 /// Bytes that events, deliveries and attempts take, about; a total that is kept, not counted.

@@ -57,6 +57,10 @@ pub struct Endpoint {
     pub is_releasing: bool,
     /// Rises when its owner decides about its health.
     pub revision: i64,
+    /// Time since which it has its status.
+    pub status_since: i64,
+    /// Time of the last change of its URL or secret; `None`: not since it was made.
+    pub request_changed_at: Option<i64>,
     pub created_at: i64,
     pub updated_at: i64,
 }
@@ -118,8 +122,8 @@ pub async fn create(
     };
     let endpoint: Endpoint = query_as(
         "INSERT INTO webhook_endpoints
-             (id, account_id, url, event_types, description, status, status_reason, secret, created_at, updated_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9) RETURNING *",
+             (id, account_id, url, event_types, description, status, status_reason, secret, status_since, created_at, updated_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9, $9) RETURNING *",
     )
     .bind(Uuid::now_v7())
     .bind(account_id)
@@ -237,6 +241,7 @@ pub async fn patch(
     Ok(query_as(
         "UPDATE webhook_endpoints SET url = $2, event_types = $3, description = $4, status = $5, status_reason = $6,
              consecutive_failures = $7, first_failure_at = $8, next_probe_at = $9, is_releasing = $10, revision = $11,
+             status_since = iif(status = $5, status_since, $12), request_changed_at = iif(url = $2, request_changed_at, $12),
              updated_at = $12
          WHERE id = $1 RETURNING *",
     )
@@ -311,7 +316,8 @@ pub async fn rotate_secret(
 ) -> Result<(Endpoint, Secret), Error> {
     let secret = credentials::webhook_secret();
     let rotated: Option<Endpoint> = query_as(
-        "UPDATE webhook_endpoints SET old_secret = secret, old_secret_until = $4, secret = $3, updated_at = $5
+        "UPDATE webhook_endpoints SET old_secret = secret, old_secret_until = $4, secret = $3, request_changed_at = $5,
+             updated_at = $5
          WHERE id = $1 AND account_id = $2 AND deleted_at IS NULL AND workflow_id IS NULL RETURNING *",
     )
     .bind(id)

@@ -74,6 +74,8 @@ pub(super) const SET_HEALTHS: &str =
          first_failure_at = iif(f.counts, f.first_failure_at, e.first_failure_at),
          next_probe_at = iif(f.counts, f.next_probe_at, e.next_probe_at),
          is_releasing = iif(f.counts, f.is_releasing, e.is_releasing),
+         status_since = iif(f.counts AND f.status <> e.status,
+             max(e.status_since, coalesce(f.last_success_at, 0), coalesce(f.last_failure_at, 0)), e.status_since),
          updated_at = iif(f.counts AND f.status <> e.status,
              max(e.updated_at, coalesce(f.last_success_at, 0), coalesce(f.last_failure_at, 0)), e.updated_at)
      FROM found f WHERE e.id = f.id";

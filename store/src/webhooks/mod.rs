@@ -26,6 +26,7 @@ mod endpoints;
 mod health;
 pub(crate) mod owned;
 mod replay;
+mod request;
 pub(crate) mod retention;
 mod subscriptions;
 #[cfg(test)]
@@ -36,7 +37,7 @@ pub use attempts::{
     Attempt, AttemptStatus, Attempted, Next, attempts, interrupt, mend_due_times, record,
 };
 pub(crate) use counts::kept_bytes;
-pub use counts::{Counts, counts};
+pub use counts::{Counts, MOST_COUNTED, counts, waiting};
 pub use deliveries::{
     Delivery, DeliveryFilter, DeliveryStatus, MOST_PREVIEW_CHARACTERS, deliveries, delivery,
 };
@@ -45,7 +46,8 @@ pub use endpoints::{
     rotate_secret,
 };
 pub use health::{EndpointHealth, finish_release, rewind, set_healths};
-pub use replay::{recover, replay, test};
+pub use replay::{Probed, probe, recover, replay, test};
+pub use request::{AttemptTime, DeliveryRequest, request};
 pub use retention::Retention;
 pub(crate) use subscriptions::{endpoints_of, fan_out};
 pub use turns::{ClaimRequest, Claimed, Lane, What, claim, lanes};

@@ -28,7 +28,8 @@ pub(crate) async fn replace(
     delete_others(tx, owner.workflow_id, urls, now_ms).await?;
     query(
         "UPDATE webhook_endpoints SET status = 'active', status_reason = NULL, consecutive_failures = 0,
-             first_failure_at = NULL, next_probe_at = NULL, is_releasing = 1, revision = revision + 1, updated_at = $2
+             first_failure_at = NULL, next_probe_at = NULL, is_releasing = 1, revision = revision + 1, status_since = $2,
+             updated_at = $2
          WHERE workflow_id = $1 AND deleted_at IS NULL AND status <> 'active'",
     )
     .bind(owner.workflow_id)
@@ -69,8 +70,8 @@ async fn create(tx: &mut Tx<'_>, owner: &Owner<'_>, url: &str, now_ms: i64) -> R
     let id = Uuid::now_v7();
     query(
         "INSERT INTO webhook_endpoints
-             (id, account_id, url, event_types, status, secret, created_at, updated_at, workflow_id)
-         VALUES ($1, $2, $3, '[]', 'active', $4, $5, $5, $6)",
+             (id, account_id, url, event_types, status, secret, status_since, created_at, updated_at, workflow_id)
+         VALUES ($1, $2, $3, '[]', 'active', $4, $5, $5, $5, $6)",
     )
     .bind(id)
     .bind(owner.account_id)
@@ -116,7 +117,8 @@ pub(crate) async fn rotate(
     now_ms: i64,
 ) -> Result<(), Error> {
     query(
-        "UPDATE webhook_endpoints SET old_secret = secret, old_secret_until = $3, secret = $2, updated_at = $4
+        "UPDATE webhook_endpoints SET old_secret = secret, old_secret_until = $3, secret = $2, request_changed_at = $4,
+             updated_at = $4
          WHERE workflow_id = $1 AND deleted_at IS NULL",
     )
     .bind(workflow_id)

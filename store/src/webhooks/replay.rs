@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 use sqlx::{query, query_scalar};
 use uuid::Uuid;
 
-use super::{Delivery, DeliveryStatus, delivery, endpoints, get};
+use super::{Delivery, DeliveryStatus, Endpoint, EndpointStatus, delivery, endpoints, get};
 use crate::{
     Error, Tx,
     events::{self, Audience, EventPosition, NewEvent},
@@ -43,6 +43,61 @@ pub async fn replay(
     again.bind(id).bind(now_ms).execute(tx.sqlite()).await?;
     delivery(tx, account_id, id).await
 }
+
+/// Answer to [`probe`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Probed {
+    pub endpoint: Endpoint,
+    /// The delivery that is sent.
+    pub delivery: Delivery,
+}
+
+/// Has a suspended endpoint tried now: the next probe, which sends the oldest delivery that waits, is due at once. Sends
+/// `webhook.test` when none waits.
+///
+/// `Error::NotFound` as [`get`], `Error::Conflict` when the endpoint is not suspended.
+pub async fn probe(
+    tx: &mut Tx<'_>,
+    account_id: Uuid,
+    id: Uuid,
+    now_ms: i64,
+) -> Result<Probed, Error> {
+    let present = get(tx, account_id, id).await?;
+    match present.status {
+        EndpointStatus::Suspended => {}
+        EndpointStatus::Active => {
+            return Err(Error::Conflict(
+                "the webhook is active: its deliveries are sent as they come".into(),
+            ));
+        }
+        EndpointStatus::Paused => {
+            return Err(Error::Conflict(
+                "the webhook is paused: resume it with isActive true".into(),
+            ));
+        }
+    }
+    query("UPDATE webhook_endpoints SET next_probe_at = $2 WHERE id = $1")
+        .bind(id)
+        .bind(now_ms)
+        .execute(tx.sqlite())
+        .await?;
+    let oldest: Option<Uuid> = query_scalar(OLDEST_WAITING)
+        .bind(id)
+        .fetch_optional(tx.sqlite())
+        .await?;
+    let delivery = match oldest {
+        Some(oldest) => delivery(tx, account_id, oldest).await?,
+        None => test(tx, account_id, id, now_ms).await?,
+    };
+    Ok(Probed {
+        endpoint: get(tx, account_id, id).await?,
+        delivery,
+    })
+}
+
+/// The delivery that a probe takes.
+pub(super) const OLDEST_WAITING: &str = "SELECT id FROM webhook_deliveries
+     WHERE endpoint_id = $1 AND is_replay = 0 AND status IN ('pending', 'retrying') ORDER BY event_seq LIMIT 1";
 
 /// Greatest duration of a recovery.
 const MEANWHILE_MS: i64 = 60 * 60 * 1000;

@@ -7,6 +7,7 @@ mod measure;
 mod outcomes;
 mod releases;
 mod replays;
+mod requests;
 
 use std::time::Duration;
 
@@ -219,6 +220,7 @@ fn ended(claimed: &Claimed, next: Next) -> Attempted {
         delivery_id: claimed.delivery_id,
         fence: claimed.fence,
         number: claimed.number,
+        signed_at: Some(NOW + 40),
         ended_at: NOW + 50,
         http_status: Some(if is_success { 200 } else { 503 }),
         response_preview: Some("an answer".into()),

@@ -10,7 +10,7 @@ use sluice_store::{
     deliveries::Day,
     idempotency::Idempotency,
     jobs::{
-        self, Allowance, Input, Item, ItemState, Job, JobState, JobType, NewAttachment,
+        self, Allowance, Input, Item, ItemState, Job, JobFilter, JobState, JobType, NewAttachment,
         NewItem, NewJob, NewResult, Submitted,
     },
     operations::{self, Charge},
@@ -234,7 +234,12 @@ async fn the_cap_is_never_exceeded_and_a_rejection_changes_nothing() {
     assert_eq!(refused, Submitted::UsedUp { used: 4 });
     assert_eq!(used(&store, account).await, 4);
     let mut reader = store.read().await.unwrap();
-    assert_eq!(jobs::count(&mut reader, account, None).await.unwrap(), 1);
+    assert_eq!(
+        jobs::count(&mut reader, account, &JobFilter::default())
+            .await
+            .unwrap(),
+        1
+    );
     drop(reader);
     assert!(matches!(
         submit(&store, new(1, &bytes)).await,
@@ -448,12 +453,35 @@ async fn lists_are_newest_first_and_filtered() {
     }
     let mut reader = store.read().await.unwrap();
     let mut list = async |state, limit, offset| -> Vec<Uuid> {
-        let jobs = jobs::list(&mut reader, account, state, Page::first(limit), offset).await;
+        let filter = JobFilter {
+            state,
+            ..JobFilter::default()
+        };
+        let jobs = jobs::list(&mut reader, account, &filter, Page::first(limit), offset).await;
         jobs.unwrap().iter().map(|job| job.id).collect()
     };
     assert_eq!(list(None, 9, 0).await, ids);
     assert_eq!(list(Some(JobState::Pending), 1, 1).await, ids[1..2]);
     assert!(list(Some(JobState::Failed), 9, 0).await.is_empty());
+    let filter = |job_type, tool: &str, since| JobFilter {
+        job_type,
+        tool: (!tool.is_empty()).then(|| tool.to_owned()),
+        since,
+        ..JobFilter::default()
+    };
+    for (filter, expected) in [
+        (filter(Some(JobType::Convert), "", None), 3),
+        (filter(Some(JobType::Tool), "", None), 0),
+        (filter(None, "convert", None), 3),
+        (filter(None, "thumbnail", None), 0),
+        (filter(None, "", Some(NOW)), 3),
+        (filter(None, "", Some(NOW + 1)), 0),
+    ] {
+        let jobs = jobs::list(&mut reader, account, &filter, Page::first(9), 0).await;
+        assert_eq!(jobs.unwrap().len(), expected, "{filter:?}");
+        let count = jobs::count(&mut reader, account, &filter).await.unwrap();
+        assert_eq!(count, expected as u64, "{filter:?}");
+    }
 }
 
 /// A charge and its refund are of the same day and kind.

@@ -82,6 +82,8 @@ impl Table {
             next_probe_at: None,
             is_releasing: false,
             revision: 0,
+            status_since: 0,
+            request_changed_at: None,
             created_at: 0,
             updated_at: 0,
         });

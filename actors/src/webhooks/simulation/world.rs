@@ -400,6 +400,7 @@ impl World {
         let flight = self.flights.remove(&delivery_id);
         let revision = flight.expect("what ends was in flight").revision;
         let outcome = AttemptOutcome {
+            signed_at: None,
             ended_at: self.now_ms(),
             ending,
             http_status: None,
