@@ -33,8 +33,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     agent_calls::Calls, archive::limiter::ArchiveLimiter, capabilities::CapabilitiesDocument,
-    changes::permits::FollowerLimiter, events::Followers, files::previews::Previews,
-    live_port::LivePort, owner_sessions::OwnerSessions, password_checks::PasswordChecks,
+    events::Followers, live_port::LivePort, password_checks::PasswordChecks,
     playback_token::TokenKeys, rate_limit::RateLimit, share::Shares, sign_in::Attempts,
     suspension::Suspensions, tus::turns::Turns,
 };

@@ -13,7 +13,6 @@ pub(crate) mod attempt_counter;
 pub(crate) mod audit;
 pub(crate) mod caller;
 pub(crate) mod capabilities;
-pub(crate) mod changes;
 pub(crate) mod context;
 pub(crate) mod delivery;
 pub(crate) mod downloads;

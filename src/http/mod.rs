@@ -170,8 +170,6 @@ table::routes! {
     "/api/events/stream"               => GET events::stream;
     "/api/events/{id}"                 => GET events::show;
 
-    "/api/changes"                     => GET changes::follow;
-
     "/healthz"                         => GET health::alive;
     "/readyz"                          => GET health::ready;
     "/metrics"                         => GET health::metrics;

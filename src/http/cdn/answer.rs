@@ -93,9 +93,8 @@ impl Delivery<'_> {
         let entry = self.entry;
         let (etag, modified) = (text(&entry.etag), text(&entry.last_modified));
         if is_unchanged(request, etag, http_date(entry.modified_ms())) {
-            let mut response = HttpResponse::NotModified().finish();
-            self.complete(response.headers_mut());
-            return Ok((response, 0));
+            let response = HttpResponse::NotModified().finish();
+            return Ok(self.complete(response, counter, spent, 0));
         }
         let total = entry.body.len() as u64;
         let asked = match if_range_holds(request, etag, modified) {
@@ -120,16 +119,23 @@ impl Delivery<'_> {
             header::CONTENT_DISPOSITION,
             HeaderValue::from_static("inline"),
         );
-        self.complete(headers);
-        Ok((response, sent))
+        Ok(self.complete(response, counter, spent, sent))
     }
 
     /// Adds the headers that a 304 has too (RFC 9110 §15.4.5).
-    fn complete(&self, headers: &mut HeaderMap) {
-        let x_cache = match self.cached {
-            Cached::Hit => "hit",
-            Cached::Miss => "miss",
+    fn complete(
+        self,
+        mut response: HttpResponse,
+        counter: &impl CountDelivery,
+        spent: Spent,
+        sent: u64,
+    ) -> HttpResponse {
+        let (how, x_cache) = match self.cached {
+            Cached::Hit => (Delivered::Hit, "hit"),
+            Cached::Miss => (Delivered::Miss, "miss"),
         };
+        counter.delivered(how, sent);
+        let headers = response.headers_mut();
         headers.insert(header::ETAG, value(&self.entry.etag));
         headers.insert(header::LAST_MODIFIED, value(&self.entry.last_modified));
         headers.insert(header::CACHE_CONTROL, self.cache.clone());
