@@ -171,14 +171,7 @@ impl Service {
         for protocol in protocols {
             add(&root, protocol.component(&ingest)?).await;
         }
-        let events = webhooks::Retention {
-            keep: config.webhooks.keep,
-            keep_bytes: config.webhooks.keep_bytes.as_u64(),
-        };
-        let runs = workflows::Retention {
-            keep_runs: config.workflows.keep_runs,
-            max_active: config.workflows.max_active_per_workflow,
-        };
+        let retention = Retention::of(&config);
         let srt = listening.port(Protocol::Srt).map(|port| SrtAccess {
             port,
             passphrases: ingest.passphrases.clone(),
@@ -203,7 +196,7 @@ impl Service {
         };
         let background = vec![
             tokio::spawn(branch.run_background(done.clone())),
-            tokio::spawn(sweep(store.clone(), events, runs, done.clone())),
+            tokio::spawn(sweep(store.clone(), retention, done.clone())),
             tokio::spawn(follow_hangups(certificates, done.clone())),
             tokio::spawn(suspension::follow(
                 app.live.clone(),
@@ -393,12 +386,30 @@ fn write_addresses(data_dir: &Path, addresses: &Addresses) -> Result<(), Error> 
         })
 }
 
-async fn sweep(
-    store: Store,
+/// How long rows are kept that are swept by settings.
+struct Retention {
     events: webhooks::Retention,
     runs: workflows::Retention,
-    stop: CancellationToken,
-) {
+    audit: Duration,
+}
+
+impl Retention {
+    fn of(config: &Config) -> Self {
+        Self {
+            events: webhooks::Retention {
+                keep: config.webhooks.keep,
+                keep_bytes: config.webhooks.keep_bytes.as_u64(),
+            },
+            runs: workflows::Retention {
+                keep_runs: config.workflows.keep_runs,
+                max_active: config.workflows.max_active_per_workflow,
+            },
+            audit: config.account.keep_audit,
+        }
+    }
+}
+
+async fn sweep(store: Store, retention: Retention, stop: CancellationToken) {
     loop {
         tokio::select! {
             () = tokio::time::sleep(SWEEP_EVERY) => {}
@@ -407,8 +418,9 @@ async fn sweep(
         let now_ms = sluice_store::now_ms();
         for swept in [
             store.sweep(now_ms).await,
-            store.sweep_events(&events, now_ms).await,
-            store.sweep_runs(&runs, now_ms).await,
+            store.sweep_events(&retention.events, now_ms).await,
+            store.sweep_runs(&retention.runs, now_ms).await,
+            store.sweep_audit(retention.audit, now_ms).await,
         ] {
             if let Err(error) = swept {
                 warn!(%error, "expired rows are swept later");

@@ -5,6 +5,7 @@ use std::{marker::PhantomData, sync::Arc};
 use sluice_store::{
     Connection, Secret, accounts,
     api_keys::{self, Scope},
+    audit::Actor,
     now_ms,
     sessions::{self, SignInSession},
     users::User,
@@ -126,6 +127,14 @@ impl<S: Needs> Caller<S> {
 impl<S> Caller<S> {
     pub fn account_id(&self) -> Uuid {
         self.identity.account_id
+    }
+
+    /// Who makes a change, for the audit log.
+    pub(crate) fn actor(&self) -> Actor {
+        match &self.identity.credential {
+            Credential::Key(id) => Actor::Key(*id),
+            Credential::Session(signed_in) => Actor::User(signed_in.user.id),
+        }
     }
 
     /// Limits of the account's plan.

@@ -33,8 +33,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     agent_calls::Calls, archive::limiter::ArchiveLimiter, events::Followers, live_port::LivePort,
-    password_checks::PasswordChecks, playback_token::TokenKeys, rate_limit::RateLimit,
-    share::Shares, sign_in::Attempts, suspension::Suspensions, tus::turns::Turns,
+    owner_sessions::OwnerSessions, password_checks::PasswordChecks, playback_token::TokenKeys,
+    rate_limit::RateLimit, share::Shares, sign_in::Attempts, suspension::Suspensions,
+    tus::turns::Turns,
 };
 use crate::{config::Config, metrics::Metrics};
 
@@ -266,11 +267,12 @@ pub struct LiveContext {
     pub(crate) waiting_viewers: Semaphore,
 }
 
-/// Playback tokens of live inputs and video streams.
+/// Playback tokens of live inputs and video streams, and the sessions of their owners, who need none.
 pub struct PlaybackTokens {
     platform: Arc<Platform>,
     /// Read at the first token.
     pub(crate) keys: OnceCell<TokenKeys>,
+    pub(crate) owner_sessions: OwnerSessions,
 }
 
 /// The service as those who run it see it: stage, components, metrics, and the description of its API.
@@ -381,6 +383,7 @@ impl AppContext {
         let playback_tokens = Arc::new(PlaybackTokens {
             platform: platform.clone(),
             keys: OnceCell::new(),
+            owner_sessions: OwnerSessions::default(),
         });
         let delivery = Arc::new(DeliveryContext {
             platform: platform.clone(),

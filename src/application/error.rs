@@ -84,6 +84,12 @@ pub enum ApiError {
     NotAcceptable(&'static str),
     #[error("{0}")]
     Conflict(String),
+    /// The resource is not in a state in which this can be done (409).
+    #[error("{message}")]
+    WrongState {
+        code: &'static str,
+        message: &'static str,
+    },
     /// The save names another version than the present one.
     #[error(
         "another save came first, the present version is {version}: read it again, and save your change with that version"
@@ -227,7 +233,9 @@ impl ApiError {
                 Some("not_found")
             }
             Self::NotReady { .. } => Some("not_ready"),
-            Self::NoPlayback { code, .. } | Self::NoShare { code, .. } => Some(code),
+            Self::NoPlayback { code, .. }
+            | Self::NoShare { code, .. }
+            | Self::WrongState { code, .. } => Some(code),
             Self::ShareUsedUp => Some("download_limit_reached"),
             Self::TooLarge(_) => Some("too_large"),
             Self::UnsupportedType(_) => Some("unsupported_type"),

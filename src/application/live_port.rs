@@ -22,6 +22,10 @@ pub trait LivePort: Subsystem {
     fn playback(&self, playback_id: &str) -> Option<Arc<Playback>>;
     /// Returns the playback of the input with this id.
     fn playback_of(&self, input_id: Uuid) -> Option<Arc<Playback>>;
+    /// Returns the playbacks of what is live or within its reconnect window.
+    fn on_air(&self) -> Vec<Arc<Playback>>;
+    /// Ends the input's broadcast; false when nothing is on air.
+    fn end(&self, input_id: Uuid) -> BoxFuture<'static, Result<bool, Error>>;
     /// Applies a committed row.
     fn changed(&self, input: LiveInput) -> BoxFuture<'static, Result<(), Error>>;
     /// Ends the input of a deleted row.
@@ -51,6 +55,15 @@ impl LivePort for Live {
 
     fn playback_of(&self, input_id: Uuid) -> Option<Arc<Playback>> {
         Live::playback_of(self, input_id)
+    }
+
+    fn on_air(&self) -> Vec<Arc<Playback>> {
+        Live::on_air(self)
+    }
+
+    fn end(&self, input_id: Uuid) -> BoxFuture<'static, Result<bool, Error>> {
+        let live = self.clone();
+        async move { Live::end(&live, input_id).await }.boxed()
     }
 
     fn changed(&self, input: LiveInput) -> BoxFuture<'static, Result<(), Error>> {

@@ -162,6 +162,10 @@ fn a_wrong_file_is_refused_with_the_key_and_what_is_allowed() {
             "[account]\nlook_every = '1ms'",
             &["account.look_every", "100ms"],
         ),
+        (
+            "[account]\nkeep_audit = '1h'",
+            &["account.keep_audit", "1d"],
+        ),
         ("[http\n", &["line 1"]),
     ];
     for (text, parts) in cases {

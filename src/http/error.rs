@@ -31,7 +31,9 @@ impl ResponseError for ApiError {
             Self::NoSuchRange { .. } => StatusCode::RANGE_NOT_SATISFIABLE,
             Self::Timeout(_) => StatusCode::REQUEST_TIMEOUT,
             Self::NotAcceptable(_) => StatusCode::NOT_ACCEPTABLE,
-            Self::Conflict(_) | Self::Crossed { .. } => StatusCode::CONFLICT,
+            Self::Conflict(_) | Self::WrongState { .. } | Self::Crossed { .. } => {
+                StatusCode::CONFLICT
+            }
             Self::CursorExpired | Self::Gone(_) | Self::ShareUsedUp => StatusCode::GONE,
             Self::Locked(_) => StatusCode::LOCKED,
             Self::OtherVersion { .. } => StatusCode::PRECONDITION_FAILED,
@@ -140,6 +142,13 @@ mod tests {
             (ApiError::NotAcceptable("x"), 406),
             (ApiError::Timeout("x".into()), 408),
             (ApiError::Conflict("x".into()), 409),
+            (
+                ApiError::WrongState {
+                    code: "not_live",
+                    message: "x",
+                },
+                409,
+            ),
             (ApiError::Crossed { version: 3 }, 409),
             (
                 ApiError::InvalidDefinition {

@@ -5,6 +5,7 @@
 //! this table.
 
 mod archive;
+mod audit;
 mod bytes;
 mod cdn;
 mod cdn_presets;
@@ -64,10 +65,15 @@ table::routes! {
     "/api/session"                     => GET session::show, POST session::create, DELETE session::end;
     "/api/keys"                        => GET keys::list, POST keys::create;
     "/api/keys/{id}"                   => DELETE keys::revoke;
+    "/api/audit"                       => GET audit::list;
     "/api/live/inputs"                 => GET live_inputs::list, POST live_inputs::create;
     "/api/live/inputs/{id}"            => GET live_inputs::show, PATCH live_inputs::change, DELETE live_inputs::delete;
     "/api/live/inputs/{id}/rotate-key" => POST live_inputs::rotate_key;
+    "/api/live/inputs/{id}/reveal-key" => POST live_inputs::reveal_key;
+    "/api/live/inputs/{id}/end"        => POST live_inputs::end;
     "/api/live/inputs/{id}/health"     => GET live_inputs::health;
+    "/api/live/inputs/{id}/health/history" => GET live_inputs::health_history;
+    "/api/live/inputs/{id}/connections" => GET live_inputs::connections;
     "/api/live/inputs/{id}/broadcasts" => GET live_inputs::broadcasts;
     "/api/live/inputs/{id}/recordings" => GET live_inputs::recordings;
     "/api/live/inputs/{id}/clips"      => POST live_inputs::clip;

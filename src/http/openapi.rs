@@ -93,6 +93,7 @@ fn drop_null_defaults(schema: &mut RefOr<Schema>) {
 const TAGS: &[(&str, &str)] = &[
     ("session", "Signing in to pages"),
     ("keys", "API keys, for programs"),
+    ("audit", "Who showed or replaced which secret"),
     (
         "live",
         "Live inputs: where encoders publish, recordings, outputs",

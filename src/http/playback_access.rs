@@ -1,6 +1,10 @@
 //! Playback authorization: by a playback id, or a token where one is needed; from listed pages only, where the owner
 //! lists some. The one place that decides it, for every address of a live input, of a video stream and of their
 //! images.
+//!
+//! The stream's owner, signed in to the dashboard, needs neither: see [`owner`].
+
+mod owner;
 
 use std::sync::Arc;
 
@@ -78,7 +82,7 @@ impl Watched for Arc<video::Playback> {
 #[derive(Debug)]
 pub(super) struct Viewer<W> {
     pub watched: W,
-    /// Seconds until the token expires; `None` without one.
+    /// Seconds until the token expires, and for which an owner's browser may keep an answer; `None` for what is open to all.
     left_s: Option<i64>,
 }
 
@@ -99,7 +103,7 @@ pub(super) enum CacheLifetime {
 }
 
 impl<W> Viewer<W> {
-    /// Returns the `Cache-Control`. Content that needs a token is cached by the viewer's own browser alone, and no
+    /// Returns the `Cache-Control`. Content that needs a token or its owner's session is cached by the viewer's own browser alone, and no
     /// longer than the token is valid.
     pub fn cache_control(&self, keeping: CacheLifetime) -> String {
         let (kept_s, more) = match keeping {
@@ -121,6 +125,8 @@ impl<W> Viewer<W> {
 /// Admits anyone who asks for something by an address with `playback_id` in it, a playback id or a token in its place, and says what
 /// a browser may read of the answer, whichever it is. `find` gives what has that playback id.
 ///
+/// The stream's owner is admitted whatever its terms, from pages of the service itself; such an answer is for that browser alone.
+///
 /// 404 for an id that is unknown, 403 for a suspended account, for a token that does not hold, for none where one is needed, and
 /// for a page that is not allowed.
 pub(super) async fn admit<W: Watched>(
@@ -139,9 +145,25 @@ pub(super) async fn admit<W: Watched>(
         let playback_id = token.as_ref().map_or(playback_id, |token| &token.grant.sub);
         Ok((find(playback_id).await?, token))
     };
-    match found.await {
-        Ok((watched, token)) => decide(request, watched, token),
-        Err(rejection) => (Cors::Everyone, Err(rejection)),
+    let (watched, token) = match found.await {
+        Ok(found) => found,
+        Err(rejection) => return (Cors::Everyone, Err(rejection)),
+    };
+    match decide(request, &watched, token) {
+        (cors, Ok(left_s)) => (cors, Ok(Viewer { watched, left_s })),
+        // Only who would be refused is looked at more closely: all others must not wait for it.
+        (cors, Err(ApiError::NoPlayback { code, message })) => {
+            let account_id = watched.terms().account_id;
+            match owner::is_owner(request, account_id).await {
+                Ok(true) => {
+                    let left_s = Some(owner::KEPT_S);
+                    (Cors::NoOrigin, Ok(Viewer { watched, left_s }))
+                }
+                Ok(false) => (cors, Err(ApiError::NoPlayback { code, message })),
+                Err(error) => (cors, Err(error)),
+            }
+        }
+        (cors, Err(rejection)) => (cors, Err(rejection)),
     }
 }
 
@@ -158,16 +180,20 @@ pub(super) async fn admit_beside<W: Watched>(
             .map(Some),
     };
     match token {
-        Ok(token) => decide(request, watched, token),
+        Ok(token) => {
+            let (cors, admitted) = decide(request, &watched, token);
+            (cors, admitted.map(|left_s| Viewer { watched, left_s }))
+        }
         Err(rejection) => (Cors::Everyone, Err(rejection)),
     }
 }
 
+/// Returns the seconds until the token expires, `None` without one.
 fn decide<W: Watched>(
     request: &HttpRequest,
-    watched: W,
+    watched: &W,
     token: Option<VerifiedClaims>,
-) -> (Cors, Result<Viewer<W>, ApiError>) {
+) -> (Cors, Result<Option<i64>, ApiError>) {
     let terms = watched.terms();
     let (cors, allowed) = check_site(request, &terms, token.as_ref());
     let is_suspended = context::of::<PlaybackTokens>(request)
@@ -182,8 +208,7 @@ fn decide<W: Watched>(
         }),
         _ => Ok(token.as_ref().map(|token| (token.grant.exp - now_s()).max(0))),
     });
-    let viewer = admitted.map(|left_s| Viewer { watched, left_s });
-    (cors, viewer)
+    (cors, admitted)
 }
 
 /// Returns the permission of a token, if it is valid.

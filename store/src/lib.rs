@@ -30,9 +30,12 @@ use std::time::Duration;
 pub use delivery::{delivery_keys, presets};
 pub use file::{archive, blobs, files, folders, lineage, shares, storage, tus, uploads};
 pub use identity::{
-    accounts, api_keys, credentials, derived, idempotency, installation, sessions, users,
+    accounts, api_keys, audit, credentials, derived, idempotency, installation, sessions, users,
 };
-pub use live::{broadcasts, live_connections, live_inputs, outputs, playback_keys, recordings};
+pub use live::{
+    broadcasts, input_list, live_connections, live_inputs, outputs, playback_keys,
+    publisher_connections, recordings,
+};
 pub use metering::{deliveries, operations};
 
 pub use bootstrap::{Bootstrap, FirstCredentials, bootstrap, first_credentials_shown};

@@ -15,6 +15,7 @@ mod fuzz_seeds;
 mod guides;
 mod hostile;
 mod images;
+mod live_records;
 mod mcp;
 mod operations;
 mod outbound;

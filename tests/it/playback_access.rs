@@ -3,6 +3,7 @@
 mod frames;
 mod jwt;
 mod minting;
+mod owner;
 mod recordings;
 mod viewers;
 mod walk;

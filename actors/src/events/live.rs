@@ -62,12 +62,26 @@ pub enum Parting {
     Dropped,
     /// A newer publisher with the right key continues.
     TakenOver,
-    /// The service closed it: the input was disabled, its key changed, or the service stopped.
+    /// The service closed it: its owner ended the broadcast, the input was disabled, its key changed, or the service stopped.
     Closed,
     /// The input was deleted.
     Deleted,
     /// The service itself was cut short while the publisher was connected.
     Interrupted,
+}
+
+impl Parting {
+    /// The word in events and lists.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Ended => "ended",
+            Self::Dropped => "dropped",
+            Self::TakenOver => "taken_over",
+            Self::Closed => "closed",
+            Self::Deleted => "deleted",
+            Self::Interrupted => "interrupted",
+        }
+    }
 }
 
 /// `live.input.recording.ready`: a broadcast's recording is stored.

@@ -1,4 +1,5 @@
-//! Beginning and end of publisher connections, as events. Written by the ledger, never on the live path.
+//! Beginning and end of publisher connections, as events and as rows of their input's history. Written by the ledger, never on
+//! the live path.
 //!
 //! A connection whose begin event was sent is in the store until its end event, so that each has exactly one: an end
 //! that a killed process could not report is reported by the next one, when the input's next connection begins or its
@@ -10,6 +11,7 @@ use sluice_store::{
     Error as StoreError, Store, Tx,
     live_connections::{self, LiveConnection},
     live_inputs,
+    publisher_connections::{self, End, PublisherConnection},
 };
 use uuid::Uuid;
 
@@ -24,7 +26,28 @@ pub(super) struct Connection {
     pub broadcast: String,
     pub protocol: &'static str,
     pub remote: IpAddr,
+    /// The name that the encoder has given itself so far.
+    pub encoder: Option<String>,
+    pub connected_ms: i64,
 }
+
+/// End of a publisher, as its input saw it.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Disconnection {
+    pub input_id: Uuid,
+    pub connection_id: Uuid,
+    pub reason: Parting,
+    /// The name that the encoder gave itself.
+    pub encoder: Option<String>,
+    pub at_ms: i64,
+}
+
+/// End of a publisher that no one saw go.
+const UNSEEN: End<'static> = End {
+    reason: Parting::Interrupted.as_str(),
+    encoder: None,
+    at_ms: None,
+};
 
 /// Tells that a publisher has begun, and first the end of one that was lost. Nothing when the input is gone.
 pub(super) async fn tell_connected(
@@ -32,18 +55,31 @@ pub(super) async fn tell_connected(
     connection: &Connection,
 ) -> Result<(), StoreError> {
     if let Some(lost) = live_connections::take(tx, connection.input_id).await? {
-        tell_end(tx, lost, Parting::Interrupted).await?;
+        tell_end(tx, lost, Parting::Interrupted, UNSEEN).await?;
     }
     let Some(input) = live_inputs::by_id(tx, connection.input_id).await? else {
         return Ok(());
     };
+    let remote_address = connection.remote.to_canonical().to_string();
+    let row = PublisherConnection {
+        id: connection.id,
+        input_id: input.id,
+        broadcast_id: connection.broadcast.clone(),
+        protocol: connection.protocol.to_owned(),
+        remote_address: remote_address.clone(),
+        encoder: connection.encoder.clone(),
+        connected_at: connection.connected_ms,
+        disconnected_at: None,
+        reason: None,
+    };
+    publisher_connections::open(tx, &row).await?;
     let connected = LiveInputConnected {
         live_input_id: input.id,
         name: input.name,
         playback_id: input.playback_id,
         broadcast_id: connection.broadcast.clone(),
         protocol: connection.protocol.to_owned(),
-        remote_address: Some(connection.remote.to_canonical().to_string()),
+        remote_address: Some(remote_address),
     };
     let open = LiveConnection {
         input_id: input.id,
@@ -61,12 +97,15 @@ pub(super) async fn tell_connected(
 /// Emits that a publisher is gone; nothing when its beginning was never reported, or its end was already.
 pub(super) async fn tell_disconnected(
     tx: &mut Tx<'_>,
-    input_id: Uuid,
-    id: Uuid,
-    reason: Parting,
+    gone: &Disconnection,
 ) -> Result<(), StoreError> {
-    match live_connections::take_this(tx, input_id, id).await? {
-        Some(connection) => tell_end(tx, connection, reason).await,
+    let end = End {
+        reason: gone.reason.as_str(),
+        encoder: gone.encoder.as_deref(),
+        at_ms: Some(gone.at_ms),
+    };
+    match live_connections::take_this(tx, gone.input_id, gone.connection_id).await? {
+        Some(connection) => tell_end(tx, connection, gone.reason, end).await,
         None => Ok(()),
     }
 }
@@ -78,7 +117,7 @@ pub(super) async fn tell_broadcast_over(
     broadcast: &str,
 ) -> Result<(), StoreError> {
     match live_connections::take_of_broadcast(tx, input_id, broadcast).await? {
-        Some(connection) => tell_end(tx, connection, Parting::Interrupted).await,
+        Some(connection) => tell_end(tx, connection, Parting::Interrupted, UNSEEN).await,
         None => Ok(()),
     }
 }
@@ -93,7 +132,7 @@ pub(super) async fn tell_lost(store: &Store, recovered: &[String]) -> Result<(),
                     let lost = live_connections::take_lost(tx, &keep).await?;
                     let count = lost.len();
                     for connection in lost {
-                        tell_end(tx, connection, Parting::Interrupted).await?;
+                        tell_end(tx, connection, Parting::Interrupted, UNSEEN).await?;
                     }
                     Ok(count)
                 })
@@ -109,7 +148,9 @@ async fn tell_end(
     tx: &mut Tx<'_>,
     connection: LiveConnection,
     reason: Parting,
+    end: End<'_>,
 ) -> Result<(), StoreError> {
+    publisher_connections::close(tx, connection.id, end, unix_ms()).await?;
     let disconnected = LiveInputDisconnected {
         connection: serde_json::from_value(connection.payload).map_err(not_json)?,
         reason,

@@ -127,9 +127,7 @@ impl Health {
             broadcast: header.broadcast.clone(),
             protocol: request.map(|request| request.protocol.as_str()),
             remote_address: request.map(|request| request.remote.ip().to_string()),
-            encoder: report
-                .encoder
-                .or_else(|| request.and_then(|request| request.encoder.clone())),
+            encoder: session.and_then(Publisher::encoder),
             connected_at: session
                 .and_then(|session| Timestamp::from_millisecond(session.connected_ms).ok()),
             measured,

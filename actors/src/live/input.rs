@@ -24,6 +24,7 @@ use super::{
     Health, LiveInputs, LiveServices, Phase, Playback, View,
     broadcast::Broadcast,
     health::Facts,
+    history::Sample,
     inputs::Quiet,
     ledger::Entry,
     playback::is_low_latency,
@@ -75,6 +76,8 @@ pub(super) struct LiveInput {
     conflicts: u64,
     conflict_addresses: Vec<String>,
     health_due_ms: i64,
+    /// Packets lost up to the last sample, by the session of that generation.
+    lost_before: (u64, u64),
     /// Since they were last noted.
     totals: Totals,
     totals_due_ms: i64,
@@ -107,6 +110,7 @@ impl Actor for LiveInput {
             conflicts: 0,
             conflict_addresses: Vec::new(),
             health_due_ms: 0,
+            lost_before: (0, 0),
             totals: Totals::default(),
             totals_due_ms: 0,
             args,
@@ -268,11 +272,8 @@ impl LiveInput {
     }
 
     fn note_disconnected(&self, session: &Publisher, reason: Parting) {
-        self.args.services.ledger.note(Entry::Disconnected {
-            input_id: self.args.row.id,
-            connection_id: session.id,
-            reason,
-        });
+        let gone = session.disconnection(self.args.row.id, reason, unix_ms());
+        self.args.services.ledger.note(Entry::Disconnected(gone));
     }
 
     fn note_totals(&mut self, now_ms: i64) {
@@ -372,10 +373,25 @@ impl LiveInput {
         let is_counted = self.args.services.settings.count_viewers;
         let viewers = is_counted.then(|| self.args.playback.viewers(now_ms));
         self.totals.peak_viewers = self.totals.peak_viewers.max(viewers);
+        let measured = self.meter.snapshot(now_ms);
+        let sample = match &self.session {
+            Some(session) => {
+                let (generation, line) = (session.ticket.generation, session.report.line);
+                let (of, lost) = self.lost_before;
+                let lost_before = if of == generation { lost } else { 0 };
+                self.lost_before = (generation, line.map_or(0, |line| line.lost));
+                Sample::on_air(now_ms, &measured, line, lost_before)
+            }
+            None => Sample::off_air(now_ms),
+        };
+        self.args
+            .playback
+            .history()
+            .push(sample.watched_by(viewers));
         self.args.playback.set_health(Some(Health::of(Facts {
             session: self.session.as_ref(),
             broadcast,
-            measured: self.meter.snapshot(now_ms),
+            measured,
             viewers,
             sessions: self.sessions,
             conflicts: self.conflicts,
@@ -520,7 +536,7 @@ impl Message<Conflict> for LiveInput {
 /// The owner of the input ends the running publish.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Revoke {
-    /// Disabled: the broadcast ends now.
+    /// Disabled, or ended by its owner: the broadcast ends now.
     EndBroadcast,
     /// Key rotated, or the service drains: an encoder may come back.
     KeepWindow,
@@ -611,7 +627,8 @@ impl Message<Tick> for LiveInput {
         }
         if now_ms >= self.health_due_ms {
             self.publish_health(now_ms);
-            self.health_due_ms = now_ms + HEALTH_EVERY_MS;
+            // With the beginning of the next second, so that each has its sample.
+            self.health_due_ms = (now_ms / HEALTH_EVERY_MS + 1) * HEALTH_EVERY_MS;
         }
         if now_ms >= self.totals_due_ms && self.session.is_some() {
             self.note_totals(now_ms);

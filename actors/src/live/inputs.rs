@@ -238,6 +238,7 @@ impl LiveInputs {
         });
         entry.playback.set_ended(now_ms);
         entry.playback.publish(Phase::Idle, None, None);
+        self.args.directory.keep_history(&entry.playback, now_ms);
         if let Some(recording_writer) = view.segment_store.recording_writer() {
             let job = Job::Recording(recording_writer.clone(), WriterJob::End(now_ms));
             view.segment_store.disk().submit(job);
@@ -500,6 +501,22 @@ impl Message<Deleted> for LiveInputs {
     }
 }
 
+/// End the broadcast of an input, its reconnect window included; false when nothing is on air.
+pub(super) struct End(pub Uuid);
+
+impl Message<End> for LiveInputs {
+    type Reply = bool;
+
+    async fn handle(&mut self, End(input_id): End, _: &mut Context<Self, bool>) -> bool {
+        let playback = self.args.directory.by_input(input_id);
+        let is_on_air = playback.is_some_and(|playback| !playback.is_idle());
+        if is_on_air {
+            self.revoke(input_id, Revoke::EndBroadcast);
+        }
+        is_on_air
+    }
+}
+
 /// Close every session; windows stay open for the next process.
 pub(super) struct Drain;
 
@@ -536,6 +553,7 @@ impl Message<Quiet> for LiveInputs {
         if let Some(playback) = self.args.directory.by_input(quiet.input_id) {
             playback.publish(Phase::Idle, None, None);
             playback.set_health(None);
+            self.args.directory.keep_history(&playback, unix_ms());
         }
         if let Some(on_air) = self.on_air.remove(&quiet.input_id) {
             let actor = on_air.actor.release();

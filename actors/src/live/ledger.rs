@@ -18,10 +18,9 @@ use tracing::{error, warn};
 use uuid::Uuid;
 
 use super::{
-    connections::{self, Connection},
+    connections::{self, Connection, Disconnection},
     unix_ms,
 };
-use crate::events::Parting;
 
 /// Entries that may wait for the database.
 const BOUND: usize = 8192;
@@ -42,11 +41,7 @@ pub(super) enum Entry {
     /// A publisher was admitted.
     Connected(Connection),
     /// The publisher of a [`Entry::Connected`] is gone.
-    Disconnected {
-        input_id: Uuid,
-        connection_id: Uuid,
-        reason: Parting,
-    },
+    Disconnected(Disconnection),
     /// Adds to the totals of a broadcast.
     Totals {
         broadcast: String,
@@ -200,11 +195,7 @@ async fn apply(tx: &mut Tx<'_>, entry: &Entry) -> Result<(), StoreError> {
             broadcasts::begin(tx, broadcast, *input_id, *fence, *at_ms).await?;
         }
         Entry::Connected(connection) => connections::tell_connected(tx, connection).await?,
-        Entry::Disconnected {
-            input_id,
-            connection_id,
-            reason,
-        } => connections::tell_disconnected(tx, *input_id, *connection_id, *reason).await?,
+        Entry::Disconnected(gone) => connections::tell_disconnected(tx, gone).await?,
         Entry::Ended {
             input_id,
             broadcast,

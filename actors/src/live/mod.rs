@@ -15,6 +15,7 @@ mod broadcast;
 mod connections;
 mod disk;
 mod health;
+mod history;
 mod input;
 mod inputs;
 mod ledger;
@@ -49,6 +50,7 @@ use tracing::warn;
 use uuid::Uuid;
 
 pub use health::{Health, HealthIssue, InputStatus};
+pub use history::{HISTORY_S, History, Sample};
 pub use inputs::LiveInputs;
 pub use phase::Phase;
 pub use playback::{Directory, Playback, Policy, Published, View};
@@ -70,6 +72,8 @@ use crate::{
 
 /// Longest wait of a caller for `LiveInputs`, after which the service is busy.
 const ASK_TIMEOUT: Duration = Duration::from_secs(2);
+/// Longest wait of a caller for the end of a broadcast.
+const END_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// The handle of everything live: cheap to clone, safe to hold in a request handler.
 #[derive(Clone, Debug)]
@@ -133,10 +137,37 @@ impl Live {
         self.ask(inputs::Deleted(input_id)).await
     }
 
-    async fn ask<M>(&self, message: M) -> Result<(), Error>
+    /// The playbacks of what is live or within its reconnect window.
+    pub fn on_air(&self) -> Vec<Arc<Playback>> {
+        self.directory.on_air()
+    }
+
+    /// Ends the broadcast of an input as its encoder would: its publisher is disconnected and its playlist closed when this
+    /// returns. False when nothing is on air. The encoder may begin another broadcast.
+    pub async fn end(&self, input_id: Uuid) -> Result<bool, Error> {
+        let Some(playback) = self.directory.by_input(input_id) else {
+            return Ok(false);
+        };
+        let started_ms = playback.times().last_started_ms;
+        if !self.ask(inputs::End(input_id)).await? {
+            return Ok(false);
+        }
+        let has_ended = |published: &Arc<Published>| {
+            matches!(published.phase, Phase::Idle | Phase::Ended)
+                || playback.times().last_started_ms != started_ms
+        };
+        let mut states = playback.follow();
+        match tokio::time::timeout(END_TIMEOUT, states.wait_for(has_ended)).await {
+            Ok(_) => Ok(true),
+            Err(_) => Err(Error::Busy("live inputs")),
+        }
+    }
+
+    async fn ask<M, R>(&self, message: M) -> Result<R, Error>
     where
-        LiveInputs: kameo::message::Message<M, Reply = ()>,
+        LiveInputs: kameo::message::Message<M, Reply = R>,
         M: Send + 'static,
+        R: kameo::Reply<Ok = R, Error = kameo::error::Infallible>,
     {
         match self
             .inputs
@@ -145,7 +176,7 @@ impl Live {
             .reply_timeout(ASK_TIMEOUT)
             .await
         {
-            Ok(()) => Ok(()),
+            Ok(answer) => Ok(answer),
             Err(SendError::Timeout(_) | SendError::MailboxFull(_)) => {
                 Err(Error::Busy("live inputs"))
             }

@@ -20,6 +20,7 @@ use uuid::Uuid;
 
 use super::{
     Health, InputStatus, Phase, Times,
+    history::{History, OffAir},
     restream::unit_window::UnitWindow,
     segment_store::SegmentStore,
     viewers::{PlayId, Viewers},
@@ -134,6 +135,7 @@ pub struct Playback {
     policy: ArcSwap<Policy>,
     state: watch::Sender<Arc<Published>>,
     health: ArcSwapOption<Health>,
+    history: Arc<History>,
     /// Reason why the input's source is not pulled at the moment.
     pull_error: ArcSwapOption<String>,
     viewers: Viewers,
@@ -163,6 +165,7 @@ impl Playback {
             policy: ArcSwap::from_pointee(Policy::from(row)),
             state: watch::Sender::new(Arc::new(idle)),
             health: ArcSwapOption::empty(),
+            history: Arc::default(),
             pull_error: ArcSwapOption::empty(),
             viewers: Viewers::default(),
             tap: Arc::default(),
@@ -191,6 +194,11 @@ impl Playback {
         self.health.load_full()
     }
 
+    /// Health of the last 15 minutes; kept over reconnects and broadcasts.
+    pub fn history(&self) -> &History {
+        &self.history
+    }
+
     /// A player asks for the media playlist.
     pub fn note_viewer(&self, play: PlayId, now_ms: i64) {
         self.viewers.note(play, now_ms, self.viewer_for_ms());
@@ -217,6 +225,10 @@ impl Playback {
             last_started_ms: read(&self.last_started_ms),
             last_ended_ms: read(&self.last_ended_ms),
         }
+    }
+
+    pub(super) fn is_idle(&self) -> bool {
+        self.status() == InputStatus::Idle
     }
 
     pub fn status(&self) -> InputStatus {
@@ -294,6 +306,8 @@ pub struct Directory {
     entries: RwLock<Entries>,
     /// Counts the changes.
     changes: watch::Sender<u64>,
+    /// Inputs whose last broadcast's health is still shown.
+    off_air: OffAir,
 }
 
 #[derive(Debug, Default)]
@@ -330,6 +344,21 @@ impl Directory {
             .values()
             .map(|entry| entry.playback.clone())
             .collect()
+    }
+
+    /// The playbacks of what is live or within its reconnect window.
+    pub fn on_air(&self) -> Vec<Arc<Playback>> {
+        let entries = self.entries.read();
+        let playbacks = entries.by_input.values().map(|entry| &entry.playback);
+        playbacks
+            .filter(|playback| !playback.is_idle())
+            .cloned()
+            .collect()
+    }
+
+    /// The input went off the air, and its health is shown for a while.
+    pub(super) fn keep_history(&self, playback: &Playback, now_ms: i64) {
+        self.off_air.keep(&playback.history, now_ms);
     }
 
     /// Tells of each change of a row.

@@ -14,7 +14,11 @@ use tokio_util::sync::CancellationToken;
 use tracing::warn;
 use uuid::Uuid;
 
-use super::{admission::Identity, connections::Connection, unix_ms};
+use super::{
+    admission::Identity,
+    connections::{Connection, Disconnection},
+    unix_ms,
+};
 use crate::events::Parting;
 
 /// Longest wait of a newer publisher for the units that have arrived of the one it displaces. Its last read takes at
@@ -127,7 +131,26 @@ impl Publisher {
             broadcast: broadcast.broadcast.clone(),
             protocol: self.request.protocol.as_str(),
             remote: self.request.remote.ip(),
+            encoder: self.encoder(),
+            connected_ms: self.connected_ms,
         }
+    }
+
+    /// Returns its end in the form of its events.
+    pub fn disconnection(&self, input_id: Uuid, reason: Parting, at_ms: i64) -> Disconnection {
+        Disconnection {
+            input_id,
+            connection_id: self.id,
+            reason,
+            encoder: self.encoder(),
+            at_ms,
+        }
+    }
+
+    /// Returns the name that the encoder gives itself: in its media, else when it connected.
+    pub fn encoder(&self) -> Option<String> {
+        let reported = self.report.encoder.as_ref();
+        reported.or(self.request.encoder.as_ref()).cloned()
     }
 
     /// Returns the reason of its end, from its own report.

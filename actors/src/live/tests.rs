@@ -1,6 +1,7 @@
 //! The live branch with real actors, disk and store, and a publisher made of units.
 
 mod events;
+mod history;
 mod restarts;
 
 use std::{path::Path, sync::Arc, time::Duration};

@@ -4,18 +4,24 @@ use std::sync::Arc;
 
 use sluice_store::{
     Secret,
+    audit::{self, Target},
     live_inputs::{self, LiveInput},
     now_ms,
 };
 use uuid::Uuid;
 
 use super::{
+    find,
     request::{ChangeLiveInput, NewLiveInputRequest, refuse_unreachable},
     tell,
 };
-use crate::application::{context::LiveContext, error::ApiError};
+use crate::application::{audit::Author, context::LiveContext, error::ApiError};
 
-/// Makes a live input; its stream key is known to the caller alone.
+// Actions in the audit log.
+const KEY_ROTATED: &str = "live.input.key_rotated";
+const KEY_REVEALED: &str = "live.input.key_revealed";
+
+/// Makes a live input; its stream key is shown to the caller.
 pub(crate) async fn create(
     context: &Arc<LiveContext>,
     account_id: Uuid,
@@ -55,14 +61,74 @@ pub(crate) async fn rotate_key(
     context: &Arc<LiveContext>,
     account_id: Uuid,
     id: Uuid,
+    author: Author,
 ) -> Result<(LiveInput, Secret), ApiError> {
     let _in_order = context.live_changes.lock().await;
     let rotated = context.store.write(move |tx| {
-        Box::pin(async move { live_inputs::rotate_key(tx, account_id, id, now_ms()).await })
+        Box::pin(async move {
+            let now_ms = now_ms();
+            let (input, key) = live_inputs::rotate_key(tx, account_id, id, now_ms).await?;
+            audit::append(tx, author.entry(KEY_ROTATED, target(&input)), now_ms).await?;
+            Ok((input, key))
+        })
     });
     let (input, key) = rotated.await?;
     tell::changed(context, &input).await;
     Ok((input, key))
+}
+
+/// Returns the stream key once more, and notes that in the audit log. 409 for a key of which only the hash is known.
+pub(crate) async fn reveal_key(
+    context: &LiveContext,
+    account_id: Uuid,
+    id: Uuid,
+    author: Author,
+) -> Result<(LiveInput, Secret), ApiError> {
+    let revealed = context.store.write(move |tx| {
+        Box::pin(async move {
+            let input = live_inputs::get(tx, account_id, id).await?;
+            let Some(key) = live_inputs::stream_key(tx, &input).await? else {
+                return Ok(None);
+            };
+            audit::append(tx, author.entry(KEY_REVEALED, target(&input)), now_ms()).await?;
+            Ok(Some((input, key)))
+        })
+    });
+    revealed.await?.ok_or(ApiError::WrongState {
+        code: "stream_key_not_kept",
+        message: "an earlier version made this stream key and kept its hash only: make a new one with rotate-key,             which can be shown again",
+    })
+}
+
+fn target(input: &LiveInput) -> Target {
+    Target {
+        kind: "liveInput",
+        id: input.id.to_string(),
+        name: Some(input.name.clone()),
+    }
+}
+
+/// Ends the broadcast that is on air, and with it a reconnect window; returns the input.
+pub(crate) async fn end(
+    context: &LiveContext,
+    account_id: Uuid,
+    id: Uuid,
+) -> Result<LiveInput, ApiError> {
+    let input = find(context, account_id, id).await?;
+    match context.live.end(input.id).await {
+        Ok(true) => Ok(input),
+        Ok(false) => Err(ApiError::WrongState {
+            code: "not_live",
+            message: "nothing is on air: only a live or reconnecting input has a broadcast to end",
+        }),
+        Err(error) => {
+            tracing::warn!(input = %id, %error, "a broadcast was not ended in time");
+            Err(ApiError::Unavailable {
+                what: "the live input",
+                retry_after_s: 1,
+            })
+        }
+    }
 }
 
 /// Deletes a live input; a running publish and its outputs end at once.

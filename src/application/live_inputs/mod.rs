@@ -2,6 +2,8 @@
 
 pub(crate) mod changes;
 pub(crate) mod health;
+pub(crate) mod history;
+pub(crate) mod list;
 pub(crate) mod outputs;
 pub(crate) mod record;
 pub(crate) mod request;

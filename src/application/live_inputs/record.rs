@@ -41,8 +41,16 @@ pub struct LiveInputRecord {
     /// The RTSP source that the service fetches; user name, password and query show `••••`.
     pull_url: Option<String>,
     stream_key_prefix: String,
+    /// True: `reveal-key` shows the stream key again. False: an earlier version made it, and only a new one can be shown.
+    stream_key_revealable: bool,
     ingest: Ingest,
     playback: Playback,
+    /// Begin of the broadcast that is live or reconnecting; null while idle.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    started_at: Option<Time>,
+    /// End of the reconnect window; null but while reconnecting.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    reconnect_until: Option<Time>,
     #[schema(value_type = Option<String>, format = DateTime)]
     last_started_at: Option<Time>,
     /// Null while a broadcast is live or reconnecting, then the time of its last media.
@@ -54,7 +62,7 @@ pub struct LiveInputRecord {
     updated_at: Time,
 }
 
-/// Addresses to publish to. Secrets show `••••` outside create and rotate.
+/// Addresses to publish to. Secrets show `••••` outside create, rotate-key and reveal-key.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Ingest {
@@ -67,6 +75,8 @@ pub struct Ingest {
     /// "Stream Key" in OBS.
     obs_stream_key: String,
     srt_passphrase: Option<String>,
+    /// Server of SRT without stream id and passphrase; null when SRT is turned off.
+    srt_server: Option<String>,
     whip_url: Option<String>,
 }
 
@@ -79,6 +89,8 @@ pub struct Playback {
     web_rtc_url: String,
     /// The newest key frame, a few seconds old at most.
     poster_url: String,
+    /// The page that plays it.
+    watch_url: String,
     playback_id: String,
 }
 
@@ -92,6 +104,7 @@ impl Record<'_> {
     pub(crate) fn of(&self, input: LiveInput, shown: Shown<'_>) -> LiveInputRecord {
         let status = self.context.live.status(input.id);
         let (last_started_at, last_ended_at) = self.times(&input, status);
+        let is_on_air = status != InputStatus::Idle;
         LiveInputRecord {
             id: input.id,
             status: status_name(status),
@@ -109,6 +122,9 @@ impl Record<'_> {
             latency: input.latency.as_str(),
             pull_url: input.pull_url.as_deref().map(masked),
             stream_key_prefix: input.stream_key_prefix,
+            stream_key_revealable: input.stream_key_id.is_some(),
+            started_at: last_started_at.filter(|_| is_on_air),
+            reconnect_until: self.reconnect_until(input.id),
             last_started_at,
             last_ended_at,
             created_at: Time(input.created_at),
@@ -119,6 +135,11 @@ impl Record<'_> {
     fn viewers(&self, input_id: Uuid) -> Option<u64> {
         let is_counted = self.context.config.live.count_viewers;
         is_counted.then(|| self.context.live.viewers(input_id))
+    }
+
+    fn reconnect_until(&self, input_id: Uuid) -> Option<Time> {
+        let playback = self.context.live.playback_of(input_id)?;
+        playback.now().reconnect_until_ms.map(Time)
     }
 
     /// Returns the times of the broadcast; the process has them a moment before the row does.
@@ -151,8 +172,15 @@ impl Record<'_> {
             obs_server,
             obs_stream_key,
             srt_passphrase,
+            srt_server: self.srt_server(),
             whip_url: None,
         }
+    }
+
+    fn srt_server(&self) -> Option<String> {
+        let srt = self.context.srt.as_ref()?;
+        let (config, address) = (&self.context.config, &self.reached.address);
+        Some(protocols::SRT.server(config, address, srt.port))
     }
 
     /// The whole address without a latency, whose unit encoders disagree on; and the passphrase in it.
@@ -161,8 +189,7 @@ impl Record<'_> {
         let Shown::InPlain(key) = shown else {
             return Some((MASK.to_owned(), MASK.to_owned()));
         };
-        let (config, address) = (&self.context.config, &self.reached.address);
-        let server = protocols::SRT.server(config, address, srt.port);
+        let server = self.srt_server()?;
         let (slug, passphrase) = (&input.input_slug, srt.passphrases.of(input));
         let url = format!("{server}?streamid=publish:{slug}:{key}&passphrase={passphrase}");
         Some((url, passphrase))
@@ -173,6 +200,7 @@ impl Record<'_> {
             hls_url: playback_url(self.reached, playback_id, "index.m3u8"),
             web_rtc_url: playback_url(self.reached, playback_id, "whep"),
             poster_url: playback_url(self.reached, playback_id, "poster.jpg"),
+            watch_url: format!("{}/live/{playback_id}", self.reached.address.base),
             playback_id: playback_id.to_owned(),
         }
     }

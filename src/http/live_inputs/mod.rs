@@ -4,28 +4,31 @@
 //! until they have it, and the answer does not wait for that.
 
 mod broadcasts;
+mod connections;
+mod health;
 mod outputs;
 mod recordings;
+mod stream_key;
 mod token;
 
-use actix_web::{HttpResponse, web};
+use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Serialize;
-use sluice_store::{
-    Listed,
-    live_inputs::{self, LiveInput},
-};
+use sluice_store::live_inputs::LiveInput;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
 pub use broadcasts::{__path_broadcasts, broadcasts};
+pub use connections::{__path_connections, connections};
+pub use health::{__path_health, __path_health_history, health, health_history};
 pub use outputs::{
     __path_add_output, __path_change_output, __path_output, __path_outputs, __path_remove_output,
     add_output, change_output, output, outputs, remove_output,
 };
 pub use recordings::{__path_clip, __path_recordings, clip, recordings};
+pub use stream_key::{__path_reveal_key, __path_rotate_key, reveal_key, rotate_key};
 pub use token::{__path_playback_token, playback_token};
 
-use super::extract::{Body, PageQuery};
+use super::extract::Body;
 use crate::application::{
     answer::Success,
     caller::{Caller, Read, Write},
@@ -33,21 +36,21 @@ use crate::application::{
     error::ApiError,
     live_inputs::{
         changes, find,
-        health::LiveInputHealth,
-        health_of,
+        list::{self as operations, Listing},
         record::{LiveInputRecord, Record, Shown},
         request::{ChangeLiveInput, NewLiveInputRequest},
     },
-    page::next_cursor,
+    page::Pagination,
     reached::Reached,
 };
 
-/// A live input whose stream key was just made.
+/// A live input with its stream key in plain.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LiveInputWithKey {
+    /// Its `ingest` shows key and passphrase too.
     live_input: LiveInputRecord,
-    /// Shown now and never again.
+    /// Lists and records show its beginning; `reveal-key` shows it again.
     stream_key: String,
 }
 
@@ -61,13 +64,29 @@ pub struct LiveInputAnswer {
 #[serde(rename_all = "camelCase")]
 pub struct LiveInputList {
     live_inputs: Vec<LiveInputRecord>,
+    /// For `sort=created` with `order=desc`; null for others, which are paged by `offset`.
     next_cursor: Option<String>,
+    /// `total` counts the inputs that fit `q`, `status` and `enabled`.
+    pagination: Pagination,
+    counts: LiveInputCounts,
+}
+
+/// How many inputs fit `q`, whatever their status.
+#[derive(Serialize, ToSchema)]
+pub struct LiveInputCounts {
+    idle: i64,
+    live: i64,
+    reconnecting: i64,
+    /// Part of the ones above.
+    disabled: i64,
+    /// `idle`, `live` and `reconnecting` together.
+    total: i64,
 }
 
 /// Make a live input
 ///
-/// `ingest.obsServer` and `ingest.obsStreamKey` are what OBS asks for. Stream key and addresses with it are shown now and
-/// at rotation only.
+/// `ingest.obsServer` and `ingest.obsStreamKey` are what OBS asks for. Stream key and addresses with it are shown now, at
+/// `rotate-key` and at `reveal-key` only.
 #[utoipa::path(post, path = "/api/live/inputs", tag = "live", request_body = NewLiveInputRequest, responses(
     (status = 201, description = "The input and its stream key", body = LiveInputWithKey),
 ))]
@@ -77,32 +96,40 @@ pub async fn create(
     reached: Reached,
     Body(request): Body<NewLiveInputRequest>,
 ) -> Result<HttpResponse, ApiError> {
-    let (input, key) = changes::create(&context, caller.account_id(), request).await?;
-    let shown = Shown::InPlain(key.expose());
-    Ok(HttpResponse::Created().json(LiveInputWithKey {
-        live_input: Record {
-            context: &context,
-            reached: &reached,
-        }
-        .of(input, shown),
-        stream_key: key.expose().to_owned(),
-    }))
+    let made = changes::create(&context, caller.account_id(), request).await?;
+    let shown = stream_key::in_plain(&context, &reached, made);
+    Ok(HttpResponse::Created()
+        .insert_header(stream_key::KEPT_BY_NO_CACHE)
+        .json(shown))
 }
 
 /// List live inputs
+///
+/// Status, viewers and counts are those of this moment. `lastLive` sorts what is on air before all others, and those by the end
+/// of their last broadcast; inputs that were never on air come last in either order.
 #[utoipa::path(get, path = "/api/live/inputs", tag = "live", params(
-    ("limit" = Option<u32>, Query, description = "1 to 100"),
-    ("cursor" = Option<String>, Query, description = "`nextCursor` of the page before"),
-), responses((status = 200, description = "Newest first", body = LiveInputList)))]
+    ("q" = Option<String>, Query, description = "Part of the name, without case of ASCII letters, or the whole slug or playback id; 1 to 120 characters"),
+    ("status" = Option<String>, Query, description = "`idle`, `live` or `reconnecting`"),
+    ("enabled" = Option<bool>, Query, description = "`true` or `false`"),
+    ("sort" = Option<String>, Query, description = "`created` (without one), `name`, `lastLive` or `viewers`"),
+    ("order" = Option<String>, Query, description = "`asc` or `desc`; without one `asc` for `name`, `desc` for the others"),
+    ("limit" = Option<u32>, Query, description = "1 to 100; 1000 without one"),
+    ("cursor" = Option<String>, Query, description = "`nextCursor` of the page before; with `sort=created` and `order=desc` only"),
+    ("offset" = Option<u32>, Query, description = "Inputs to skip"),
+), responses((status = 200, description = "Newest first without a `sort`", body = LiveInputList)))]
 pub async fn list(
+    request: HttpRequest,
     context: web::Data<LiveContext>,
     caller: Caller<Read>,
     reached: Reached,
-    PageQuery(page): PageQuery,
 ) -> Result<HttpResponse, ApiError> {
-    let inputs =
-        live_inputs::list(&mut context.store.read().await?, caller.account_id(), page).await?;
-    let next_cursor = next_cursor(&inputs, page, Listed::cursor);
+    let query = operations::parse(request.query_string())?;
+    let Listing {
+        inputs,
+        counts,
+        pagination,
+        next_cursor,
+    } = operations::list(&context, caller.account_id(), query).await?;
     let record = Record {
         context: &context,
         reached: &reached,
@@ -114,6 +141,14 @@ pub async fn list(
     Ok(HttpResponse::Ok().json(LiveInputList {
         live_inputs,
         next_cursor,
+        pagination,
+        counts: LiveInputCounts {
+            idle: counts.idle(),
+            live: counts.live,
+            reconnecting: counts.reconnecting,
+            disabled: counts.disabled,
+            total: counts.total,
+        },
     }))
 }
 
@@ -147,27 +182,24 @@ pub async fn change(
     Ok(masked(&context, &reached, input))
 }
 
-/// Rotate the stream key
+/// End a broadcast
 ///
-/// The old key is worthless from the answer on, and a publish that used it ends at once.
-#[utoipa::path(post, path = "/api/live/inputs/{id}/rotate-key", tag = "live",
+/// Disconnects the encoder and closes the playlist, as if the encoder had ended; also closes a reconnect window. The encoder may
+/// come back at once, as many do by themselves, and begins a new broadcast: make a new key with `rotate-key`, or disable the
+/// input, to keep it away.
+#[utoipa::path(post, path = "/api/live/inputs/{id}/end", tag = "live",
     params(("id" = Uuid, Path, description = "The input's id")),
-    responses((status = 200, description = "The input and its new stream key", body = LiveInputWithKey)))]
-pub async fn rotate_key(
+    responses(
+        (status = 200, description = "The broadcast has ended", body = LiveInputAnswer),
+        (status = 409, description = "Nothing is on air (`not_live`)", body = crate::application::error::ErrorBody)))]
+pub async fn end(
     context: web::Data<LiveContext>,
     caller: Caller<Write>,
     reached: Reached,
     id: web::Path<Uuid>,
 ) -> Result<HttpResponse, ApiError> {
-    let (input, key) = changes::rotate_key(&context, caller.account_id(), *id).await?;
-    Ok(HttpResponse::Ok().json(LiveInputWithKey {
-        live_input: Record {
-            context: &context,
-            reached: &reached,
-        }
-        .of(input, Shown::InPlain(key.expose())),
-        stream_key: key.expose().to_owned(),
-    }))
+    let input = changes::end(&context, caller.account_id(), *id).await?;
+    Ok(masked(&context, &reached, input))
 }
 
 /// Delete a live input
@@ -183,21 +215,6 @@ pub async fn delete(
 ) -> Result<HttpResponse, ApiError> {
     changes::delete(&context, caller.account_id(), *id).await?;
     Ok(HttpResponse::Ok().json(Success::default()))
-}
-
-/// How a stream does
-///
-/// What arrives and what to change in the encoder, in plain words. Without a broadcast: status `idle`, the rest null.
-#[utoipa::path(get, path = "/api/live/inputs/{id}/health", tag = "live",
-    params(("id" = Uuid, Path, description = "The input's id")),
-    responses((status = 200, description = "Measurements and advice", body = LiveInputHealth)))]
-pub async fn health(
-    context: web::Data<LiveContext>,
-    caller: Caller<Read>,
-    id: web::Path<Uuid>,
-) -> Result<HttpResponse, ApiError> {
-    let input = find(&context, caller.account_id(), *id).await?;
-    Ok(HttpResponse::Ok().json(health_of(&context, input.id)?))
 }
 
 fn masked(context: &LiveContext, reached: &Reached, input: LiveInput) -> HttpResponse {

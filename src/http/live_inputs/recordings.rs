@@ -4,7 +4,7 @@ use actix_web::{HttpResponse, web};
 use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 use sluice_actors::recording::{ClipError, Moment, NewClip};
 use sluice_store::{
-    Listed,
+    Listed, broadcasts,
     recordings::{self, Recording, RecordingFile},
 };
 use utoipa::ToSchema;
@@ -42,6 +42,8 @@ pub struct RecordingRecord {
     stopped_reason: Option<String>,
     /// Reason why it failed, or why it waits.
     error: Option<String>,
+    /// The most viewers of the broadcast at a time; null when they were not counted.
+    peak_viewers: Option<u64>,
     /// One file, and a further one for each change of codecs or tracks.
     files: Vec<RecordingFileRecord>,
     #[schema(value_type = String, format = DateTime)]
@@ -153,7 +155,8 @@ pub async fn recordings(
     let mut recordings = Vec::with_capacity(rows.len());
     for row in rows {
         let files = recordings::files(&mut db, row.id).await?;
-        recordings.push(record(row, files));
+        let peak_viewers = broadcasts::peak_viewers(&mut db, &row.broadcast).await?;
+        recordings.push(record(row, files, peak_viewers));
     }
     Ok(HttpResponse::Ok().json(RecordingList {
         recordings,
@@ -161,7 +164,7 @@ pub async fn recordings(
     }))
 }
 
-fn record(row: Recording, files: Vec<RecordingFile>) -> RecordingRecord {
+fn record(row: Recording, files: Vec<RecordingFile>, peak_viewers: Option<u64>) -> RecordingRecord {
     RecordingRecord {
         id: row.id,
         live_input_id: row.input_id,
@@ -169,6 +172,7 @@ fn record(row: Recording, files: Vec<RecordingFile>) -> RecordingRecord {
         status: row.status.as_str(),
         stopped_reason: row.stopped_reason,
         error: row.error,
+        peak_viewers,
         files: files.into_iter().map(file_record).collect(),
         started_at: Time(row.started_at),
         ended_at: row.ended_at.map(Time),

@@ -64,7 +64,9 @@ async fn scopes_bound_what_a_key_may_do() {
     let (reader, writer) = (site.key(Scope::Read).await, site.key(Scope::Write).await);
     for (method, path) in guarded() {
         let is_change = method != "GET" && path != "/api/workflows/lint";
-        let is_admin_only = path.starts_with("/api/keys") || path.starts_with("/api/playback-keys");
+        let is_admin_only = ["/api/keys", "/api/playback-keys", "/api/audit"]
+            .iter()
+            .any(|admins| path.starts_with(admins));
         let is_for_sessions = path == "/api/session";
         let allowed = |answer: &super::Answer| ![401, 403].contains(&answer.status);
         let by_reader = site.call_as(&reader, method, &path, None).await;

@@ -37,18 +37,20 @@ async fn a_new_input_has_every_field_and_addresses_to_paste() {
         "id": input["id"], "name": "Live input", "status": "idle", "viewers": 0, "inputSlug": slug, "playbackId": playback_id,
         "enabled": true, "reconnectWindowSeconds": 30, "requireSignedPlayback": false,
         "allowedDomains": ["example.org"], "recordMode": "off", "latency": "low", "pullUrl": null,
-        "streamKeyPrefix": &key[..12],
+        "streamKeyPrefix": &key[..12], "streamKeyRevealable": true,
         "ingest": {
             "rtmpUrl": format!("rtmp://media.test:1935/live/{slug}.{key}"), "srtUrl": null,
             "obsServer": "rtmp://media.test:1935/live", "obsStreamKey": format!("{slug}.{key}"),
-            "srtPassphrase": null, "whipUrl": null,
+            "srtPassphrase": null, "srtServer": null, "whipUrl": null,
         },
         "playback": {
             "hlsUrl": format!("http://media.test:8080/live/v1/{playback_id}/index.m3u8"),
             "webRtcUrl": format!("http://media.test:8080/live/v1/{playback_id}/whep"),
             "posterUrl": format!("http://media.test:8080/live/v1/{playback_id}/poster.jpg"),
+            "watchUrl": format!("http://media.test:8080/live/{playback_id}"),
             "playbackId": playback_id,
         },
+        "startedAt": null, "reconnectUntil": null,
         "lastStartedAt": null, "lastEndedAt": null,
         "createdAt": input["createdAt"], "updatedAt": input["createdAt"],
     });
@@ -64,7 +66,7 @@ async fn a_new_input_has_every_field_and_addresses_to_paste() {
 }
 
 #[actix_web::test]
-async fn secrets_are_shown_at_create_and_rotate_only() {
+async fn lists_and_records_show_no_secret() {
     let site = Site::open().await;
     let made = create(&site, json!({"name": "Stage"})).await;
     let old_key = made["streamKey"].as_str().unwrap().to_owned();
@@ -209,6 +211,11 @@ async fn the_record_follows_what_is_on_air() {
             (&json!(name), &ended)
         );
         assert_eq!(input["lastStartedAt"], "2026-11-18T11:06:40.000Z");
+        let started = match status {
+            InputStatus::Idle => &Value::Null,
+            _ => &input["lastStartedAt"],
+        };
+        assert_eq!(&input["startedAt"], started, "{name}");
     }
 }
 
@@ -218,13 +225,6 @@ async fn lists_are_newest_first_and_paged() {
     for name in ["1", "2", "3", "4"] {
         create(&site, json!({"name": name})).await;
     }
-    let names = |list: &Value| -> Vec<String> {
-        let inputs = list["liveInputs"].as_array().unwrap();
-        inputs
-            .iter()
-            .map(|input| input["name"].as_str().unwrap().to_owned())
-            .collect()
-    };
     let whole = site.call("GET", PATH, None).await.json();
     assert_eq!(names(&whole), ["4", "3", "2", "1", "My first stream"]);
     assert_eq!(whole["nextCursor"], Value::Null);
@@ -249,13 +249,17 @@ async fn a_foreign_input_is_not_there() {
     let made = create(&site, json!({})).await;
     let (stranger, path) = (site.stranger().await, path_of(&made));
     let rotate = format!("{path}/rotate-key");
-    let health = format!("{path}/health");
+    let below = |name: &str| format!("{path}/{name}");
     let calls = [
         ("GET", &path),
         ("PATCH", &path),
         ("DELETE", &path),
         ("POST", &rotate),
-        ("GET", &health),
+        ("POST", &below("reveal-key")),
+        ("POST", &below("end")),
+        ("GET", &below("health")),
+        ("GET", &below("health/history")),
+        ("GET", &below("connections")),
     ];
     for (method, path) in calls {
         let answer = site.call_as(&stranger, method, path, None).await;
@@ -377,4 +381,246 @@ async fn a_playback_token_is_in_addresses_and_has_an_end() {
     let unknown = format!("{PATH}/00000000-0000-0000-0000-000000000000/playback-token");
     let missing = site.call("POST", &unknown, Some(json!({}))).await;
     assert_eq!(missing.status, 404);
+}
+
+fn names(list: &Value) -> Vec<String> {
+    let inputs = list["liveInputs"].as_array().unwrap();
+    inputs
+        .iter()
+        .map(|input| input["name"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+#[actix_web::test]
+async fn a_list_is_searched_narrowed_sorted_and_counted() {
+    let site = Site::open().await;
+    for name in ["Studio 2", "main stage", "Hall 50%", "Main entrance"] {
+        create(&site, json!({"name": name})).await;
+    }
+    let hall = site.call("GET", &format!("{PATH}?q=50%25"), None).await;
+    let hall = hall.json()["liveInputs"][0].clone();
+    let path = format!("{PATH}/{}", hall["id"].as_str().unwrap());
+    let off = json!({"enabled": false});
+    assert_eq!(site.call("PATCH", &path, Some(off)).await.status, 200);
+
+    let slug = hall["inputSlug"].as_str().unwrap();
+    let playback_id = hall["playbackId"].as_str().unwrap();
+    let cases: &[(&str, &[&str])] = &[
+        ("q=MAIN", &["Main entrance", "main stage"]),
+        ("q=MAIN&order=asc", &["main stage", "Main entrance"]),
+        ("q=main&sort=name", &["Main entrance", "main stage"]),
+        ("q=__", &[]),
+        ("q=%25", &["Hall 50%"]),
+        (&format!("q={slug}"), &["Hall 50%"]),
+        (&format!("q={playback_id}"), &["Hall 50%"]),
+        ("enabled=false", &["Hall 50%"]),
+        ("enabled=false&q=main", &[]),
+        ("status=live", &[]),
+        ("status=reconnecting", &[]),
+        ("sort=name&limit=2", &["Hall 50%", "Main entrance"]),
+        (
+            "sort=name&limit=2&offset=3",
+            &["My first stream", "Studio 2"],
+        ),
+        ("sort=name&limit=2&offset=99", &[]),
+        ("sort=name&order=desc&limit=1", &["Studio 2"]),
+    ];
+    for (query, expected) in cases {
+        let list = site.call("GET", &format!("{PATH}?{query}"), None).await;
+        assert_eq!(names(&list.json()), *expected, "{query}");
+    }
+    let path = format!("{PATH}?q=a&sort=name&limit=1&enabled=true");
+    let list = site.call("GET", &path, None).await.json();
+    assert_eq!(
+        list["counts"],
+        json!({"idle": 4, "live": 0, "reconnecting": 0, "disabled": 1, "total": 4}),
+        "of those with an a"
+    );
+    assert_eq!(
+        list["pagination"],
+        json!({"limit": 1, "offset": 0, "total": 3, "hasMore": true})
+    );
+    assert_eq!(list["nextCursor"], Value::Null, "paged by offset");
+
+    for query in [
+        "status=on",
+        "enabled=maybe",
+        "sort=size",
+        "order=up",
+        "limit=0",
+        "offset=x",
+        "cursor=x",
+        "sort=name&cursor=1-00000000000000000000000000000001",
+    ] {
+        let refused = site.call("GET", &format!("{PATH}?{query}"), None).await;
+        let name = query.split('=').next().unwrap();
+        assert_eq!(refused.status, 400, "{query}");
+        let message = refused.error();
+        assert!(
+            message.starts_with(name) || message.starts_with("cursor"),
+            "{message}"
+        );
+    }
+}
+
+#[actix_web::test]
+async fn a_key_is_shown_again_as_often_as_asked_and_each_time_noted() {
+    let site = Site::open().await;
+    let made = create(&site, json!({"name": "Stage"})).await;
+    let (path, id) = (path_of(&made), made["liveInput"]["id"].clone());
+    let reveal = format!("{path}/reveal-key");
+    let revealed = site.call("POST", &reveal, None).await;
+    assert_eq!(revealed.status, 200, "{revealed:?}");
+    assert_eq!(revealed.header("cache-control"), "no-store");
+    assert_eq!(
+        revealed.json(),
+        made,
+        "key and addresses as at the beginning"
+    );
+
+    let writer = site.key(Scope::Write).await;
+    let rotated = site
+        .call_as(&writer, "POST", &format!("{path}/rotate-key"), None)
+        .await;
+    let again = site.call_as(&writer, "POST", &reveal, None).await;
+    assert_eq!(again.json()["streamKey"], rotated.json()["streamKey"]);
+    assert_ne!(again.json()["streamKey"], made["streamKey"]);
+
+    let reader = site.key(Scope::Read).await;
+    assert_eq!(
+        site.call_as(&reader, "POST", &reveal, None).await.status,
+        403
+    );
+    for key in [&reader, &writer] {
+        assert_eq!(
+            site.call_as(key, "GET", "/api/audit", None).await.status,
+            403
+        );
+    }
+    let log = site.call("GET", "/api/audit", None).await;
+    assert_eq!(log.header("cache-control"), "no-store");
+    let entries = log.json()["entries"].clone();
+    let actions: Vec<&str> = entries
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|entry| entry["action"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        actions,
+        [
+            "live.input.key_revealed",
+            "live.input.key_rotated",
+            "live.input.key_revealed"
+        ]
+    );
+    let entry = &entries[1];
+    assert_eq!(entry["actor"]["kind"], "key");
+    assert_eq!(entry["actor"]["name"], "test");
+    assert_eq!(
+        entry["target"],
+        json!({"kind": "liveInput", "id": id, "name": "Stage"})
+    );
+    assert_eq!(
+        (&entry["network"], &entry["detail"]),
+        (&json!("203.0.113.9"), &Value::Null)
+    );
+    let text = String::from_utf8(log.body).unwrap();
+    for key in [&made, &again.json()] {
+        assert!(!text.contains(key["streamKey"].as_str().unwrap()));
+    }
+
+    let listed = async |query: &str| {
+        let list = site
+            .call("GET", &format!("/api/audit?{query}"), None)
+            .await
+            .json();
+        list["entries"].as_array().unwrap().len()
+    };
+    let actor = entry["actor"]["id"].as_str().unwrap();
+    assert_eq!(listed(&format!("actor={actor}")).await, 2);
+    assert_eq!(listed("action=live.input.key_rotated").await, 1);
+    assert_eq!(listed("action=live.").await, 3);
+    assert_eq!(listed("action=live").await, 0, "no whole action");
+    assert_eq!(listed("since=2100-01-01T00:00:00Z").await, 0);
+    let first = site.call("GET", "/api/audit?limit=2", None).await.json();
+    let rest = format!("limit=2&cursor={}", first["nextCursor"].as_str().unwrap());
+    assert_eq!(listed(&rest).await, 1);
+    for query in [
+        "actor=me",
+        "action=%27",
+        "since=now",
+        "limit=101",
+        "cursor=x",
+    ] {
+        let refused = site.call("GET", &format!("/api/audit?{query}"), None).await;
+        assert_eq!(refused.status, 400, "{query}");
+    }
+    let stranger = site.stranger().await;
+    let others = site.call_as(&stranger, "GET", "/api/audit", None).await;
+    assert_eq!(others.json(), json!({"entries": [], "nextCursor": null}));
+}
+
+#[actix_web::test]
+async fn only_what_is_on_air_can_be_ended() {
+    let site = Site::open().await;
+    let made = create(&site, json!({})).await;
+    let path = format!("{}/end", path_of(&made));
+    let idle = site.call("POST", &path, None).await;
+    assert_eq!(
+        (idle.status, &idle.json()["code"]),
+        (409, &json!("not_live"))
+    );
+    *site.live.on_air.lock() = Some((InputStatus::Live, Times::default()));
+    let reader = site.key(Scope::Read).await;
+    assert_eq!(site.call_as(&reader, "POST", &path, None).await.status, 403);
+    let ended = site.call("POST", &path, None).await;
+    assert_eq!(
+        (ended.status, &ended.json()["liveInput"]["status"]),
+        (200, &json!("idle"))
+    );
+}
+
+#[actix_web::test]
+async fn an_input_that_was_never_on_air_has_no_history() {
+    let site = Site::open().await;
+    let path = path_of(&create(&site, json!({})).await);
+    let history = site
+        .call("GET", &format!("{path}/health/history?seconds=60"), None)
+        .await;
+    assert_eq!(history.header("cache-control"), "no-store");
+    let history = history.json();
+    assert_eq!(
+        (&history["seconds"], &history["intervalSeconds"]),
+        (&json!(60), &json!(1))
+    );
+    for column in [
+        "t",
+        "videoKbps",
+        "audioKbps",
+        "fps",
+        "driftMs",
+        "viewers",
+        "lostPackets",
+        "roundTripMs",
+    ] {
+        assert_eq!(history[column], json!([]), "{column}");
+    }
+    for seconds in ["0", "901", "x"] {
+        let path = format!("{path}/health/history?seconds={seconds}");
+        let message = site.call("GET", &path, None).await.error();
+        assert_eq!(
+            message,
+            format!("seconds must be 1 to 900, got `{seconds}`")
+        );
+    }
+    let connections = site.call("GET", &format!("{path}/connections"), None).await;
+    assert_eq!(
+        connections.json(),
+        json!({"connections": [], "nextCursor": null})
+    );
+    let refused = site
+        .call("GET", &format!("{path}/connections?limit=0"), None)
+        .await;
+    assert_eq!(refused.status, 400);
 }

@@ -150,6 +150,15 @@ impl LivePort for FakeLive {
         None
     }
 
+    fn on_air(&self) -> Vec<Arc<Playback>> {
+        Vec::new()
+    }
+
+    fn end(&self, _: Uuid) -> BoxFuture<'static, Result<bool, Error>> {
+        let is_on_air = self.on_air.lock().take().is_some();
+        async move { Ok(is_on_air) }.boxed()
+    }
+
     fn changed(
         &self,
         input: sluice_store::live_inputs::LiveInput,

@@ -1,7 +1,10 @@
 //! Sweeping of expired rows, in short turns of the writer so that other work is done between them.
 
+use std::time::Duration;
+
 use crate::{
-    Error, Store, blobs, broadcasts, idempotency, jobs, sessions, shares,
+    Error, Store, audit, blobs, broadcasts, duration_ms, idempotency, jobs, publisher_connections,
+    sessions, shares,
     turns::in_turns,
     tus, uploads, video,
     webhooks::{Retention, retention},
@@ -10,7 +13,8 @@ use crate::{
 
 /// Time for which the record of a job is kept after its end.
 const JOBS_KEPT_MS: i64 = 90 * 24 * 60 * 60 * 1000;
-/// Time for which a broadcast stays in its input's history after its end; longer while it has a recording.
+/// Time for which broadcasts and connections of publishers stay in their input's history after their end; broadcasts longer
+/// while they have a recording.
 const BROADCASTS_KEPT_MS: i64 = 400 * 24 * 60 * 60 * 1000;
 
 impl Store {
@@ -32,9 +36,18 @@ impl Store {
     ) -> Result<u64, Error> {
         workflows::sweep(self, retention, now_ms).await
     }
+
+    /// [`Store::sweep`] for the audit log.
+    pub async fn sweep_audit(&self, keep: Duration, now_ms: i64) -> Result<u64, Error> {
+        let before = now_ms.saturating_sub(duration_ms(keep));
+        in_turns(self, move |tx, rows| {
+            Box::pin(audit::delete_before(tx, before, rows))
+        })
+        .await
+    }
 }
 
-/// Deletes expired sessions, shares, uploads and broadcasts, segments and folders that belong to no video stream, and blobs that
+/// Deletes expired sessions, shares, uploads, broadcasts and connections, segments and folders that belong to no video stream, and blobs that
 /// nothing has named for long; returns how many rows.
 async fn sweep(store: &Store, now_ms: i64) -> Result<u64, Error> {
     store
@@ -55,7 +68,16 @@ async fn sweep(store: &Store, now_ms: i64) -> Result<u64, Error> {
         Box::pin(broadcasts::delete_ended_before(tx, ended_before, rows))
     })
     .await?;
-    Ok(sessions + shares + jobs + streams + broadcasts + sweep_files(store, now_ms).await?)
+    let connections = in_turns(store, move |tx, rows| {
+        Box::pin(publisher_connections::delete_ended_before(
+            tx,
+            ended_before,
+            rows,
+        ))
+    })
+    .await?;
+    let live = broadcasts + connections;
+    Ok(sessions + shares + jobs + streams + live + sweep_files(store, now_ms).await?)
 }
 
 /// Deletes unfinished uploads, and then the blobs that nothing names any more.

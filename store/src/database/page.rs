@@ -30,6 +30,7 @@ macro_rules! listed {
 
 listed!(
     crate::api_keys::ApiKey,
+    crate::audit::Entry,
     crate::delivery_keys::DeliveryKey,
     crate::files::File,
     crate::folders::Folder,

@@ -2,6 +2,7 @@
 
 pub mod accounts;
 pub mod api_keys;
+pub mod audit;
 pub(crate) mod bootstrap;
 pub mod credentials;
 pub mod derived;

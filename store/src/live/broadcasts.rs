@@ -1,6 +1,6 @@
 //! Broadcasts: one run of an input on air, across reconnects. Writes carry the owner's fence.
 
-use sqlx::{query, query_as};
+use sqlx::{query, query_as, query_scalar};
 use uuid::Uuid;
 
 use crate::{Connection, Error, Tx};
@@ -162,6 +162,16 @@ pub async fn list(
     .fetch_all(db.sqlite())
     .await?;
     Ok(broadcasts)
+}
+
+/// The most viewers of a broadcast at a time; `None` when they were not counted, or the broadcast's row is gone.
+pub async fn peak_viewers(db: &mut impl Connection, id: &str) -> Result<Option<u64>, Error> {
+    let peak: Option<Option<i64>> =
+        query_scalar("SELECT peak_viewers FROM broadcasts WHERE id = $1")
+            .bind(id)
+            .fetch_optional(db.sqlite())
+            .await?;
+    Ok(peak.flatten().map(i64::unsigned_abs))
 }
 
 /// How many broadcasts an input has had.

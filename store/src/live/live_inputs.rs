@@ -3,7 +3,7 @@
 use sqlx::{query_as, types::Json};
 use uuid::Uuid;
 
-use crate::{Connection, Error, Page, Secret, Tx, credentials};
+use crate::{Connection, Error, Page, Secret, Tx, credentials, derived::DerivedTokens};
 
 /// Recording mode: whether broadcasts are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::Type)]
@@ -72,6 +72,8 @@ pub struct LiveInput {
     /// SHA-256, hexadecimal.
     pub stream_key_hash: String,
     pub stream_key_prefix: String,
+    /// The id that the stream key is derived from; `None`: an earlier version made the key, and only its hash is known.
+    pub stream_key_id: Option<Uuid>,
     /// The target duration that fits the key-frame interval of the last broadcast.
     pub last_target_duration_s: Option<u32>,
     pub last_started_at: Option<i64>,
@@ -130,19 +132,19 @@ pub struct LiveInputPatch {
     pub pull_url: Option<Option<String>>,
 }
 
-/// Makes an input with fresh names, and returns its stream key in plain, for the only time until it is rotated.
+/// Makes an input with fresh names, and returns its stream key in plain; [`stream_key`] returns it again.
 pub async fn create(
     tx: &mut Tx<'_>,
     account_id: Uuid,
     new: NewLiveInput,
     now_ms: i64,
 ) -> Result<(LiveInput, Secret), Error> {
-    let stream_key = credentials::stream_key();
+    let (key_id, stream_key) = new_stream_key(tx).await?;
     let input = query_as(
         "INSERT INTO live_inputs (id, account_id, name, input_slug, playback_id, enabled, reconnect_window_s,
              require_signed_playback, allowed_domains, record_mode, latency, pull_url, stream_key_hash, stream_key_prefix,
-             created_at, updated_at, fence)
-         VALUES ($1, $2, $3, $4, $5, true, $6, $7, $8, $9, $10, $11, $12, $13, $14, $14, 0) RETURNING *",
+             stream_key_id, created_at, updated_at, fence)
+         VALUES ($1, $2, $3, $4, $5, true, $6, $7, $8, $9, $10, $11, $12, $13, $15, $14, $14, 0) RETURNING *",
     )
     .bind(Uuid::now_v7())
     .bind(account_id)
@@ -158,9 +160,28 @@ pub async fn create(
     .bind(credentials::hash(stream_key.expose()))
     .bind(credentials::prefix(stream_key.expose()))
     .bind(now_ms)
+    .bind(key_id)
     .fetch_one(tx.sqlite())
     .await?;
     Ok((input, stream_key))
+}
+
+/// Derives a stream key from an id that nothing else has.
+async fn new_stream_key(tx: &mut Tx<'_>) -> Result<(Uuid, Secret), Error> {
+    let key_id = Uuid::now_v7();
+    Ok((key_id, DerivedTokens::of(tx).await?.stream_key(key_id)))
+}
+
+/// Returns the input's stream key in plain; `None` when an earlier version made it, or an installation with another key.
+pub async fn stream_key(
+    db: &mut impl Connection,
+    input: &LiveInput,
+) -> Result<Option<Secret>, Error> {
+    let Some(key_id) = input.stream_key_id else {
+        return Ok(None);
+    };
+    let stream_key = DerivedTokens::of(db).await?.stream_key(key_id);
+    Ok(Some(stream_key).filter(|key| input.accepts_stream_key(key.expose())))
 }
 
 /// `Error::NotFound` for an unknown id and for another account's.
@@ -298,9 +319,9 @@ pub async fn rotate_key(
     id: Uuid,
     now_ms: i64,
 ) -> Result<(LiveInput, Secret), Error> {
-    let stream_key = credentials::stream_key();
+    let (key_id, stream_key) = new_stream_key(tx).await?;
     let input = query_as(
-        "UPDATE live_inputs SET stream_key_hash = $3, stream_key_prefix = $4, updated_at = $5
+        "UPDATE live_inputs SET stream_key_hash = $3, stream_key_prefix = $4, stream_key_id = $6, updated_at = $5
          WHERE id = $1 AND account_id = $2 RETURNING *",
     )
     .bind(id)
@@ -308,6 +329,7 @@ pub async fn rotate_key(
     .bind(credentials::hash(stream_key.expose()))
     .bind(credentials::prefix(stream_key.expose()))
     .bind(now_ms)
+    .bind(key_id)
     .fetch_optional(tx.sqlite())
     .await?
     .ok_or(Error::NotFound("live input"))?;

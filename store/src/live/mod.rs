@@ -1,8 +1,10 @@
 //! Live inputs: their broadcasts, connections, outputs, recordings, and the keys of playback.
 
 pub mod broadcasts;
+pub mod input_list;
 pub mod live_connections;
 pub mod live_inputs;
 pub mod outputs;
 pub mod playback_keys;
+pub mod publisher_connections;
 pub mod recordings;

@@ -67,6 +67,7 @@ async fn an_input_is_made_with_the_defaults_of_the_interface() {
         pull_url: None,
         stream_key_hash: credentials::hash(stream_key.expose()),
         stream_key_prefix: stream_key.expose()[..12].to_owned(),
+        stream_key_id: input.stream_key_id,
         last_target_duration_s: None,
         last_started_at: None,
         last_ended_at: None,

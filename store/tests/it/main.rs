@@ -1,5 +1,6 @@
 //! The store as its callers use it, on real files.
 
+mod audit;
 mod backup;
 mod blobs;
 mod data_folder;
@@ -9,6 +10,7 @@ mod first_start;
 mod jobs;
 mod killed;
 mod live;
+mod live_lists;
 mod locked_database;
 mod people;
 mod scratch;

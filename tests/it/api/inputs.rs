@@ -81,14 +81,15 @@ fn check_fields(record: &Value) {
         names(record),
         expected(
             "id name status viewers inputSlug playbackId enabled reconnectWindowSeconds requireSignedPlayback allowedDomains \
-             recordMode latency pullUrl streamKeyPrefix ingest playback lastStartedAt lastEndedAt createdAt updatedAt"
+             recordMode latency pullUrl streamKeyPrefix streamKeyRevealable ingest playback startedAt reconnectUntil lastStartedAt \
+             lastEndedAt createdAt updatedAt"
         )
     );
-    let ingest = "rtmpUrl srtUrl obsServer obsStreamKey srtPassphrase whipUrl";
+    let ingest = "rtmpUrl srtUrl obsServer obsStreamKey srtPassphrase srtServer whipUrl";
     assert_eq!(names(&record["ingest"]), expected(ingest));
     assert_eq!(
         names(&record["playback"]),
-        expected("hlsUrl webRtcUrl posterUrl playbackId")
+        expected("hlsUrl webRtcUrl posterUrl watchUrl playbackId")
     );
     let playback_id = record["playbackId"].as_str().unwrap_or_default();
     let web_rtc_url = record["playback"]["webRtcUrl"].as_str();

@@ -76,7 +76,7 @@ async fn a_recording_of_a_signed_input_plays_with_its_own_token_alone() -> Resul
 }
 
 /// The stream of the input's recording, once it is ready.
-async fn recorded_stream(api: &Api, input: &Input) -> Result<Value, Failure> {
+pub(super) async fn recorded_stream(api: &Api, input: &Input) -> Result<Value, Failure> {
     let path = format!("/api/live/inputs/{}/recordings", input.id);
     let recording = eventually("the recording has ended", STORED, async || {
         let (_, answer) = api.call(Method::GET, &path, None).await.ok()?;

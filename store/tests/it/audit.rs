@@ -1,0 +1,106 @@
+//! The audit log.
+
+use sluice_store::{
+    Listed, Page, api_keys,
+    audit::{self, Actor, Entry, Filter, NewEntry, Target},
+};
+use uuid::Uuid;
+
+use crate::support::{NOW, add_account, store};
+
+fn entry(account_id: Uuid, actor: Actor, action: &'static str) -> NewEntry {
+    NewEntry {
+        account_id,
+        actor,
+        action,
+        target: Some(Target {
+            kind: "liveInput",
+            id: "7".into(),
+            name: Some("é".repeat(501)),
+        }),
+        network: Some("203.0.113.7".into()),
+        detail: Some("d".repeat(501)),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn entries_are_listed_by_account_narrowed_and_swept() {
+    let (store, _folder) = store().await;
+    let account = add_account(&store, "here").await.unwrap();
+    let other = add_account(&store, "there").await.unwrap();
+    let (user, key) = store
+        .write(move |tx| {
+            Box::pin(async move {
+                let scope = api_keys::Scope::Admin;
+                let (key, _) = api_keys::create(tx, account, "CI", scope, NOW).await?;
+                let (user, key) = (Actor::User(Uuid::now_v7()), Actor::Key(key.id));
+                for (at_ms, account, actor, action) in [
+                    (NOW, account, key, "live.input.key_rotated"),
+                    (NOW, account, user, "live.input.key_revealed"),
+                    (NOW + 10, account, key, "session.ended"),
+                    (NOW + 20, other, key, "live.input.key_rotated"),
+                ] {
+                    audit::append(tx, entry(account, actor, action), at_ms).await?;
+                }
+                Ok((user, key))
+            })
+        })
+        .await
+        .unwrap();
+    let list = async |filter: Filter, page: Page| -> Vec<Entry> {
+        let mut db = store.read().await.unwrap();
+        audit::list(&mut db, account, &filter, page).await.unwrap()
+    };
+    let actions = async |filter: Filter| -> Vec<String> {
+        let entries = list(filter, Page::first(100)).await;
+        entries.into_iter().map(|entry| entry.action).collect()
+    };
+    let all = list(Filter::default(), Page::first(100)).await;
+    assert_eq!(all.len(), 3);
+    let newest = &all[0];
+    assert_eq!((&*newest.actor_kind, &*newest.actor_name), ("key", "CI"));
+    assert_eq!(
+        (&*newest.action, newest.created_at),
+        ("session.ended", NOW + 10)
+    );
+    assert_eq!(newest.target_name.as_ref().unwrap().chars().count(), 500);
+    assert_eq!(newest.detail.as_ref().unwrap().len(), 500);
+    let by_user = all.iter().find(|entry| entry.actor_kind == "user").unwrap();
+    assert_eq!(
+        by_user.actor_name, "",
+        "a user that is not there has no name"
+    );
+
+    let (Actor::User(user), Actor::Key(key)) = (user, key) else {
+        panic!("one of each");
+    };
+    let by = |actor| Filter {
+        actor: Some(actor),
+        ..Filter::default()
+    };
+    assert_eq!(actions(by(user)).await, ["live.input.key_revealed"]);
+    assert_eq!(actions(by(key)).await.len(), 2);
+    let of = |action: &str| Filter {
+        action: Some(action.to_owned()),
+        ..Filter::default()
+    };
+    assert_eq!(actions(of("live.input.key_rotated")).await.len(), 1);
+    assert_eq!(actions(of("live.")).await.len(), 2);
+    assert_eq!(actions(of("live.input")).await.len(), 0);
+    let since = Filter {
+        since: Some(NOW + 10),
+        ..Filter::default()
+    };
+    assert_eq!(actions(since).await, ["session.ended"]);
+
+    let first = list(Filter::default(), Page::first(2)).await;
+    let rest = Page {
+        limit: 2,
+        after: Some(first[1].cursor()),
+    };
+    assert_eq!([first, list(Filter::default(), rest).await].concat(), all);
+
+    let keep = std::time::Duration::from_millis(5);
+    assert_eq!(store.sweep_audit(keep, NOW + 10).await.unwrap(), 2);
+    assert_eq!(actions(Filter::default()).await, ["session.ended"]);
+}
