@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_client_is_told_by_its_network() {
+    fn a_client_is_named_by_its_network() {
         for (address, expected) in [
             ("203.0.113.7", "203.0.113.7"),
             ("::ffff:203.0.113.7", "203.0.113.7"),

@@ -161,15 +161,6 @@ impl<S> Caller<S> {
         }
     }
 
-    pub fn credential_id(&self) -> CredentialId {
-        match &self.identity.credential {
-            Credential::Key(id) => CredentialId::Key(*id),
-            Credential::Session(signed_in) => {
-                CredentialId::Session(signed_in.session.token_hash.clone())
-            }
-        }
-    }
-
     /// Limits of the account's plan.
     pub fn plan(&self, platform: &Platform) -> Plan {
         platform.config.plan(&self.identity.plan)

@@ -26,7 +26,6 @@ pub(crate) mod jobs;
 pub(crate) mod live_inputs;
 pub(crate) mod live_port;
 pub(crate) mod object;
-pub(crate) mod order;
 pub(crate) mod owner_sessions;
 pub(crate) mod page;
 pub(crate) mod part;

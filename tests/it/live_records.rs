@@ -1,4 +1,4 @@
-//! What the service tells of a live input beside its stream: lists, health over time, connections, the end by its owner.
+//! What the service answers about a live input beside its stream: lists, health over time, connections, the end by its owner.
 
 use std::{path::Path, time::Duration};
 
@@ -245,7 +245,7 @@ fn check_columns(history: &Value) -> Result<(), Failure> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn connections_survive_a_kill_and_a_key_without_its_id_is_told() -> Result<(), Failure> {
+async fn connections_survive_a_kill_and_a_key_without_its_id_cannot_be_shown() -> Result<(), Failure> {
     let clip = numbered()?;
     let mut server = Server::start().await?;
     let api = server.api();
@@ -266,7 +266,7 @@ async fn connections_survive_a_kill_and_a_key_without_its_id_is_told() -> Result
 
     let mut encoder = Publisher::open(&input.target(), &clip).await?;
     encoder.send_frames(30, Pace::RealTime).await?;
-    let connections = eventually("the end of the first one is told", SOON, async || {
+    let connections = eventually("the end of the first one is noted", SOON, async || {
         let connections =
             list(&below(&api, &input, "connections").await.ok()?["connections"]).ok()?;
         (connections.len() == 2).then_some(connections)

@@ -44,7 +44,7 @@ pub async fn rotate_key(
 /// Show the stream key again
 ///
 /// The key in force, with the addresses that hold it. Each time is noted in the audit log. A key that an earlier version made
-/// is known by its hash only: make a new one with `rotate-key` (`streamKeyRevealable` tells beforehand).
+/// is known by its hash only: make a new one with `rotate-key` (`streamKeyRevealable` says so beforehand).
 #[utoipa::path(post, path = "/api/live/inputs/{id}/reveal-key", tag = "live",
     params(("id" = Uuid, Path, description = "The input's id")),
     responses(
