@@ -26,7 +26,7 @@ web_sources := $(shell find web -type f -not -path '*/node_modules/*' -not -path
 .NOTPARALLEL:
 .PHONY: help run build deb test test-deb corpus fuzz bench bench-peers fmt lint web \
         needs-build needs-test needs-deb needs-bench needs-quality needs-peers \
-        test-rust test-web test-browser test-proxies bench-micro bench-live bench-images bench-webhooks bench-workflows bench-video bench-zip bench-quality
+        test-rust test-web test-browser test-proxies bench-micro bench-live bench-images bench-webhooks bench-workflows bench-video bench-zip bench-dashboard bench-quality
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 22
@@ -57,7 +57,7 @@ corpus: needs-test web ## only the files that were made to break image libraries
 fuzz: needs-build web ## every fuzz target for TIME seconds (600), or those of TARGETS
 	@scripts/fuzz.sh $(TIME) $(TARGETS)
 
-bench: bench-micro bench-live bench-images bench-webhooks bench-workflows bench-video bench-zip bench-quality ## micro-benches, the load harness with nginx and vipsthumbnail beside it, the look of images
+bench: bench-micro bench-live bench-images bench-webhooks bench-workflows bench-video bench-zip bench-dashboard bench-quality ## micro-benches, the load harness with nginx and vipsthumbnail beside it, the look of images
 
 bench-peers: needs-peers build ## image delivery interleaved with the servers that registries have: oximg, ipx, thumbor
 	$(CARGO) bench --locked --bench load -- cdn-miss-unique --peers
@@ -148,6 +148,9 @@ bench-video: needs-bench build
 
 bench-zip: needs-bench build
 	$(CARGO) bench --locked --bench load -- zip
+
+bench-dashboard: needs-bench build
+	$(CARGO) bench --locked --bench load -- dashboard
 
 bench-quality: needs-quality build
 	$(CARGO) bench --locked --bench load -- photographs

@@ -32,7 +32,7 @@ use crate::{
     application::{
         address::{PublicAddress, Seen},
         context::{AppContext, MediaHandles, SrtAccess, Stage},
-        suspension,
+        readiness, suspension,
     },
     config::Config,
     http,
@@ -205,6 +205,7 @@ impl Service {
             tokio::spawn(branch.run_background(done.clone())),
             tokio::spawn(sweep(store.clone(), events, runs, done.clone())),
             tokio::spawn(follow_hangups(certificates, done.clone())),
+            tokio::spawn(readiness::follow(app.service.clone(), done.clone())),
             tokio::spawn(suspension::follow(
                 app.live.clone(),
                 suspended,

@@ -132,6 +132,15 @@ pub fn of_store(store: Statistics, parked: usize) -> Vec<Metric> {
     ]
 }
 
+/// Metrics of those who follow changes.
+pub fn of_changes(followers: usize) -> Vec<Metric> {
+    vec![Metric::gauge(
+        "change_followers",
+        "Clients that follow the changes of their account",
+        followers,
+    )]
+}
+
 /// Metrics of each part as last read.
 #[derive(Clone, Debug, Default)]
 struct LastRead(Arc<Mutex<BTreeMap<&'static str, Vec<Metric>>>>);

@@ -226,14 +226,14 @@ fn look(server: &Server, options: &Options) -> Result<Figures, Failure> {
 }
 
 /// All publishers of a run.
-struct Publishers {
+pub(crate) struct Publishers {
     tasks: Vec<tokio::task::JoinHandle<Result<(), Failure>>>,
     logs: Vec<Arc<SendLog>>,
     stop: CancellationToken,
 }
 
 impl Publishers {
-    fn start(
+    pub(crate) fn start(
         targets: impl ExactSizeIterator<Item = Target>,
         clip: &Arc<Clip>,
         logs: &[Arc<SendLog>],
@@ -286,7 +286,7 @@ impl Publishers {
         }
     }
 
-    fn check(&self) -> Result<(), Failure> {
+    pub(crate) fn check(&self) -> Result<(), Failure> {
         let ended = self.tasks.iter().filter(|task| task.is_finished()).count();
         if ended > 0 {
             return Err(format!("{ended} of {} publishers ended early", self.tasks.len()).into());
@@ -295,7 +295,7 @@ impl Publishers {
     }
 
     /// Ends all broadcasts; gives the harness's own worst delay.
-    async fn stop(self) -> Result<Duration, Failure> {
+    pub(crate) async fn stop(self) -> Result<Duration, Failure> {
         self.stop.cancel();
         for task in self.tasks {
             timeout(STOP_DEADLINE, task).await???;

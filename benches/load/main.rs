@@ -6,6 +6,7 @@
 #![allow(clippy::print_stdout, reason = "printing is what this program is for")]
 
 mod clip;
+mod dashboard;
 mod http;
 mod image;
 mod live;
@@ -57,6 +58,8 @@ enum Scenario {
     Ladder(video::LadderOptions),
     /// Workflow runs of resize, conversion and storage, each waited for: what the engine costs beside the operations.
     Workflows(workflows::Options),
+    /// What a page of the dashboard asks for in a large account: lists, followers of changes, a killed service.
+    Dashboard(dashboard::Options),
     /// A folder of photographs as one archive, beside nginx with a file of the same size.
     Zip(zip::Options),
 }
@@ -83,6 +86,7 @@ fn main() -> Result<(), Failure> {
             Scenario::Transcode(options) => video::transcode(&options).await,
             Scenario::Ladder(options) => video::ladder(&options).await,
             Scenario::Workflows(options) => workflows::run(&options).await,
+            Scenario::Dashboard(options) => dashboard::run(&options).await,
             Scenario::Zip(options) => zip::run(&options).await,
         }
     })

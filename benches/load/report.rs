@@ -81,7 +81,8 @@ pub(crate) fn timings(timings: &mut Timings) {
     percentiles("last frame sent → part listed", &mut timings.last_frame);
 }
 
-fn percentiles(title: &str, times: &mut [Duration]) {
+/// Prints a line of quantiles.
+pub(crate) fn percentiles(title: &str, times: &mut [Duration]) {
     times.sort_unstable();
     let at = |part: f64| milliseconds(share(times, part));
     println!(
@@ -267,6 +268,24 @@ pub(crate) fn runs(run: &mut Runs) {
     );
     percentiles("request → answer", &mut run.whole);
     percentiles("last step's end → answer", &mut run.answers);
+}
+
+/// Cost of clients that are connected and wait, against the same service without them.
+pub(crate) fn waiting(clients: usize, alone: &Span, waiting: &Span) {
+    let percent = |span: &Span| 100.0 * span.cpu().as_secs_f64() / span.lasted.as_secs_f64();
+    println!(
+        "  CPU              {:.2} % of a core, {:.2} % without them",
+        percent(waiting),
+        percent(alone),
+    );
+    let more = waiting.after.resident_kib.saturating_sub(alone.after.resident_kib);
+    println!(
+        "  resident         {:.1} MiB, {:.1} MiB without them: {:.1} MiB, {:.1} KiB each",
+        mib(waiting.after.resident_kib),
+        mib(alone.after.resident_kib),
+        mib(more),
+        more as f64 / clients.max(1) as f64,
+    );
 }
 
 /// Returns a quantile of sorted times; zero when there are none.

@@ -16,14 +16,20 @@ use sluice_testkit::{
 use crate::{http::Client, viewer::Playback};
 
 /// First credentials of the child's empty database, good for nothing else.
-const API_KEY: &str = "svc_LoadHarnessLoadHarnessLoadHarnessLoadHarnes";
-const ADMIN_PASSWORD: &str = "load harness only";
+pub(crate) const API_KEY: &str = "svc_LoadHarnessLoadHarnessLoadHarnessLoadHarnes";
+pub(crate) const ADMIN_PASSWORD: &str = "load harness only";
 const START_DEADLINE: Duration = Duration::from_secs(20);
 
 /// A running service.
 #[derive(Debug)]
 pub(crate) struct Service {
     pub(crate) server: Server,
+    ports: Ports,
+}
+
+/// The addresses that a service has, or had until it was killed.
+#[derive(Clone, Debug)]
+pub(crate) struct Ports {
     http: String,
     rtmp: String,
 }
@@ -49,25 +55,42 @@ impl Service {
         folder: &Path,
         settings: &[(&str, &str)],
     ) -> Result<Self, Failure> {
+        let ports = Ports {
+            http: format!("127.0.0.1:{}", free_port()?),
+            rtmp: format!("127.0.0.1:{}", free_port()?),
+        };
+        Self::start_at(ports, program, folder, settings).await
+    }
+
+    /// SIGKILL; it may be started again on its ports.
+    pub(crate) fn kill(self) -> Ports {
+        self.ports
+    }
+
+    /// Starts on these ports, with the data that may be in `folder`.
+    pub(crate) async fn start_at(
+        ports: Ports,
+        program: &Path,
+        folder: &Path,
+        settings: &[(&str, &str)],
+    ) -> Result<Self, Failure> {
         if !program.exists() {
             return Err(format!("{} is missing: run `make build` first", program.display()).into());
         }
-        let http = format!("127.0.0.1:{}", free_port()?);
-        let rtmp = format!("127.0.0.1:{}", free_port()?);
         let srt = format!("127.0.0.1:{}", free_udp_port()?);
         let mut command = Command::new(program);
         command
             .arg("serve")
             .current_dir(folder)
-            .env("SLUICE_HTTP__LISTEN", &http)
-            .env("SLUICE_RTMP__LISTEN", &rtmp)
+            .env("SLUICE_HTTP__LISTEN", &ports.http)
+            .env("SLUICE_RTMP__LISTEN", &ports.rtmp)
             .env("SLUICE_SRT__LISTEN", &srt)
             .env("SLUICE_STORE__DATA_DIR", folder.join("data"))
             .env("SLUICE_BOOTSTRAP__API_KEY", API_KEY)
             .env("SLUICE_BOOTSTRAP__ADMIN_PASSWORD", ADMIN_PASSWORD)
             .envs(settings.iter().copied());
         let server = Server::start("sluice", &mut command, &folder.join("sluice.log"))?;
-        let service = Self { server, http, rtmp };
+        let service = Self { server, ports };
         service.wait_until_ready(folder).await?;
         Ok(service)
     }
@@ -75,7 +98,7 @@ impl Service {
     async fn wait_until_ready(&self, folder: &Path) -> Result<(), Failure> {
         let started = Instant::now();
         loop {
-            let answer = Client::new(&self.http).get("/readyz").await;
+            let answer = Client::new(&self.ports.http).get("/readyz").await;
             if answer.is_ok_and(|answer| answer.status == 200) {
                 return Ok(());
             }
@@ -95,7 +118,7 @@ impl Service {
         count: usize,
         record_mode: &str,
     ) -> Result<Vec<Input>, Failure> {
-        let mut client = Client::new(&self.http);
+        let mut client = Client::new(&self.ports.http);
         let mut inputs = Vec::with_capacity(count);
         for number in 1..=count {
             let body = json!({
@@ -111,12 +134,12 @@ impl Service {
 
     /// `host:port`.
     pub(crate) fn address(&self) -> &str {
-        &self.http
+        &self.ports.http
     }
 
     /// Posts JSON with the key; the answer's JSON.
     pub(crate) async fn post(&self, path: &str, body: &str) -> Result<Value, Failure> {
-        post_json(&mut Client::new(&self.http), path, body).await
+        post_json(&mut Client::new(&self.ports.http), path, body).await
     }
 
     fn input(&self, record: &Value) -> Result<Input, Failure> {
@@ -133,13 +156,13 @@ impl Service {
             .to_owned();
         Ok(Input {
             target: Target {
-                address: self.rtmp.clone(),
+                address: self.ports.rtmp.clone(),
                 app,
                 stream: text("/ingest/obsStreamKey")?.to_owned(),
             },
             srt_url: text("/ingest/srtUrl")?.to_owned(),
             playback: Playback {
-                address: self.http.clone(),
+                address: self.ports.http.clone(),
                 folder: format!("/live/v1/{}/", text("/playbackId")?),
             },
         })

@@ -44,6 +44,14 @@ pub enum Credential {
     Session(Box<SignedIn>),
 }
 
+/// Names a credential without giving it away.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum CredentialId {
+    Key(Uuid),
+    /// The hash of its token.
+    Session(String),
+}
+
 impl Identity {
     pub(crate) fn session(&self) -> Option<&SignedIn> {
         match &self.credential {
@@ -126,6 +134,15 @@ impl<S: Needs> Caller<S> {
 impl<S> Caller<S> {
     pub fn account_id(&self) -> Uuid {
         self.identity.account_id
+    }
+
+    pub fn credential_id(&self) -> CredentialId {
+        match &self.identity.credential {
+            Credential::Key(id) => CredentialId::Key(*id),
+            Credential::Session(signed_in) => {
+                CredentialId::Session(signed_in.session.token_hash.clone())
+            }
+        }
     }
 
     /// Limits of the account's plan.

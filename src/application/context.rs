@@ -32,7 +32,8 @@ use tokio::sync::{Mutex, OnceCell, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    agent_calls::Calls, archive::limiter::ArchiveLimiter, events::Followers, live_port::LivePort,
+    agent_calls::Calls, archive::limiter::ArchiveLimiter, changes::permits::FollowerLimiter,
+    events::Followers, live_port::LivePort,
     password_checks::PasswordChecks, playback_token::TokenKeys, rate_limit::RateLimit,
     share::Shares, sign_in::Attempts, suspension::Suspensions, tus::turns::Turns,
 };
@@ -178,6 +179,7 @@ macro_rules! on_the_platform {
 on_the_platform! {
     AccountContext, platform;
     AgentContext, files.platform;
+    ChangeContext, platform;
     DeliveryContext, platform;
     EventContext, platform;
     FileContext, platform;
@@ -206,6 +208,14 @@ pub struct AgentContext {
     pub workflows: Arc<WorkflowContext>,
     /// Places for calls of agents.
     pub(crate) calls: Calls,
+}
+
+/// Changes of accounts, for clients that follow them.
+pub struct ChangeContext {
+    platform: Arc<Platform>,
+    /// For the health of an input.
+    pub live: Arc<LiveContext>,
+    pub(crate) limiter: Arc<FollowerLimiter>,
 }
 
 /// Image delivery: its addresses, keys, presets and statistics.
@@ -333,6 +343,7 @@ pub struct AppContext {
     pub platform: Arc<Platform>,
     pub accounts: Arc<AccountContext>,
     pub agents: Arc<AgentContext>,
+    pub changes: Arc<ChangeContext>,
     pub delivery: Arc<DeliveryContext>,
     pub events: Arc<EventContext>,
     pub files: Arc<FileContext>,
@@ -426,6 +437,11 @@ impl AppContext {
                 live: live.clone(),
                 workflows: workflows.clone(),
                 calls: Calls::new(config.mcp.max_calls),
+            }),
+            changes: Arc::new(ChangeContext {
+                platform: platform.clone(),
+                live: live.clone(),
+                limiter: Arc::new(FollowerLimiter::new(config.changes.clone())),
             }),
             events: Arc::new(EventContext {
                 platform: platform.clone(),

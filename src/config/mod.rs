@@ -5,6 +5,7 @@
 
 mod account;
 mod archive;
+mod changes;
 mod environment;
 mod plan;
 mod renamed;
@@ -38,6 +39,7 @@ use sluice_store::StoreSettings;
 
 pub use account::Account;
 pub use archive::Archive;
+pub use changes::Changes;
 pub use plan::Plan;
 pub use sections::{Bootstrap, Http, Log, LogFormat, Mcp, SignIn, Uploads};
 pub use shares::Shares;
@@ -70,6 +72,7 @@ pub struct Config {
     pub sign_in: SignIn,
     pub shares: Shares,
     pub webhooks: WebhookSettings,
+    pub changes: Changes,
     pub workflows: WorkflowSettings,
     pub mcp: Mcp,
     pub outbound: OutboundSettings,
@@ -101,6 +104,7 @@ impl Default for Config {
             sign_in: SignIn::default(),
             shares: Shares::default(),
             webhooks: WebhookSettings::default(),
+            changes: Changes::default(),
             workflows: WorkflowSettings::default(),
             mcp: Mcp::default(),
             outbound: OutboundSettings::default(),
@@ -271,6 +275,7 @@ impl Config {
         self.convert.check()?;
         self.cdn.check()?;
         self.webhooks.check()?;
+        self.changes.check()?;
         self.workflows.check()?;
         self.mcp.check()?;
         self.account.check()?;

@@ -153,6 +153,10 @@ fn a_wrong_file_is_refused_with_the_key_and_what_is_allowed() {
             "[mcp]\nallowed_origins = ['agents.example']",
             &["mcp.allowed_origins", "https://"],
         ),
+        (
+            "[changes]\nmax_followers_per_account = 0",
+            &["changes.max_followers_per_account", "between 1"],
+        ),
         ("[mcp]\nmax_calls = 0", &["mcp.max_calls", "1"]),
         (
             "[account]\nplan = 'gold'",

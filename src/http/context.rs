@@ -10,6 +10,7 @@ pub(super) fn register(app: AppContext, routes: &mut web::ServiceConfig) {
         .app_data(web::Data::from(app.platform))
         .app_data(web::Data::from(app.accounts))
         .app_data(web::Data::from(app.agents))
+        .app_data(web::Data::from(app.changes))
         .app_data(web::Data::from(app.delivery))
         .app_data(web::Data::from(app.events))
         .app_data(web::Data::from(app.files))

@@ -5,6 +5,7 @@
 
 use std::{convert::Infallible, fmt::Display, ops::Deref, time::Duration};
 
+use actix_http::h1::EndOnHalfClose;
 use actix_web::{
     FromRequest, HttpRequest, HttpResponse,
     dev::Payload,
@@ -169,10 +170,13 @@ pub(super) fn answer(request: &HttpRequest, pieces: impl Pieces + 'static) -> Ht
     if request.method() == Method::HEAD {
         return response.finish();
     }
-    response.streaming(stream::unfold(Some(pieces), async |pieces| {
+    let mut response = response.streaming(stream::unfold(Some(pieces), async |pieces| {
         let (text, rest) = pieces?.next().await?;
         Some((Ok::<_, Infallible>(Bytes::from(text)), rest))
-    }))
+    }));
+    // Else a client that has left would keep its place until a keep-alive cannot be written.
+    response.extensions_mut().insert(EndOnHalfClose);
+    response
 }
 
 /// An event whose data has no line ends, as JSON has none.

@@ -6,10 +6,11 @@ use utoipa::ToSchema;
 
 use crate::application::{
     caller::{Admin, Caller},
-    context::{ServiceContext, Stage},
+    context::ServiceContext,
     error::ApiError,
+    readiness::{Reason, reasons},
 };
-use crate::metrics::of_store;
+use crate::metrics::{of_changes, of_store};
 
 /// Headers by which a proxy shows that a request is not from this machine itself.
 const FORWARDING: [&str; 4] = ["forwarded", "x-forwarded-for", "x-forwarded-host", "via"];
@@ -27,16 +28,6 @@ pub struct Readiness {
     status: &'static str,
     /// Everything that is not well; empty when ready.
     reasons: Vec<Reason>,
-}
-
-#[derive(Debug, PartialEq, Serialize, ToSchema)]
-pub struct Reason {
-    /// Subject: `service`, `database`, `disk`, `image workers`, `video`, or a component of the tree.
-    name: String,
-    /// In plain words.
-    reason: String,
-    /// True when it makes the service unready.
-    blocking: bool,
 }
 
 /// Alive
@@ -77,53 +68,6 @@ fn judge(reasons: Vec<Reason>) -> Readiness {
     Readiness { status, reasons }
 }
 
-fn reasons(context: &ServiceContext) -> Vec<Reason> {
-    let mut reasons = Vec::new();
-    let mut add = |name: &str, reason: String, blocking| {
-        reasons.push(Reason {
-            name: name.to_owned(),
-            reason,
-            blocking,
-        });
-    };
-    match context.stage() {
-        Stage::Ready => {}
-        Stage::Starting => add("service", "the service is starting".to_owned(), true),
-        Stage::Draining => add("service", "the service is shutting down".to_owned(), true),
-    }
-    for component in context
-        .components
-        .states()
-        .into_iter()
-        .filter(|component| !component.running)
-    {
-        let reason = component
-            .reason
-            .unwrap_or_else(|| "it does not run".to_owned());
-        add(component.name, reason, true);
-    }
-    if let Some(failure) = context.store.write_failure() {
-        add("database", failure.reason, false);
-    }
-    for subsystem in context.subsystems.iter() {
-        for degradation in subsystem.degradations() {
-            add(degradation.name, degradation.reason, false);
-        }
-    }
-    match context.store.disk_space() {
-        Ok(space) if space.is_low() => {
-            let reason = format!(
-                "{} bytes are free, less than store.min_free ({})",
-                space.free_bytes, space.min_free_bytes
-            );
-            add("disk", reason, false);
-        }
-        Ok(_) => {}
-        Err(error) => add("disk", error.to_string(), false),
-    }
-    reasons
-}
-
 /// Metrics
 ///
 /// For Prometheus. Answers to this machine itself, or to a key with scope `admin`.
@@ -154,6 +98,7 @@ pub async fn metrics(
         }
     }
     metrics.set("store", of_store(context.store.statistics(), parked));
+    metrics.set("changes", of_changes(context.store.changes().followers()));
     HttpResponse::Ok()
         .content_type("application/openmetrics-text; version=1.0.0; charset=utf-8")
         .insert_header(("cache-control", "no-store"))

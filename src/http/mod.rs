@@ -8,6 +8,7 @@ mod archive;
 mod bytes;
 mod cdn;
 mod cdn_presets;
+mod changes;
 mod content_disposition;
 mod context;
 mod convert;
@@ -144,6 +145,7 @@ table::routes! {
     "/api/webhooks/{id}/recover"       => POST webhooks::recover;
     "/api/events"                      => GET events::list;
     "/api/events/stream"               => GET events::stream;
+    "/api/changes"                     => GET changes::follow;
 
     "/healthz"                         => GET health::alive;
     "/readyz"                          => GET health::ready;

@@ -9,6 +9,7 @@
 
 pub mod backup;
 pub mod blob;
+pub mod changes;
 pub mod events;
 pub mod jobs;
 pub mod video;

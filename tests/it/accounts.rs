@@ -31,14 +31,14 @@ async fn json_of(call: Call) -> Result<Value, Failure> {
 }
 
 /// An account besides the first one, with a key of scope `admin`.
-struct Tenant<'a> {
+pub(crate) struct Tenant<'a> {
     server: &'a Server,
     name: String,
-    api: Api,
+    pub(crate) api: Api,
 }
 
 impl<'a> Tenant<'a> {
-    async fn on_plan(server: &'a Server, name: &str, plan: &str) -> Result<Self, Failure> {
+    pub(crate) async fn on_plan(server: &'a Server, name: &str, plan: &str) -> Result<Self, Failure> {
         let create = ["accounts", "create", name, "--plan", plan, "--json"];
         let account = json_of(beside(server, &create)).await?;
         assert_eq!(
@@ -62,7 +62,7 @@ impl<'a> Tenant<'a> {
         })
     }
 
-    async fn command(&self, verb: &str, more: &[&str]) -> Result<String, Failure> {
+    pub(crate) async fn command(&self, verb: &str, more: &[&str]) -> Result<String, Failure> {
         let arguments = [&["accounts", verb, &self.name], more].concat();
         beside(self.server, &arguments).succeed().await
     }

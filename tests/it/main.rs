@@ -3,6 +3,7 @@
 mod accounts;
 mod api;
 mod browser;
+mod changes;
 mod continuity;
 mod convert;
 mod crash;

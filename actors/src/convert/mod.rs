@@ -150,7 +150,9 @@ impl Conversions {
             .await?;
         self.registry.withdraw(id);
         let progress = JobProgress::of(&job);
-        self.services.followers.publish(job.id, progress);
+        self.services
+            .followers
+            .publish(job.account_id, job.id, progress);
         Ok(job)
     }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use sluice_store::{
     Error, Store,
+    changes::Kind,
     jobs::{self, Job, JobState},
 };
 use uuid::Uuid;
@@ -66,12 +67,22 @@ impl JobProgress {
 }
 
 impl Report for JobProgress {
+    const KIND: Kind = Kind::Job;
+
     async fn look(store: &Store, id: Uuid) -> Result<Self, Error> {
         Ok(Self::of(&jobs::by_id(&mut store.read().await?, id).await?))
     }
 
     fn has_ended(&self) -> bool {
         self.state.has_ended()
+    }
+
+    fn percent_done(&self) -> Option<u8> {
+        Some(self.percent)
+    }
+
+    fn queue_place(&self) -> Option<u32> {
+        self.queue_place
     }
 
     /// An ended job stays ended, and so do finished files: files are recorded side by side, and reported in any order.

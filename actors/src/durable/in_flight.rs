@@ -38,8 +38,8 @@ pub(super) struct InFlight<R>(Arc<Mutex<HashMap<Uuid, Row<R>>>>);
 struct Row<R> {
     /// Owners that work on it: one, or for a moment the next one too.
     owners: u32,
-    /// State in the row.
-    known: Option<R>,
+    /// State in the row, and the row's account.
+    known: Option<(Uuid, R)>,
     reported: Option<R>,
     published_at: Option<Instant>,
     tasks: HashMap<Uuid, TaskState>,
@@ -108,10 +108,10 @@ impl<R> InFlight<R> {
 
 impl<R: Report> InFlight<R> {
     /// Notes the state of the row; returns the progress to report.
-    pub(super) fn know(&self, id: Uuid, known: R) -> R {
+    pub(super) fn know(&self, account_id: Uuid, id: Uuid, known: R) -> R {
         match self.0.lock().get_mut(&id) {
             Some(row) => {
-                row.known = Some(known.clone());
+                row.known = Some((account_id, known.clone()));
                 row.tell(known)
             }
             None => known,
@@ -126,13 +126,14 @@ impl<R: Report> InFlight<R> {
         }
     }
 
-    /// Notes the report of a task; returns the progress to report of its row, if it is time for it.
-    pub(super) fn hear(&self, id: Uuid, task: Uuid, report: &av::Report) -> Option<R> {
+    /// Notes the report of a task; returns the progress to report of its row with the row's account, if it is time for it.
+    pub(super) fn hear(&self, id: Uuid, task: Uuid, report: &av::Report) -> Option<(Uuid, R)> {
         let state = TaskState::of(report)?;
         let mut rows = self.0.lock();
         let row = rows.get_mut(&id)?;
         let before = row.tasks.insert(task, state);
-        let reported = row.tell(row.known.clone()?);
+        let (account_id, known) = row.known.clone()?;
+        let reported = row.tell(known);
         let has_moved = match (before, state) {
             (Some(TaskState::Working { .. }), TaskState::Working { .. }) => false,
             (before, state) => before != Some(state),
@@ -140,7 +141,7 @@ impl<R: Report> InFlight<R> {
         let is_due = row.published_at.is_none_or(|at| at.elapsed() >= TELL_EVERY);
         (has_moved || is_due).then(|| {
             row.published_at = Some(Instant::now());
-            reported
+            (account_id, reported)
         })
     }
 }
@@ -206,7 +207,7 @@ impl<R> Drop for RunningTask<R> {
 
 #[cfg(test)]
 mod tests {
-    use sluice_store::{Error, Store};
+    use sluice_store::{Error, Store, changes::Kind};
 
     use super::*;
 
@@ -215,12 +216,22 @@ mod tests {
     struct PublishedProgress(u32, TaskShares);
 
     impl Report for PublishedProgress {
+        const KIND: Kind = Kind::Job;
+
         async fn look(_: &Store, _: Uuid) -> Result<Self, Error> {
             Err(Error::NotFound("row"))
         }
 
         fn has_ended(&self) -> bool {
             false
+        }
+
+        fn percent_done(&self) -> Option<u8> {
+            None
+        }
+
+        fn queue_place(&self) -> Option<u32> {
+            self.1.queue_place
         }
 
         fn is_before(&self, _: &Self) -> bool {
@@ -244,7 +255,7 @@ mod tests {
     fn tasks_add_up_and_a_place_counts_while_nothing_works() {
         let (in_flight, id) = (InFlight::<PublishedProgress>::default(), Uuid::now_v7());
         let attended = in_flight.attend(id);
-        in_flight.know(id, row(1));
+        in_flight.know(Uuid::now_v7(), id, row(1));
         let (one, two) = (Uuid::now_v7(), Uuid::now_v7());
         let tasks = [in_flight.task(id, one), in_flight.task(id, two)];
         let shares = |thousandths, queue_place| TaskShares {
@@ -275,7 +286,7 @@ mod tests {
         assert_eq!(in_flight.hear(id, task, &working(0.1)), None, "unattended");
         let _attended = in_flight.attend(id);
         assert_eq!(in_flight.hear(id, task, &working(0.1)), None, "unknown");
-        in_flight.know(id, row(1));
+        in_flight.know(Uuid::now_v7(), id, row(1));
         let tells = |report| in_flight.hear(id, task, &report).is_some();
         assert!(tells(av::Report::Waiting { place: 2 }));
         assert!(tells(av::Report::Waiting { place: 1 }));

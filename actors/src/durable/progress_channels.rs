@@ -3,7 +3,10 @@
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
-use sluice_store::{Error as StoreError, Store};
+use sluice_store::{
+    Error as StoreError, Store,
+    changes::{Kind, Progress},
+};
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore, watch},
     time::{Instant, timeout, timeout_at},
@@ -18,10 +21,19 @@ const LOOK_AGAIN: Duration = Duration::from_secs(2);
 
 /// Progress of a row.
 pub trait Report: Clone + PartialEq + Send + Sync + 'static {
+    /// The rows, as those who follow an account's changes know them.
+    const KIND: Kind;
+
     /// From the row itself.
     fn look(store: &Store, id: Uuid) -> impl Future<Output = Result<Self, StoreError>> + Send;
 
     fn has_ended(&self) -> bool;
+
+    /// Per cent of the whole that are done, 100 once a row has ended well; `None` when that cannot be told.
+    fn percent_done(&self) -> Option<u8>;
+
+    /// The place in the queue of the workers, while the row waits there; 1 is next.
+    fn queue_place(&self) -> Option<u32>;
 
     /// Returns whether a row never has this progress after the other, so that it is outdated beside it.
     fn is_before(&self, other: &Self) -> bool;
@@ -54,9 +66,12 @@ impl<R: Report> Followers<R> {
         }
     }
 
-    /// Publishes to followers. Changes may come in any order: one older than the last is left out.
-    pub(crate) fn publish(&self, id: Uuid, report: R) {
-        let report = self.in_flight.know(id, report);
+    /// Publishes to followers of a row of this account. Changes may come in any order: one older than the last is left out.
+    pub(crate) fn publish(&self, account_id: Uuid, id: Uuid, report: R) {
+        let report = self.in_flight.know(account_id, id, report);
+        if let Some(progress) = progress_of(id, &report) {
+            self.store.changes().report(account_id, progress);
+        }
         self.channels.publish(id, report);
     }
 
@@ -68,8 +83,12 @@ impl<R: Report> Followers<R> {
     /// Returns a task of a row, and the receiver of its reports, which publishes them to the row's followers.
     pub(crate) fn task(&self, row: Uuid, task: Uuid) -> (RunningTask<R>, Follow) {
         let (channels, in_flight) = (self.channels.clone(), self.in_flight.clone());
+        let changes = self.store.changes().clone();
         let follow = Follow::new(move |report| {
-            if let Some(reported) = in_flight.hear(row, task, &report) {
+            if let Some((account_id, reported)) = in_flight.hear(row, task, &report) {
+                if let Some(progress) = progress_of(row, &reported) {
+                    changes.report(account_id, progress);
+                }
                 channels.publish(row, reported);
             }
         });
@@ -82,7 +101,10 @@ impl<R: Report> Followers<R> {
     }
 
     /// Tells those who follow, although it seems to be older: the row began again.
-    pub(crate) fn begin_again(&self, id: Uuid, report: R) {
+    pub(crate) fn begin_again(&self, account_id: Uuid, id: Uuid, report: R) {
+        if let Some(progress) = progress_of(id, &report) {
+            self.store.changes().restart(account_id, progress);
+        }
         self.channels.replace(id, report);
     }
 
@@ -114,6 +136,15 @@ impl<R: Report> Followers<R> {
             _permit: permit,
         }
     }
+}
+
+fn progress_of<R: Report>(id: Uuid, report: &R) -> Option<Progress> {
+    Some(Progress {
+        kind: R::KIND,
+        id,
+        percent: report.percent_done()?,
+        queue_place: report.queue_place(),
+    })
 }
 
 /// A follower of a row.
@@ -241,12 +272,22 @@ mod tests {
     struct Steps(u32, bool);
 
     impl Report for Steps {
+        const KIND: Kind = Kind::Job;
+
         async fn look(_: &Store, _: Uuid) -> Result<Self, StoreError> {
             Err(StoreError::NotFound("row"))
         }
 
         fn has_ended(&self) -> bool {
             self.1
+        }
+
+        fn percent_done(&self) -> Option<u8> {
+            None
+        }
+
+        fn queue_place(&self) -> Option<u32> {
+            None
         }
 
         fn is_before(&self, other: &Self) -> bool {

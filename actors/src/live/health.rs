@@ -85,6 +85,19 @@ pub(super) struct Facts<'a> {
 }
 
 impl Health {
+    /// Returns whether something differs that a list of inputs shows: what to change, what is wrong, who publishes.
+    /// Measurements alone differ every second.
+    pub(super) fn asks_for_more_than_measuring(&self, before: &Self) -> bool {
+        // Advice names what was measured.
+        let without_numbers = |text: &String| text.replace(|c: char| c.is_ascii_digit(), "");
+        let advice = self.advice.iter().map(without_numbers);
+        self.trouble != before.trouble
+            || self.recording != before.recording
+            || self.broadcast != before.broadcast
+            || (self.sessions, self.conflicts) != (before.sessions, before.conflicts)
+            || !advice.eq(before.advice.iter().map(without_numbers))
+    }
+
     /// Puts the facts together and into words.
     pub(super) fn of(facts: Facts<'_>) -> Self {
         let Facts {

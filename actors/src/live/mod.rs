@@ -265,6 +265,7 @@ impl Branch {
             store: store.clone(),
             ledger: ledger.clone(),
         };
+        let directory = Arc::new(Directory::new(store.changes().clone()));
         let services = LiveServices {
             settings,
             folder,
@@ -275,7 +276,7 @@ impl Branch {
         };
         let mut branch = Self {
             services: Arc::new(services),
-            directory: Arc::default(),
+            directory,
             recovered: Vec::new(),
         };
         for row in rows {

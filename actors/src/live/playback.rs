@@ -14,7 +14,10 @@ use std::{
 use arc_swap::{ArcSwap, ArcSwapOption};
 use parking_lot::RwLock;
 use sluice_media::hls::{MediaOptions, Window, media_playlist, multivariant_playlist};
-use sluice_store::live_inputs::{Latency, LiveInput as InputRow};
+use sluice_store::{
+    changes::{ChangeLog, Kind},
+    live_inputs::{Latency, LiveInput as InputRow},
+};
 use tokio::sync::watch;
 use uuid::Uuid;
 
@@ -144,13 +147,15 @@ pub struct Playback {
     fence: AtomicI64,
     /// 0: not known yet.
     target_duration_s: AtomicU32,
+    /// Followers of the account's changes learn of state that has no row.
+    changes: ChangeLog,
 }
 
 /// No time yet.
 const NEVER: i64 = i64::MIN;
 
 impl Playback {
-    pub(super) fn new(row: &InputRow) -> Self {
+    pub(super) fn new(row: &InputRow, changes: ChangeLog) -> Self {
         let idle = Published {
             phase: Phase::Idle,
             reconnect_until_ms: None,
@@ -170,7 +175,14 @@ impl Playback {
             last_ended_ms: AtomicI64::new(row.last_ended_at.unwrap_or(NEVER)),
             fence: AtomicI64::new(row.fence),
             target_duration_s: AtomicU32::new(row.last_target_duration_s.unwrap_or(0)),
+            changes,
         }
+    }
+
+    /// Nudges those who follow the account's changes.
+    fn moved(&self) {
+        self.changes
+            .moved(self.account_id, Kind::LiveInput, self.input_id);
     }
 
     /// The state of this moment.
@@ -234,11 +246,14 @@ impl Playback {
         view: Option<Arc<View>>,
     ) {
         self.tap.set_air(phase.into());
-        self.state.send_replace(Arc::new(Published {
+        let before = self.state.send_replace(Arc::new(Published {
             phase,
             reconnect_until_ms,
             view,
         }));
+        if before.phase != phase {
+            self.moved();
+        }
     }
 
     pub(super) fn tap(&self) -> Arc<UnitWindow> {
@@ -271,11 +286,23 @@ impl Playback {
     }
 
     pub(super) fn set_pull_error(&self, error: Option<String>) {
+        let has_moved = self.pull_error() != error;
         self.pull_error.store(error.map(Arc::new));
+        if has_moved {
+            self.moved();
+        }
     }
 
     pub(super) fn set_health(&self, health: Option<Health>) {
-        self.health.store(health.map(Arc::new));
+        let health = health.map(Arc::new);
+        let before = self.health.swap(health.clone());
+        let has_moved = match (before, health) {
+            (Some(before), Some(health)) => health.asks_for_more_than_measuring(&before),
+            (before, health) => before.is_some() != health.is_some(),
+        };
+        if has_moved {
+            self.moved();
+        }
     }
 
     pub(super) fn set_started(&self, at_ms: i64) {
@@ -292,8 +319,10 @@ impl Playback {
 #[derive(Debug, Default)]
 pub struct Directory {
     entries: RwLock<Entries>,
-    /// Counts the changes.
-    changes: watch::Sender<u64>,
+    /// Counts the changes of rows.
+    rows_changed: watch::Sender<u64>,
+    /// Where the state of inputs is noted for those who follow an account.
+    changes: ChangeLog,
 }
 
 #[derive(Debug, Default)]
@@ -310,6 +339,13 @@ pub(super) struct Entry {
 }
 
 impl Directory {
+    pub(super) fn new(changes: ChangeLog) -> Self {
+        Self {
+            changes,
+            ..Self::default()
+        }
+    }
+
     pub fn by_input(&self, input_id: Uuid) -> Option<Arc<Playback>> {
         self.entry(input_id).map(|entry| entry.playback)
     }
@@ -334,7 +370,7 @@ impl Directory {
 
     /// Tells of each change of a row.
     pub(super) fn follow(&self) -> watch::Receiver<u64> {
-        self.changes.subscribe()
+        self.rows_changed.subscribe()
     }
 
     pub(super) fn rows(&self) -> Vec<Arc<InputRow>> {
@@ -362,7 +398,10 @@ impl Directory {
         let row = Arc::new(row);
         let (playback, old) = match entries.by_input.get(&row.id) {
             Some(entry) => (entry.playback.clone(), Some(entry.row.clone())),
-            None => (Arc::new(Playback::new(&row)), None),
+            None => {
+                let playback = Playback::new(&row, self.changes.clone());
+                (Arc::new(playback), None)
+            }
         };
         playback.set_policy(Policy::from(row.as_ref()));
         if let Some(old) = &old {
@@ -373,7 +412,7 @@ impl Directory {
             .insert(row.stream_key_hash.clone(), row.id);
         entries.by_playback.insert(row.playback_id.clone(), row.id);
         entries.by_input.insert(row.id, Entry { row, playback });
-        self.changes.send_modify(|changes| *changes += 1);
+        self.rows_changed.send_modify(|changes| *changes += 1);
         old
     }
 
@@ -382,7 +421,7 @@ impl Directory {
         let entry = entries.by_input.remove(&input_id)?;
         entries.by_key_hash.remove(&entry.row.stream_key_hash);
         entries.by_playback.remove(&entry.row.playback_id);
-        self.changes.send_modify(|changes| *changes += 1);
+        self.rows_changed.send_modify(|changes| *changes += 1);
         Some(entry)
     }
 }

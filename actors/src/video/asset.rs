@@ -170,7 +170,8 @@ impl<'s> Asset<'s> {
 
     /// Tells how far it is.
     pub(super) fn tell(&self) {
-        self.services.tell(self.lease.id, self.progress);
+        self.services
+            .tell(self.lease.account_id, self.lease.id, self.progress);
     }
 
     /// Builds a task for the source, in the lane without a waiting caller.

@@ -80,9 +80,9 @@ struct VideoServices {
 
 impl VideoServices {
     /// Tells how far a stream is.
-    fn tell(&self, id: Uuid, progress: StreamProgress) {
+    fn tell(&self, account_id: Uuid, id: Uuid, progress: StreamProgress) {
         self.latest.set(id, &progress);
-        self.followers.publish(id, progress);
+        self.followers.publish(account_id, id, progress);
     }
 
     /// Removes the folder of a stream that is gone or has failed; the sweep does what does not succeed.
@@ -391,7 +391,7 @@ impl VideoServices {
     /// The stream has ended.
     fn ended(&self, stream: &Stream) {
         self.playbacks.forget(&stream.playback_id);
-        self.tell(stream.id, StreamProgress::of(stream));
+        self.tell(stream.account_id, stream.id, StreamProgress::of(stream));
         self.counters.note(|counts| counts.ended(stream));
     }
 }

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, HashMap};
 
 use parking_lot::Mutex;
 use sluice_store::{
-    Error, Store, video,
+    Error, Store,
+    changes::Kind,
+    video,
     video::{Stream, StreamStatus},
 };
 use uuid::Uuid;
@@ -35,12 +37,22 @@ impl StreamProgress {
 }
 
 impl Report for StreamProgress {
+    const KIND: Kind = Kind::Stream;
+
     async fn look(store: &Store, id: Uuid) -> Result<Self, Error> {
         Ok(Self::of(&video::by_id(&mut store.read().await?, id).await?))
     }
 
     fn has_ended(&self) -> bool {
         self.status.has_ended()
+    }
+
+    fn percent_done(&self) -> Option<u8> {
+        Some(self.percent)
+    }
+
+    fn queue_place(&self) -> Option<u32> {
+        self.queue_place
     }
 
     fn is_before(&self, other: &Self) -> bool {

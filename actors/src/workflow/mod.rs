@@ -111,7 +111,7 @@ impl WorkflowServices {
     fn ended(&self, run: &Run, steps_done: usize) {
         self.counters.note(|counts| counts.ended(run));
         self.followers
-            .publish(run.id, RunProgress::at_rest(run, steps_done));
+            .publish(run.account_id, run.id, RunProgress::at_rest(run, steps_done));
     }
 }
 
@@ -362,7 +362,9 @@ impl Workflows {
         if let Retried::Queued(run) = &retried {
             let steps_done = self.steps_done(run.id).await.unwrap_or(0);
             let progress = RunProgress::at_rest(run, steps_done);
-            self.services.followers.begin_again(run.id, progress);
+            self.services
+                .followers
+                .begin_again(run.account_id, run.id, progress);
             self.announce();
         }
         Ok(retried)

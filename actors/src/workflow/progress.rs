@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use sluice_store::{
     Error, Store,
+    changes::Kind,
     workflows::{self, Run, RunStatus},
 };
 use uuid::Uuid;
@@ -61,6 +62,8 @@ impl RunProgress {
 }
 
 impl Report for RunProgress {
+    const KIND: Kind = Kind::Run;
+
     async fn look(store: &Store, id: Uuid) -> Result<Self, Error> {
         let mut reader = store.read().await?;
         let run = workflows::by_id(&mut reader, id).await?;
@@ -83,6 +86,22 @@ impl Report for RunProgress {
 
     fn has_ended(&self) -> bool {
         self.status.has_ended()
+    }
+
+    /// The mean over the nodes of its path as far as that is known.
+    fn percent_done(&self) -> Option<u8> {
+        match self.status {
+            RunStatus::Completed => return Some(100),
+            RunStatus::Failed | RunStatus::Cancelled => return None,
+            RunStatus::Queued | RunStatus::Processing => {}
+        }
+        let steps = u64::from(self.steps_total.max(self.steps_done + 1));
+        let done = 100 * u64::from(self.steps_done) + u64::from(self.step_percent.unwrap_or(0));
+        u8::try_from((done / steps).min(99)).ok()
+    }
+
+    fn queue_place(&self) -> Option<u32> {
+        self.queue_place
     }
 
     /// An ended run stays so until it is tried again, and steps that are done do.
@@ -181,10 +200,15 @@ mod tests {
         let next = at(2).beside(TaskShares::default(), Some(&half));
         assert_eq!(next.step_percent, None);
         assert!(half.is_before(&next));
+        assert_eq!(
+            [&at(0), &half, &next, &at(3)].map(Report::percent_done),
+            [Some(0), Some(50), Some(66), Some(75)]
+        );
         let ended = RunProgress {
             status: RunStatus::Completed,
             ..at(3)
         };
+        assert_eq!(ended.percent_done(), Some(100));
         let reported = ended.clone().beside(shares(300, None), Some(&half));
         assert_eq!(reported, ended);
     }

@@ -22,6 +22,7 @@ use uuid::Uuid;
 use crate::{
     Error, Reader, StoreSettings, Tx,
     blob::Blobs,
+    changes::{ChangeLog, Follower},
     folder,
     unit::{Queued, Submitted},
     work,
@@ -43,6 +44,7 @@ struct Shared {
     readers: SqlitePool,
     writer: WriterHandle,
     blobs: Blobs,
+    changes: ChangeLog,
 }
 
 /// Handle of the writer, if there is one.
@@ -163,6 +165,28 @@ impl Store {
             WriterHandle::None => watch::channel(0).1,
             WriterHandle::Running { newest_event, .. } => newest_event.clone(),
         }
+    }
+
+    /// The log of changes, to which actors add those of state that has no row.
+    pub fn changes(&self) -> &ChangeLog {
+        &self.shared.changes
+    }
+
+    /// Follows the changes of an account. Whatever was committed before this returns can be read; everything after it is
+    /// among the changes. `Error::Busy` as for [`Store::write`], which it may need.
+    pub async fn follow_changes(&self, account_id: Uuid) -> Result<Follower, Error> {
+        let follower = self.changes().follow(account_id);
+        if !self.changes().is_recorded() {
+            // The writer records from the group of this unit on, at the latest; groups before it are committed by then.
+            self.notice_foreign_commits().await?;
+        }
+        Ok(follower)
+    }
+
+    /// Makes the writer look whether another process, such as a short command beside the service, has changed the database:
+    /// followers are told to look at everything then. The writer does so with each change too.
+    pub async fn notice_foreign_commits(&self) -> Result<(), Error> {
+        self.write(|_| Box::pin(async { Ok(()) })).await
     }
 
     /// Published state, as [`Store::write_failure`].

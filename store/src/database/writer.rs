@@ -28,6 +28,7 @@ use tracing::{error, info, warn};
 
 use crate::{
     Error, Tx, WriteFailure,
+    changes::{Recorded, Recorder},
     folder::FolderLock,
     now_ms,
     unit::{Queued, Submitted},
@@ -66,6 +67,7 @@ pub(crate) struct Writer {
     pub(crate) write_failure: watch::Sender<Option<WriteFailure>>,
     /// The last event that was committed.
     pub(crate) newest_event: watch::Sender<i64>,
+    pub(crate) recorder: Recorder,
     /// Released when the writer has ended, and not before; `None` beside a running service.
     pub(crate) lock: Option<FolderLock>,
 }
@@ -130,12 +132,13 @@ impl Writer {
                 }
             }
         };
-        match run_group(&mut connection, &mut group).await {
+        match run_group(&mut connection, &mut group, &self.recorder).await {
             Ok(done) => {
                 self.connection = Some(connection);
                 self.publish_recovery();
                 // After the commit, so that a follower of the number can read the event.
                 self.publish_event(done.newest_event);
+                self.recorder.publish(done.recorded);
                 self.counters.commits.fetch_add(1, Relaxed);
                 self.counters.units.fetch_add(done.units, Relaxed);
                 self.counters
@@ -150,6 +153,7 @@ impl Writer {
                 self.publish_write_failure(&reason_of(&error), waiting_since.1);
                 // Closing rolls the transaction back and drops whatever state the failure left behind.
                 let _ = connection.close().await;
+                self.recorder.disconnected();
                 self.refuse(group, &error);
             }
         }
@@ -171,12 +175,12 @@ impl Writer {
             Some(connection) => connection,
             None => self.options.connect().await?,
         };
-        // A deferred transaction could fail as locked in the middle of the group, when it first writes.
-        match query("BEGIN IMMEDIATE")
-            .execute(&mut connection)
-            .await
-            .map_err(Error::from)
-        {
+        let begun = async {
+            self.recorder.prepare(&mut connection).await?;
+            // A deferred transaction could fail as locked in the middle of the group, when it first writes.
+            query("BEGIN IMMEDIATE").execute(&mut connection).await
+        };
+        match begun.await.map_err(Error::from) {
             Ok(_) => Ok(connection),
             Err(locked @ Error::Busy(_)) => {
                 self.connection = Some(connection);
@@ -184,6 +188,7 @@ impl Writer {
             }
             Err(broken) => {
                 let _ = connection.close().await;
+                self.recorder.disconnected();
                 Err(broken)
             }
         }
@@ -305,6 +310,7 @@ fn probe() -> Queued {
 struct Done {
     units: u64,
     newest_event: Option<i64>,
+    recorded: Recorded,
 }
 
 /// Runs every unit in a savepoint, commits, and returns what was committed. An error means that nothing of the group
@@ -312,6 +318,7 @@ struct Done {
 async fn run_group(
     connection: &mut SqliteConnection,
     group: &mut [Queued],
+    recorder: &Recorder,
 ) -> Result<Done, sqlx::Error> {
     let mut done = Done::default();
     for queued in group {
@@ -325,6 +332,7 @@ async fn run_group(
         }
         query("RELEASE unit").execute(&mut *connection).await?;
     }
+    done.recorded = recorder.take(&mut *connection).await?;
     query("COMMIT").execute(connection).await?;
     Ok(done)
 }
@@ -351,7 +359,7 @@ async fn set_lock_wait(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Store, StoreSettings, accounts};
+    use crate::{Store, StoreSettings, accounts, changes::ChangeLog};
 
     async fn store() -> (Store, tempfile::TempDir) {
         let folder = tempfile::tempdir().unwrap();
@@ -391,6 +399,7 @@ mod tests {
             counters: Arc::default(),
             write_failure: watch::channel(None).0,
             newest_event: watch::channel(0).0,
+            recorder: Recorder::new(ChangeLog::default()),
             lock: None,
         };
         let since = Instant::now();

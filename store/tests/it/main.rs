@@ -2,6 +2,7 @@
 
 mod backup;
 mod blobs;
+mod changes;
 mod data_folder;
 mod delivery;
 mod files;

@@ -4,6 +4,7 @@
 #![allow(dead_code, unused_imports, reason = "each scenario uses a part of it")]
 
 pub mod asset;
+pub mod changes;
 pub mod checker;
 pub mod clips;
 pub mod command;

@@ -35,7 +35,10 @@ pub use progress::{OutputReport, OutputStatus};
 pub use settings::RestreamSettings;
 pub use url::{OutputUrl, OutputUrlError, masked};
 
-use self::{progress::OutputProgress, task::OutputWork};
+use self::{
+    progress::{Notice, OutputProgress},
+    task::OutputWork,
+};
 use super::Directory;
 use crate::{
     Error, component::Component, metric::Metric, outbound::Outbound, subsystem::Subsystem,
@@ -100,7 +103,7 @@ impl Restreams {
             |entry: &&Entry| entry.row.url == row.url && entry.row.enabled == row.enabled;
         let progress = match entries.get(&row.id).filter(same_work) {
             Some(entry) => Arc::clone(&entry.progress),
-            None => Arc::new(OutputProgress::new()),
+            None => Arc::new(OutputProgress::new(self.notice_of(&row))),
         };
         let entry = Entry {
             progress,
@@ -109,6 +112,15 @@ impl Restreams {
         entries.insert(entry.row.id, entry);
         drop(entries);
         self.tell();
+    }
+
+    fn notice_of(&self, row: &Output) -> Option<Notice> {
+        let input = self.parts.context.directory.by_input(row.input_id)?;
+        Some(Notice {
+            changes: self.parts.store.changes().clone(),
+            account_id: input.account_id,
+            output_id: row.id,
+        })
     }
 
     /// A row is gone.

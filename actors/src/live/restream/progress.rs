@@ -6,6 +6,8 @@ use std::{
 };
 
 use parking_lot::Mutex;
+use sluice_store::changes::{ChangeLog, Kind};
+use uuid::Uuid;
 
 use crate::live::unix_ms;
 
@@ -61,6 +63,15 @@ pub(super) struct OutputProgress {
     sent_bytes: AtomicU64,
     dropped_units: AtomicU64,
     lag_ms: AtomicU64,
+    notice: Option<Notice>,
+}
+
+/// Where followers of an account's changes learn of an output's status.
+#[derive(Debug)]
+pub(super) struct Notice {
+    pub(super) changes: ChangeLog,
+    pub(super) account_id: Uuid,
+    pub(super) output_id: Uuid,
 }
 
 #[derive(Debug)]
@@ -71,7 +82,8 @@ struct State {
 }
 
 impl OutputProgress {
-    pub(super) fn new() -> Self {
+    /// `notice`: `None` when the account is not known.
+    pub(super) fn new(notice: Option<Notice>) -> Self {
         Self {
             state: Mutex::new(State {
                 status: OutputStatus::Idle,
@@ -82,12 +94,14 @@ impl OutputProgress {
             sent_bytes: AtomicU64::new(0),
             dropped_units: AtomicU64::new(0),
             lag_ms: AtomicU64::new(0),
+            notice,
         }
     }
 
     pub(super) fn enter(&self, status: OutputStatus) {
         let mut state = self.state.lock();
-        if state.status != status {
+        let has_moved = state.status != status;
+        if has_moved {
             state.status = status;
             state.since_ms = unix_ms();
         }
@@ -95,6 +109,12 @@ impl OutputProgress {
             state.last_error = None;
         } else {
             self.lag_ms.store(0, Relaxed);
+        }
+        drop(state);
+        if has_moved && let Some(notice) = &self.notice {
+            notice
+                .changes
+                .moved(notice.account_id, Kind::Output, notice.output_id);
         }
     }
 
@@ -136,7 +156,14 @@ mod tests {
 
     #[test]
     fn what_went_wrong_is_reported_until_it_works() {
-        let progress = OutputProgress::new();
+        let changes = ChangeLog::default();
+        let account_id = Uuid::now_v7();
+        let mut follower = changes.follow(account_id);
+        let progress = OutputProgress::new(Some(Notice {
+            changes,
+            account_id,
+            output_id: Uuid::now_v7(),
+        }));
         progress.enter(OutputStatus::Connecting);
         progress.fail("no one is there".to_owned());
         progress.lags(Duration::from_millis(7));
@@ -150,5 +177,8 @@ mod tests {
         progress.enter(OutputStatus::Live);
         let report = progress.report();
         assert_eq!((report.last_error, report.retries), (None, 1));
+        assert_eq!(follower.take().changes.len(), 1);
+        progress.enter(OutputStatus::Live);
+        assert!(follower.take().is_empty());
     }
 }

@@ -216,7 +216,7 @@ mod tests {
             output_id: Uuid::nil(),
             url: "rtmp://target.example/live/key".to_owned(),
             tap: tap.clone(),
-            progress: Arc::new(OutputProgress::new()),
+            progress: Arc::new(OutputProgress::new(None)),
             outbound: Outbound::new(&OutboundSettings::default()).expect("no ca_file"),
             settings: Arc::default(),
             over: CancellationToken::new(),

@@ -103,6 +103,8 @@ impl RunTraversal<'_> {
 
     pub(super) fn publish(&self) {
         let progress = RunProgress::in_flight(&self.definition, &self.path);
-        self.services.followers.publish(self.run.id, progress);
+        self.services
+            .followers
+            .publish(self.run.account_id, self.run.id, progress);
     }
 }

@@ -19,6 +19,7 @@ use crate::{
     Error, StoreSettings,
     blob::Blobs,
     blobs,
+    changes::{ChangeLog, Recorder},
     folder::{self, FolderLock},
     installation,
     migrate::{self, MIGRATIONS},
@@ -81,13 +82,15 @@ impl Store {
     /// Starts writer and readers on a database that is up to date.
     async fn start(settings: &StoreSettings, lock: Option<FolderLock>) -> Result<Self, Error> {
         let is_alone = lock.is_some();
+        let changes = ChangeLog::default();
         let store = Self {
             shared: Arc::new(Shared {
                 settings: settings.clone(),
                 owner: Uuid::now_v7(),
                 readers: open_readers(&settings.data_dir, settings.readers, settings.busy_timeout),
-                writer: start_writer(settings, lock).await?,
+                writer: start_writer(settings, changes.clone(), lock).await?,
                 blobs: Blobs::new(settings),
+                changes,
             }),
         };
         store
@@ -127,6 +130,7 @@ impl Store {
                 settings,
                 owner: Uuid::now_v7(),
                 writer: WriterHandle::None,
+                changes: ChangeLog::default(),
             }),
         })
     }
@@ -135,6 +139,7 @@ impl Store {
 /// Starts the writer's task, which keeps the folder's lock for as long as it runs.
 async fn start_writer(
     settings: &StoreSettings,
+    changes: ChangeLog,
     lock: Option<FolderLock>,
 ) -> Result<WriterHandle, Error> {
     let options = read_write(settings)
@@ -158,6 +163,7 @@ async fn start_writer(
         counters: counters.clone(),
         write_failure,
         newest_event,
+        recorder: Recorder::new(changes),
         lock,
     };
     Ok(WriterHandle::Running {

@@ -36,6 +36,11 @@ use crate::{
     ConnectionType, Error, Extensions, HttpMessage, OnConnectData, Request, Response, StatusCode,
 };
 
+/// Response extension that marks a body without end: it is dropped as soon as the client closes its half of an HTTP/1
+/// connection, as one that has left does, and not only when writing to it fails.
+#[derive(Debug, Clone, Copy)]
+pub struct EndOnHalfClose;
+
 const LW_BUFFER_SIZE: usize = 1024;
 const HW_BUFFER_SIZE: usize = 1024 * 8;
 const MAX_PIPELINED_MESSAGES: usize = 16;
@@ -175,6 +180,8 @@ pin_project! {
         payload: Option<PayloadSender>,
         // true when current request uses chunked transfer encoding (drainable when payload is dropped)
         payload_drainable: bool,
+        // true when current response is of no use once the client has closed its half
+        end_on_half_close: bool,
         messages: VecDeque<DispatcherMessage>,
 
         head_timer: TimerState,
@@ -296,6 +303,7 @@ where
                     state: State::None,
                     payload: None,
                     payload_drainable: false,
+                    end_on_half_close: false,
                     messages: VecDeque::new(),
 
                     head_timer: TimerState::new(config.client_request_deadline().is_some()),
@@ -497,6 +505,7 @@ where
         let is_upgrade = res.upgrade();
         let (draining, close_for_unread_payload) = {
             let this = self.as_mut().project();
+            *this.end_on_half_close = res.extensions().contains::<EndOnHalfClose>();
             (
                 this.flags.contains(Flags::DRAINING),
                 !is_upgrade
@@ -547,6 +556,7 @@ where
         let is_upgrade = res.upgrade();
         let (draining, close_for_unread_payload) = {
             let this = self.as_mut().project();
+            *this.end_on_half_close = res.extensions().contains::<EndOnHalfClose>();
             (
                 this.flags.contains(Flags::DRAINING),
                 !is_upgrade
@@ -1453,8 +1463,11 @@ where
                     //   processing, so if the client closed its writer-side it means that it won't
                     //   send more requests.
                     // - The user requested to not allow half-closures
+                    // - The response being sent does not outlive its client
                     if inner_p.flags.contains(Flags::READ_DISCONNECT)
-                        && (!inner_p.config.h1_allow_half_closed() || state_is_none)
+                        && (!inner_p.config.h1_allow_half_closed()
+                            || state_is_none
+                            || *inner_p.end_on_half_close)
                     {
                         trace!("read half closed; start shutdown");
                         inner_p.flags.insert(Flags::SHUTDOWN);

@@ -18,7 +18,7 @@ mod utils;
 pub use self::{
     client::{ClientCodec, ClientPayloadCodec},
     codec::Codec,
-    dispatcher::Dispatcher,
+    dispatcher::{Dispatcher, EndOnHalfClose},
     expect::ExpectHandler,
     payload::Payload,
     service::{H1Service, H1ServiceHandler},

@@ -1,0 +1,119 @@
+//! Following the changes of an account: who may, how many, and at what pace.
+//!
+//! A follower holds a position in the account's change log and nothing else. It takes what is new when its client has
+//! taken what came before, so that a slow client delays no other and no queue grows for it.
+
+pub(crate) mod permits;
+
+use std::time::Duration;
+
+use serde_json::Value;
+use sluice_store::changes::{Batch, Follower};
+use tokio::time::{Instant, sleep_until};
+use uuid::Uuid;
+
+use self::permits::FollowerPermit;
+use super::{
+    caller::{Caller, Read},
+    context::ChangeContext,
+    error::ApiError,
+    live_inputs,
+};
+
+/// Shortest time between two batches: what changes in between is merged, and progress comes four times a second at most.
+const PACE: Duration = Duration::from_millis(250);
+/// Time between two samples of an input's health.
+const HEALTH_EVERY: Duration = Duration::from_secs(1);
+
+/// A client that follows the changes of its account.
+pub(crate) struct Following {
+    follower: Follower,
+    permit: FollowerPermit,
+    caller: Caller<Read>,
+    /// No batch before this.
+    batch_from: Instant,
+    health: Option<HealthSamples>,
+}
+
+/// Health of one input, a sample each second.
+struct HealthSamples {
+    input_id: Uuid,
+    next_at: Instant,
+}
+
+/// What a follower learns.
+pub(crate) enum News {
+    Changes(Batch),
+    Health { input_id: Uuid, health: Value },
+}
+
+impl Following {
+    /// Follows from now on: whatever was committed before can be read by now. With `health`, the id of an input of the
+    /// account, its health too.
+    pub(crate) async fn begin(
+        context: &ChangeContext,
+        caller: Caller<Read>,
+        health: Option<Uuid>,
+    ) -> Result<Self, ApiError> {
+        if let Some(input_id) = health {
+            live_inputs::find(context, caller.account_id(), input_id).await?;
+        }
+        let permit = context
+            .limiter
+            .take(caller.account_id(), caller.credential_id())?;
+        let follower = context.store.follow_changes(caller.account_id()).await?;
+        Ok(Self {
+            follower,
+            permit,
+            caller,
+            batch_from: Instant::now(),
+            health: health.map(|input_id| HealthSamples {
+                input_id,
+                next_at: Instant::now(),
+            }),
+        })
+    }
+
+    /// Returns the next news; `None` when the credential or the input of `health` has ended. Dropping the future and
+    /// calling again is fine.
+    pub(crate) async fn next(&mut self, context: &ChangeContext) -> Option<News> {
+        let changed = async {
+            self.follower.changed().await;
+            sleep_until(self.batch_from).await;
+        };
+        let sampled = async {
+            match &self.health {
+                Some(samples) => sleep_until(samples.next_at).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = changed => {}
+            () = sampled => return self.sample(context).await,
+        }
+        let batch = self.follower.take();
+        self.batch_from = Instant::now() + PACE;
+        let checked_since = batch.is_of_credentials().then(|| self.follower.seen());
+        let is_admitted = self
+            .permit
+            .is_admitted(context, &self.caller, checked_since)
+            .await;
+        is_admitted.then_some(News::Changes(batch))
+    }
+
+    async fn sample(&mut self, context: &ChangeContext) -> Option<News> {
+        let samples = self.health.as_mut()?;
+        samples.next_at = Instant::now() + HEALTH_EVERY;
+        let input_id = samples.input_id;
+        // Gone with the input.
+        context.live.live.playback_of(input_id)?;
+        let health = live_inputs::health_of(&context.live, input_id).ok()?;
+        let is_admitted = self.permit.is_admitted(context, &self.caller, None).await;
+        is_admitted.then_some(News::Health { input_id, health })
+    }
+
+    /// Returns whether the credential is still valid.
+    pub(crate) async fn is_admitted(&self, context: &ChangeContext) -> bool {
+        self.permit.is_admitted(context, &self.caller, None).await
+    }
+}

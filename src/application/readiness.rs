@@ -1,0 +1,104 @@
+//! Reasons why the service is not ready, or not well, and the task that tells followers of changes when they differ.
+//!
+//! What no commit of this process shows is looked at each second while changes are followed, and not at all else.
+
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
+
+use serde::Serialize;
+use sluice_store::changes::{Action, Change, Kind};
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+use utoipa::ToSchema;
+
+use super::context::{ServiceContext, Stage};
+
+/// Time between two looks for those who follow changes.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// Something that is not well.
+#[derive(Debug, PartialEq, Serialize, ToSchema)]
+pub struct Reason {
+    /// Subject: `service`, `database`, `disk`, `image workers`, `video`, or a component of the tree.
+    pub(crate) name: String,
+    /// In plain words.
+    pub(crate) reason: String,
+    /// True when it makes the service unready.
+    pub(crate) blocking: bool,
+}
+
+/// Returns everything that is not well; empty when ready.
+pub(crate) fn reasons(context: &ServiceContext) -> Vec<Reason> {
+    let mut reasons = Vec::new();
+    let mut add = |name: &str, reason: String, blocking| {
+        reasons.push(Reason {
+            name: name.to_owned(),
+            reason,
+            blocking,
+        });
+    };
+    match context.stage() {
+        Stage::Ready => {}
+        Stage::Starting => add("service", "the service is starting".to_owned(), true),
+        Stage::Draining => add("service", "the service is shutting down".to_owned(), true),
+    }
+    for component in context
+        .components
+        .states()
+        .into_iter()
+        .filter(|component| !component.running)
+    {
+        let reason = component
+            .reason
+            .unwrap_or_else(|| "it does not run".to_owned());
+        add(component.name, reason, true);
+    }
+    if let Some(trouble) = context.store.write_failure() {
+        add("database", trouble.reason, false);
+    }
+    for subsystem in context.subsystems.iter() {
+        for degradation in subsystem.degradations() {
+            add(degradation.name, degradation.reason, false);
+        }
+    }
+    match context.store.disk_space() {
+        Ok(space) if space.is_low() => {
+            let reason = format!(
+                "{} bytes are free, less than store.min_free ({})",
+                space.free_bytes, space.min_free_bytes
+            );
+            add("disk", reason, false);
+        }
+        Ok(_) => {}
+        Err(error) => add("disk", error.to_string(), false),
+    }
+    reasons
+}
+
+/// Tells those who follow changes when other reasons hold than before, until `stop`.
+pub(crate) async fn follow(context: Arc<ServiceContext>, stop: CancellationToken) {
+    let mut told = BTreeSet::new();
+    loop {
+        tokio::select! {
+            () = tokio::time::sleep(LOOK_EVERY) => {}
+            () = stop.cancelled() => return,
+        }
+        if context.store.changes().followers() == 0 {
+            continue;
+        }
+        // Also shows within seconds that the database takes no changes. A wait for it does not hold up the rest.
+        let _ = timeout(LOOK_EVERY, context.store.notice_foreign_commits()).await;
+        // Without the texts, which name numbers that differ each time.
+        let found: BTreeSet<(String, bool)> = reasons(&context)
+            .into_iter()
+            .map(|reason| (reason.name, reason.blocking))
+            .collect();
+        if found != told {
+            told = found;
+            context.store.changes().append_to_all(Change {
+                kind: Kind::Service,
+                id: None,
+                action: Action::Changed,
+            });
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! Changes of an account, as nudges: what was committed, and what is under way and moves without a commit.
+//!
+//! - A nudge says which resource to look at again, never what it is now. Equal nudges are merged, and a reader that falls
+//!   behind is told to look at everything of that kind, so that a nudge may be lost but a change cannot be missed.
+//! - Nudges of rows are derived from the tables: the writer's connection records them by triggers ([`tables`]), in the
+//!   transaction that changes the row, and the writer appends them to the [`ChangeLog`] after the commit. No verb can
+//!   forget one.
+//! - State that has no row (live or reconnecting, progress, an output's status) is appended by the actor that publishes
+//!   it.
+
+mod account_log;
+mod log;
+mod recorder;
+mod tables;
+
+use uuid::Uuid;
+
+pub use account_log::Batch;
+pub use log::{ChangeLog, Follower};
+
+pub(crate) use recorder::{Recorded, Recorder};
+
+macro_rules! kinds {
+    ($($variant:ident = $name:literal,)+) => {
+        /// The kind of a resource, as clients know it.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum Kind {
+            $($variant,)+
+        }
+
+        impl Kind {
+            pub const ALL: [Self; [$($name),+].len()] = [$(Self::$variant),+];
+
+            /// The name on the wire.
+            pub fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $name,)+
+                }
+            }
+        }
+    };
+}
+
+kinds! {
+    Account = "account",
+    User = "user",
+    Session = "session",
+    ApiKey = "api_key",
+    File = "file",
+    Folder = "folder",
+    Share = "share",
+    Upload = "upload",
+    LiveInput = "live_input",
+    Output = "output",
+    Recording = "recording",
+    Stream = "stream",
+    Job = "job",
+    Run = "run",
+    Workflow = "workflow",
+    Webhook = "webhook",
+    Delivery = "delivery",
+    Event = "event",
+    DeliveryKey = "delivery_key",
+    PlaybackKey = "playback_key",
+    Preset = "preset",
+    Usage = "usage",
+    Service = "service",
+}
+
+impl Kind {
+    /// Returns whether a change of this kind may end a credential.
+    pub fn is_of_credentials(self) -> bool {
+        matches!(
+            self,
+            Self::Account | Self::User | Self::Session | Self::ApiKey
+        )
+    }
+
+    fn from_index(index: i64) -> Option<Self> {
+        Self::ALL.get(usize::try_from(index).ok()?).copied()
+    }
+}
+
+/// What became of the resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    Created,
+    Changed,
+    Deleted,
+}
+
+impl Action {
+    const ALL: [Self; 3] = [Self::Created, Self::Changed, Self::Deleted];
+
+    /// The name on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Created => "created",
+            Self::Changed => "changed",
+            Self::Deleted => "deleted",
+        }
+    }
+
+    fn from_index(index: i64) -> Option<Self> {
+        Self::ALL.get(usize::try_from(index).ok()?).copied()
+    }
+}
+
+/// A nudge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Change {
+    pub kind: Kind,
+    /// `None`: something of this kind.
+    pub id: Option<Uuid>,
+    pub action: Action,
+}
+
+impl Change {
+    /// A change of state that has no row, such as an input that begins to reconnect.
+    pub fn of_state(kind: Kind, id: Uuid) -> Self {
+        Self {
+            kind,
+            id: Some(id),
+            action: Action::Changed,
+        }
+    }
+}
+
+/// Progress of work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    pub kind: Kind,
+    pub id: Uuid,
+    /// 0 to 100.
+    pub percent: u8,
+    /// The place in the queue of the workers; 1 is next.
+    pub queue_place: Option<u32>,
+}
