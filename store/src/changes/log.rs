@@ -115,7 +115,10 @@ impl ChangeLog {
         drop(accounts);
         for account in touched {
             let newest = account.log.lock().newest();
-            account.newest.send_replace(newest);
+            // Two appends may come here in the other order.
+            account
+                .newest
+                .send_if_modified(|known| std::mem::replace(known, newest.max(*known)) < newest);
         }
     }
 
