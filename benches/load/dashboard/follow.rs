@@ -82,7 +82,7 @@ impl Followers {
     }
 
     /// Times changes from the request that makes each to the last follower's nudge of it.
-    pub(super) async fn time_nudges(mut self, service: &Service) -> Result<Self, Failure> {
+    pub(super) async fn time_nudges(mut self, service: &Service) -> Result<(), Failure> {
         let mut times = Vec::new();
         for number in 0..NUDGES {
             let body = json!({"name": format!("folder {number}")}).to_string();
@@ -95,7 +95,7 @@ impl Followers {
             times.push(asked.elapsed());
         }
         report::percentiles("a change asked for → the last follower has it", &mut times);
-        Ok(self)
+        Ok(())
     }
 }
 

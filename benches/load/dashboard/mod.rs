@@ -89,7 +89,6 @@ pub(crate) async fn run(options: &Options) -> Result<(), Failure> {
     println!("{} followers that wait (bar: 30 MB, 2 % of a core)", options.followers);
     report::waiting(options.followers.into(), &alone, &waiting);
     followers.time_nudges(&service).await?;
-    drop(followers);
 
     let clip = clip::obtain(&root.join("target/load"), BITRATE)?;
     let on_air = inputs.iter().take(options.on_air.into());
