@@ -1,4 +1,4 @@
-//! Reasons why the service is not ready, or not well, and the task that tells followers of changes when they differ.
+//! Reasons why the service is not ready, or not well, and the task that makes a change of it when they differ.
 //!
 //! What no commit of this process shows is looked at each second while changes are followed, and not at all else.
 
@@ -52,8 +52,8 @@ pub(crate) fn reasons(context: &ServiceContext) -> Vec<Reason> {
             .unwrap_or_else(|| "it does not run".to_owned());
         add(component.name, reason, true);
     }
-    if let Some(trouble) = context.store.write_failure() {
-        add("database", trouble.reason, false);
+    if let Some(failure) = context.store.write_failure() {
+        add("database", failure.reason, false);
     }
     for subsystem in context.subsystems.iter() {
         for degradation in subsystem.degradations() {
@@ -76,7 +76,7 @@ pub(crate) fn reasons(context: &ServiceContext) -> Vec<Reason> {
 
 /// Tells those who follow changes when other reasons hold than before, until `stop`.
 pub(crate) async fn follow(context: Arc<ServiceContext>, stop: CancellationToken) {
-    let mut told = BTreeSet::new();
+    let mut known = BTreeSet::new();
     loop {
         tokio::select! {
             () = tokio::time::sleep(LOOK_EVERY) => {}
@@ -92,8 +92,8 @@ pub(crate) async fn follow(context: Arc<ServiceContext>, stop: CancellationToken
             .into_iter()
             .map(|reason| (reason.name, reason.blocking))
             .collect();
-        if found != told {
-            told = found;
+        if found != known {
+            known = found;
             context.store.changes().append_to_all(Change {
                 kind: Kind::Service,
                 id: None,

@@ -145,19 +145,19 @@ async fn progress_of_a_job_comes_at_a_pace_and_ends_at_a_hundred() -> Result<(),
             is_progress(it) && it.data["percent"] == 100
         })
         .await?;
-    let told: Vec<&StreamEvent> = seen.iter().filter(|it| is_progress(it)).collect();
-    let percents: Vec<u64> = told
+    let reports: Vec<&StreamEvent> = seen.iter().filter(|it| is_progress(it)).collect();
+    let percents: Vec<u64> = reports
         .iter()
         .filter_map(|event| event.data["percent"].as_u64())
         .collect();
     assert!(percents.is_sorted(), "{percents:?}");
-    assert!(told.iter().all(|event| event.data.get("queuePlace").is_some()));
+    assert!(reports.iter().all(|event| event.data.get("queuePlace").is_some()));
     // Four a second, and one that was there already; a reader that the machine held up finds several at once.
-    let (Some(first), Some(last)) = (told.first(), told.last()) else {
+    let (Some(first), Some(last)) = (reports.first(), reports.last()) else {
         return Err("no progress".into());
     };
     let most = 2.0 + 4.0 * (last.at - first.at).as_secs_f64();
-    assert!(told.len() as f64 <= most + 2.0, "{} in {most}", told.len());
+    assert!(reports.len() as f64 <= most + 2.0, "{} in {most}", reports.len());
     let is_job = |it: &StreamEvent| it.is_change("job", &id);
     assert!(seen.iter().any(is_job), "its status is a change: {seen:?}");
     let job = api.wait_job(&id, CONVERTED).await?;

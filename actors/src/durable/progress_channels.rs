@@ -29,7 +29,7 @@ pub trait Report: Clone + PartialEq + Send + Sync + 'static {
 
     fn has_ended(&self) -> bool;
 
-    /// Per cent of the whole that are done, 100 once a row has ended well; `None` when that cannot be told.
+    /// Per cent of the whole that are done, 100 once a row has ended well; `None` when that is not known.
     fn percent_done(&self) -> Option<u8>;
 
     /// The place in the queue of the workers, while the row waits there; 1 is next.

@@ -22,7 +22,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(15);
 
 /// When a page noticed the outage, and when it followed again.
 struct Noticed {
-    told_at: Instant,
+    lost_at: Instant,
     healed_at: Instant,
 }
 
@@ -33,7 +33,7 @@ pub(super) async fn measure(
     folder: &Path,
     settings: &[(&str, &str)],
 ) -> Result<(), Failure> {
-    let (mut told, mut ready, mut healed) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut noticed_after, mut ready, mut healed) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..TIMES {
         let page = page(service.address()).await?;
         let killed_at = Instant::now();
@@ -41,12 +41,12 @@ pub(super) async fn measure(
         service = Service::start_at(ports, program, folder, settings).await?;
         let ready_at = Instant::now();
         let noticed = page.await??;
-        told.push(noticed.told_at - killed_at);
+        noticed_after.push(noticed.lost_at - killed_at);
         ready.push(ready_at - killed_at);
         healed.push(noticed.healed_at.saturating_duration_since(ready_at));
     }
-    println!("killed and started (bar: told 2 s, healed 5 s after ready)");
-    report::percentiles("killed → the page has noticed", &mut told);
+    println!("killed and started (bar: noticed 2 s, healed 5 s after ready)");
+    report::percentiles("killed → the page has noticed", &mut noticed_after);
     report::percentiles("killed → ready", &mut ready);
     report::percentiles("ready → the page follows again", &mut healed);
     Ok(())
@@ -58,13 +58,13 @@ async fn page(address: &str) -> Result<JoinHandle<Result<Noticed, Failure>>, Fai
     let address = address.to_owned();
     Ok(tokio::spawn(async move {
         stream.end().await;
-        let told_at = Instant::now();
+        let lost_at = Instant::now();
         let mut pause = FIRST_PAUSE;
         loop {
             sleep(pause).await;
             if Stream::open(&address, API_KEY).await.is_ok() {
                 return Ok(Noticed {
-                    told_at,
+                    lost_at,
                     healed_at: Instant::now(),
                 });
             }

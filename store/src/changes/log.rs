@@ -78,7 +78,7 @@ impl ChangeLog {
         });
     }
 
-    /// Notes a change of what concerns all accounts.
+    /// Notes a change for all accounts.
     pub fn append_to_all(&self, change: Change) {
         let accounts: Vec<Uuid> = self.0.accounts.lock().keys().copied().collect();
         self.append(accounts.into_iter().map(|account_id| (account_id, change)));

@@ -1,7 +1,7 @@
 //! Changes of an account, as nudges: what was committed, and what is under way and moves without a commit.
 //!
 //! - A nudge says which resource to look at again, never what it is now. Equal nudges are merged, and a reader that falls
-//!   behind is told to look at everything of that kind, so that a nudge may be lost but a change cannot be missed.
+//!   behind gets the kind as a whole, so that a nudge may be lost but a change cannot be missed.
 //! - Nudges of rows are derived from the tables: the writer's connection records them by triggers ([`tables`]), in the
 //!   transaction that changes the row, and the writer appends them to the [`ChangeLog`] after the commit. No verb can
 //!   forget one.

@@ -195,9 +195,9 @@ mod tests {
             (Some(account), 99, None, 0),
             row(Kind::Usage, None, Action::Changed),
         ]);
-        let told: Vec<_> = changes.iter().map(|(_, it)| (it.kind, it.action)).collect();
+        let merged: Vec<_> = changes.iter().map(|(_, it)| (it.kind, it.action)).collect();
         assert_eq!(
-            told,
+            merged,
             [(Kind::File, Action::Created), (Kind::Usage, Action::Changed)]
         );
     }

@@ -242,12 +242,12 @@ impl Watched {
             index(Action::Changed),
             index(Action::Deleted),
         );
-        let told: Vec<String> = columns
+        let watched: Vec<String> = columns
             .iter()
             .filter(|column| !self.quiet.contains(column))
             .map(|column| format!("\"{column}\""))
             .collect();
-        let update = format!("UPDATE OF {}", told.join(", "));
+        let update = format!("UPDATE OF {}", watched.join(", "));
         match self.rows {
             Rows::Resources => vec![
                 self.trigger("insert", "INSERT", "", &created),

@@ -184,7 +184,7 @@ impl Store {
     }
 
     /// Makes the writer look whether another process, such as a short command beside the service, has changed the database:
-    /// followers are told to look at everything then. The writer does so with each change too.
+    /// followers then get a loss of all kinds. The writer does so with each change too.
     pub async fn notice_foreign_commits(&self) -> Result<(), Error> {
         self.write(|_| Box::pin(async { Ok(()) })).await
     }

@@ -22,7 +22,7 @@ async fn an_input_goes_live_reconnects_and_ends_in_the_stream() -> Result<(), Fa
         .await?;
     let mut stream = ChangeStream::open(&server, API_KEY, "").await?;
     let mut encoder = Publish::new(&clip, &input.rtmp_url())?.start()?;
-    // The status is read after each nudge, as a page does: no poll finds what no nudge told.
+    // The status is read after each nudge, as a page does: no poll finds what no nudge has named.
     let mut reached = async |status: &str| -> Result<(), Failure> {
         while api.get(&input.id).await?["status"] != status {
             stream
