@@ -278,7 +278,10 @@ pub(crate) fn waiting(clients: usize, alone: &Span, waiting: &Span) {
         percent(waiting),
         percent(alone),
     );
-    let more = waiting.after.resident_kib.saturating_sub(alone.after.resident_kib);
+    let more = waiting
+        .after
+        .resident_kib
+        .saturating_sub(alone.after.resident_kib);
     println!(
         "  resident         {:.1} MiB, {:.1} MiB without them: {:.1} MiB, {:.1} KiB each",
         mib(waiting.after.resident_kib),

@@ -12,7 +12,7 @@ use sluice_store::{
 use uuid::Uuid;
 
 use crate::{
-    application::{context::Platform, error::ApiError},
+    application::{changes::permits::CredentialId, context::Platform, error::ApiError},
     config::Plan,
 };
 
@@ -42,14 +42,6 @@ pub enum Credential {
     /// The id of an API key.
     Key(Uuid),
     Session(Box<SignedIn>),
-}
-
-/// Names a credential without giving it away.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum CredentialId {
-    Key(Uuid),
-    /// The hash of its token.
-    Session(String),
 }
 
 impl Identity {
@@ -136,7 +128,7 @@ impl<S> Caller<S> {
         self.identity.account_id
     }
 
-    pub fn credential_id(&self) -> CredentialId {
+    pub(crate) fn credential_id(&self) -> CredentialId {
         match &self.identity.credential {
             Credential::Key(id) => CredentialId::Key(*id),
             Credential::Session(signed_in) => {

@@ -33,9 +33,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     agent_calls::Calls, archive::limiter::ArchiveLimiter, changes::permits::FollowerLimiter,
-    events::Followers, live_port::LivePort,
-    password_checks::PasswordChecks, playback_token::TokenKeys, rate_limit::RateLimit,
-    share::Shares, sign_in::Attempts, suspension::Suspensions, tus::turns::Turns,
+    events::Followers, live_port::LivePort, password_checks::PasswordChecks,
+    playback_token::TokenKeys, rate_limit::RateLimit, share::Shares, sign_in::Attempts,
+    suspension::Suspensions, tus::turns::Turns,
 };
 use crate::{config::Config, metrics::Metrics};
 

@@ -174,8 +174,7 @@ fn text_of_batch(batch: Batch) -> String {
 
 /// Tells the client to look at all resources of these kinds again; `None`: of all kinds.
 fn resync(reason: &str, kinds: Option<Vec<Kind>>) -> String {
-    let kinds: Option<Vec<&str>> =
-        kinds.map(|kinds| kinds.into_iter().map(Kind::as_str).collect());
+    let kinds: Option<Vec<&str>> = kinds.map(|kinds| kinds.into_iter().map(Kind::as_str).collect());
     event("resync", json!({"reason": reason, "kinds": kinds}))
 }
 
@@ -214,10 +213,7 @@ mod tests {
             }],
         };
         let expected = [
-            (
-                "resync",
-                json!({"reason": "lagged", "kinds": ["delivery"]}),
-            ),
+            ("resync", json!({"reason": "lagged", "kinds": ["delivery"]})),
             (
                 "change",
                 json!({"kind": "event", "id": format!("evt_{id}"), "action": "created"}),

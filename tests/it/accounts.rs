@@ -38,7 +38,11 @@ pub(crate) struct Tenant<'a> {
 }
 
 impl<'a> Tenant<'a> {
-    pub(crate) async fn on_plan(server: &'a Server, name: &str, plan: &str) -> Result<Self, Failure> {
+    pub(crate) async fn on_plan(
+        server: &'a Server,
+        name: &str,
+        plan: &str,
+    ) -> Result<Self, Failure> {
         let create = ["accounts", "create", name, "--plan", plan, "--json"];
         let account = json_of(beside(server, &create)).await?;
         assert_eq!(

@@ -61,7 +61,9 @@ impl RowTask for Batch {
 /// Archives are opened, files converted, results packed, and the job ended.
 async fn work(services: &ConversionServices, lease: &Lease) -> Result<(), OwnerError> {
     let job = jobs::by_id(&mut services.store.read().await?, lease.id).await?;
-    services.followers.publish(job.account_id, job.id, JobProgress::of(&job));
+    services
+        .followers
+        .publish(job.account_id, job.id, JobProgress::of(&job));
     // Interactive work is no archive: that was looked at when it was made.
     if job.lane == Lane::Batch {
         for item in pending(services, &job).await? {
@@ -123,7 +125,9 @@ pub(super) async fn record(
         None => counts.converted += 1,
         Some(code) => count_failure(&mut counts.failed, &code),
     });
-    services.followers.publish(job.account_id, job.id, JobProgress::of(&job));
+    services
+        .followers
+        .publish(job.account_id, job.id, JobProgress::of(&job));
     Ok(())
 }
 
@@ -177,7 +181,9 @@ async fn finish(services: &ConversionServices, lease: &Lease) -> Result<(), Owne
             })
         })
         .await?;
-    services.followers.publish(job.account_id, job.id, JobProgress::of(&job));
+    services
+        .followers
+        .publish(job.account_id, job.id, JobProgress::of(&job));
     Ok(())
 }
 

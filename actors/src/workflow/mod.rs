@@ -110,8 +110,11 @@ impl WorkflowServices {
     /// The run has ended and its end is committed.
     fn ended(&self, run: &Run, steps_done: usize) {
         self.counters.note(|counts| counts.ended(run));
-        self.followers
-            .publish(run.account_id, run.id, RunProgress::at_rest(run, steps_done));
+        self.followers.publish(
+            run.account_id,
+            run.id,
+            RunProgress::at_rest(run, steps_done),
+        );
     }
 }
 

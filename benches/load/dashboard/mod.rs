@@ -86,7 +86,10 @@ pub(crate) async fn run(options: &Options) -> Result<(), Failure> {
     let followers = follow::Followers::connect(&service, options.followers.into()).await?;
     sleep(SETTLE).await;
     let waiting = span(&service, options).await?;
-    println!("{} followers that wait (bar: 30 MB, 2 % of a core)", options.followers);
+    println!(
+        "{} followers that wait (bar: 30 MB, 2 % of a core)",
+        options.followers
+    );
     report::waiting(options.followers.into(), &alone, &waiting);
     followers.time_nudges(&service).await?;
 

@@ -198,7 +198,10 @@ mod tests {
             log.push(changed(Kind::Delivery, id));
         }
         let batch = log.after(seen);
-        assert_eq!((batch.lost.as_slice(), batch.changes.len()), (&[][..], MOST_IDS));
+        assert_eq!(
+            (batch.lost.as_slice(), batch.changes.len()),
+            (&[][..], MOST_IDS)
+        );
         log.push(changed(Kind::Delivery, most + 1));
         assert_eq!(log.after(seen).lost, [Kind::Delivery]);
         let of_start = log.after(0);

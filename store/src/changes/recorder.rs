@@ -34,10 +34,7 @@ pub(crate) struct Recorded {
 
 impl Recorder {
     pub(crate) fn new(log: ChangeLog) -> Self {
-        Self {
-            log,
-            version: None,
-        }
+        Self { log, version: None }
     }
 
     /// The connection with the triggers is closed; what it did last may be committed, and was not taken.
@@ -185,7 +182,12 @@ mod tests {
     fn a_commit_changes_each_resource_once() {
         let (account, file) = (Uuid::from_u128(1), Uuid::from_u128(2));
         let row = |kind: Kind, id, action: Action| {
-            (Some(account), i64::from(kind as u8), id, i64::from(action as u8))
+            (
+                Some(account),
+                i64::from(kind as u8),
+                id,
+                i64::from(action as u8),
+            )
         };
         let changes = merged(vec![
             row(Kind::File, Some(file), Action::Created),
@@ -198,7 +200,10 @@ mod tests {
         let merged: Vec<_> = changes.iter().map(|(_, it)| (it.kind, it.action)).collect();
         assert_eq!(
             merged,
-            [(Kind::File, Action::Created), (Kind::Usage, Action::Changed)]
+            [
+                (Kind::File, Action::Created),
+                (Kind::Usage, Action::Changed)
+            ]
         );
     }
 }

@@ -61,9 +61,8 @@ async fn a_committed_change_comes_to_its_account_alone() {
         })
         .await;
     assert!(undone.is_err() && follower.take().is_empty(), "undone");
-    let revoked = store.write(move |tx| {
-        Box::pin(async move { api_keys::revoke(tx, here, key, NOW).await })
-    });
+    let revoked =
+        store.write(move |tx| Box::pin(async move { api_keys::revoke(tx, here, key, NOW).await }));
     revoked.await.unwrap();
     assert_eq!(changes(&mut follower).await, [of_key(key, Action::Deleted)]);
     assert!(stranger.take().is_empty());

@@ -78,7 +78,9 @@ async fn a_slow_client_holds_up_no_other_and_learns_that_it_has_missed_something
         }
         last_read = read_on(&mut slow).await?;
         let has_missed = |event: &str| {
-            event.contains("event: resync") && event.contains(r#""lagged""#) && event.contains("folder")
+            event.contains("event: resync")
+                && event.contains(r#""lagged""#)
+                && event.contains("folder")
         };
         if last_read.split("\n\n").any(has_missed) {
             return Ok(());
@@ -109,7 +111,9 @@ async fn a_stream_ends_with_its_key_or_session_within_moments() -> Result<(), Fa
     by_session.until("the revoked key", SOON, is_gone).await?;
     unaffected.until("the revoked key", SOON, is_gone).await?;
 
-    let ended = browser.call(&server, Method::DELETE, "/api/session").await?;
+    let ended = browser
+        .call(&server, Method::DELETE, "/api/session")
+        .await?;
     assert_eq!(ended, StatusCode::OK);
     by_session.rest(SOON).await?;
     unaffected
@@ -153,7 +157,11 @@ async fn places_are_bounded_and_free_as_soon_as_a_client_leaves() -> Result<(), 
     let (status, error) = refused(&server, &other).await?;
     assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
     assert!(error.contains("changes.max_followers "), "{error}");
-    assert!(followers(&server).await?.contains("sluice_change_followers 3"));
+    assert!(
+        followers(&server)
+            .await?
+            .contains("sluice_change_followers 3")
+    );
 
     // No heartbeat has to fail first: they are freed long before the next one.
     let closed_at = Instant::now();
