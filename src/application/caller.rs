@@ -13,7 +13,7 @@ use sluice_store::{
 use uuid::Uuid;
 
 use crate::{
-    application::{context::Platform, error::ApiError},
+    application::{changes::permits::CredentialId, context::Platform, error::ApiError},
     config::Plan,
 };
 
@@ -153,11 +153,12 @@ impl<S> Caller<S> {
         self.identity.account_id
     }
 
-    /// Who makes a change, for the audit log.
-    pub(crate) fn actor(&self) -> Actor {
+    pub(crate) fn credential_id(&self) -> CredentialId {
         match &self.identity.credential {
-            Credential::Key(id) => Actor::Key(*id),
-            Credential::Session(signed_in) => Actor::User(signed_in.user.id),
+            Credential::Key(id) => CredentialId::Key(*id),
+            Credential::Session(signed_in) => {
+                CredentialId::Session(signed_in.session.token_hash.clone())
+            }
         }
     }
 

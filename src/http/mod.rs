@@ -168,7 +168,7 @@ table::routes! {
     "/api/webhooks/{id}/probe"         => POST webhooks::probe;
     "/api/events"                      => GET events::list;
     "/api/events/stream"               => GET events::stream;
-    "/api/events/{id}"                 => GET events::show;
+    "/api/changes"                     => GET changes::follow;
 
     "/healthz"                         => GET health::alive;
     "/readyz"                          => GET health::ready;

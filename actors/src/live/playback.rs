@@ -331,10 +331,10 @@ impl Playback {
 #[derive(Debug, Default)]
 pub struct Directory {
     entries: RwLock<Entries>,
-    /// Counts the changes.
-    changes: watch::Sender<u64>,
-    /// Inputs whose last broadcast's health is still shown.
-    off_air: OffAir,
+    /// Counts the changes of rows.
+    rows_changed: watch::Sender<u64>,
+    /// Where the state of inputs is noted for those who follow an account.
+    changes: ChangeLog,
 }
 
 #[derive(Debug, Default)]

@@ -4,9 +4,7 @@ use std::path::Path;
 
 use sluice_store::{
     Page, Store, StoreSettings, accounts,
-    file_filter::Filter,
-    file_list,
-    files::{self, NewFile},
+    files::{self, Filter, NewFile},
     now_ms,
 };
 use sluice_testkit::Failure;
@@ -34,13 +32,7 @@ pub(super) async fn files(data_dir: &Path, count: u32) -> Result<(), Failure> {
     let accounts = accounts::list(&mut db).await?;
     let account = accounts.first().ok_or("there is no account")?;
     let account_id = account.account.id;
-    let stored = file_list::list(
-        &mut db,
-        account_id,
-        &Filter::default(),
-        &Page::first(1).into(),
-    )
-    .await?;
+    let stored = files::list(&mut db, account_id, &Filter::default(), Page::first(1), 0).await?;
     let first = stored.into_iter().next().ok_or("there is no file")?;
     drop(db);
     for from in (1..count).step_by(AT_ONCE as usize) {

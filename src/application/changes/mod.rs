@@ -93,11 +93,8 @@ impl Following {
         }
         let batch = self.follower.take();
         self.batch_from = Instant::now() + PACE;
-        let checked_since = batch.is_of_credentials().then(|| self.follower.seen());
-        let is_admitted = self
-            .permit
-            .is_admitted(context, &self.caller, checked_since)
-            .await;
+        let changed_at = batch.is_of_credentials().then(|| self.follower.seen());
+        let is_admitted = self.is_admitted_since(context, changed_at).await;
         is_admitted.then_some(News::Changes(batch))
     }
 
@@ -108,12 +105,23 @@ impl Following {
         // Gone with the input.
         context.live.live.playback_of(input_id)?;
         let health = live_inputs::health_of(&context.live, input_id).ok()?;
-        let is_admitted = self.permit.is_admitted(context, &self.caller, None).await;
+        let is_admitted = self.is_admitted(context).await;
         is_admitted.then_some(News::Health { input_id, health })
     }
 
-    /// Returns whether the credential is still valid.
+    /// Returns whether the credential is still valid, false when that cannot be determined.
     pub(crate) async fn is_admitted(&self, context: &ChangeContext) -> bool {
-        self.permit.is_admitted(context, &self.caller, None).await
+        self.is_admitted_since(context, None).await
+    }
+
+    /// `changed_at`: the number of a change that may have ended it.
+    async fn is_admitted_since(&self, context: &ChangeContext, changed_at: Option<u64>) -> bool {
+        let look = async {
+            let Ok(mut db) = context.store.read().await else {
+                return false;
+            };
+            matches!(self.caller.is_still_admitted(&mut db).await, Ok(true))
+        };
+        self.permit.is_valid(changed_at, look).await
     }
 }

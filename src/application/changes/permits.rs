@@ -12,19 +12,20 @@ use std::{
 use parking_lot::Mutex;
 use uuid::Uuid;
 
-use crate::{
-    application::{
-        caller::{Caller, CredentialId, Read},
-        context::Platform,
-        error::ApiError,
-    },
-    config::Changes,
-};
+use crate::{application::error::ApiError, config::Changes};
 
 /// Time for which a credential counts as valid without a look at the database. One that ends in this process is looked at
 /// at once.
 const VALID_FOR: Duration = Duration::from_secs(10);
 const RETRY_AFTER_S: u64 = 5;
+
+/// Names a credential without giving it away.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum CredentialId {
+    Key(Uuid),
+    /// The hash of its token.
+    Session(String),
+}
 
 /// Limits followers, with bounds for all, for each account and for each credential.
 #[derive(Debug)]
@@ -153,25 +154,21 @@ impl Look {
 }
 
 impl FollowerPermit {
-    /// Returns whether the credential is still valid, false when that cannot be determined. `since`: the number of a
-    /// change that may have ended it.
-    pub(crate) async fn is_admitted(
+    /// Returns whether the credential is still valid, by `look` when that was not looked at lately. `since`: the number of
+    /// a change that may have ended it.
+    pub(crate) async fn is_valid(
         &self,
-        platform: &Platform,
-        caller: &Caller<Read>,
         since: Option<u64>,
+        look: impl Future<Output = bool>,
     ) -> bool {
-        let mut look = self.validity.lock().await;
-        let is_outdated = since.is_some_and(|since| look.seen < since);
-        if look.is_valid && (is_outdated || look.at.elapsed() >= VALID_FOR) {
-            look.at = Instant::now();
-            look.seen = since.unwrap_or(look.seen);
-            look.is_valid = match platform.store.read().await {
-                Ok(mut db) => matches!(caller.is_still_admitted(&mut db).await, Ok(true)),
-                Err(_) => false,
-            };
+        let mut known = self.validity.lock().await;
+        let is_outdated = since.is_some_and(|since| known.seen < since);
+        if known.is_valid && (is_outdated || known.at.elapsed() >= VALID_FOR) {
+            known.at = Instant::now();
+            known.seen = since.unwrap_or(known.seen);
+            known.is_valid = look.await;
         }
-        look.is_valid
+        known.is_valid
     }
 }
 
