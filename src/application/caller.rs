@@ -45,14 +45,6 @@ pub enum Credential {
     Session(Box<SignedIn>),
 }
 
-/// Names a credential without giving it away.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum CredentialId {
-    Key(Uuid),
-    /// The hash of its token.
-    Session(String),
-}
-
 impl Identity {
     pub(crate) fn session(&self) -> Option<&SignedIn> {
         match &self.credential {
@@ -151,6 +143,14 @@ impl<S: Needs> Caller<S> {
 impl<S> Caller<S> {
     pub fn account_id(&self) -> Uuid {
         self.identity.account_id
+    }
+
+    /// Who makes a change, for the audit log.
+    pub(crate) fn actor(&self) -> Actor {
+        match &self.identity.credential {
+            Credential::Key(id) => Actor::Key(*id),
+            Credential::Session(signed_in) => Actor::User(signed_in.user.id),
+        }
     }
 
     pub(crate) fn credential_id(&self) -> CredentialId {

@@ -32,8 +32,9 @@ use tokio::sync::{Mutex, OnceCell, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    agent_calls::Calls, archive::limiter::ArchiveLimiter, changes::permits::FollowerLimiter,
-    events::Followers, live_port::LivePort, password_checks::PasswordChecks,
+    agent_calls::Calls, archive::limiter::ArchiveLimiter, capabilities::CapabilitiesDocument,
+    changes::permits::FollowerLimiter, events::Followers, files::previews::Previews,
+    live_port::LivePort, owner_sessions::OwnerSessions, password_checks::PasswordChecks,
     playback_token::TokenKeys, rate_limit::RateLimit, share::Shares, sign_in::Attempts,
     suspension::Suspensions, tus::turns::Turns,
 };

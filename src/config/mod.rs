@@ -41,6 +41,7 @@ use sluice_store::StoreSettings;
 pub use account::Account;
 pub use archive::Archive;
 pub use changes::Changes;
+pub use files::Files;
 pub use plan::Plan;
 pub use sections::{Bootstrap, Http, Log, LogFormat, Mcp, SignIn, Uploads};
 pub use shares::Shares;

@@ -18,7 +18,7 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
 pub(super) fn configure(app: &mut web::ServiceConfig) {
     app.service(
         table::resource("/app/{tail:.*}", &["GET"])
-            .route(table::on(actix_web::http::Method::GET).to(below)),
+            .route(table::on(actix_web::http::Method::GET).to(screen)),
     );
 }
 
@@ -41,7 +41,7 @@ pub async fn start() -> HttpResponse {
 #[utoipa::path(get, path = "/app", tag = "pages", security(()), responses(
     (status = 200, description = "A page", body = String, content_type = "text/html"),
 ))]
-pub async fn show(request: HttpRequest, reached: Reached) -> Result<HttpResponse, ApiError> {
+pub async fn app(request: HttpRequest, reached: Reached) -> Result<HttpResponse, ApiError> {
     page(&request, &reached)
 }
 
@@ -53,7 +53,7 @@ pub async fn show(request: HttpRequest, reached: Reached) -> Result<HttpResponse
 ), responses(
     (status = 200, description = "A page", body = String, content_type = "text/html"),
 ))]
-pub async fn below(request: HttpRequest, reached: Reached) -> Result<HttpResponse, ApiError> {
+pub async fn screen(request: HttpRequest, reached: Reached) -> Result<HttpResponse, ApiError> {
     page(&request, &reached)
 }
 

@@ -6,7 +6,6 @@ use utoipa::ToSchema;
 
 use super::extract::Operator;
 use crate::application::{
-    caller::{Admin, Caller},
     context::ServiceContext,
     error::ApiError,
     readiness::{Reason, reasons},

@@ -66,7 +66,7 @@ table::routes! {
     playback: multivariant, media_playlist, state, live_poster, whep, media;
     streams: master, rendition_file, picture, captions_file;
     agents: message;
-    screens: below;
+    screens: screen;
 
     "/api/session"                     => GET session::show, POST session::create, DELETE session::end;
     "/api/session/welcome"             => POST session::welcome;
@@ -168,6 +168,8 @@ table::routes! {
     "/api/webhooks/{id}/probe"         => POST webhooks::probe;
     "/api/events"                      => GET events::list;
     "/api/events/stream"               => GET events::stream;
+    "/api/events/{id}"                 => GET events::show;
+
     "/api/changes"                     => GET changes::follow;
 
     "/healthz"                         => GET health::alive;
@@ -176,7 +178,7 @@ table::routes! {
     "/openapi.json"                    => GET docs::openapi;
 
     "/"                                => GET dashboard::start;
-    "/app"                             => GET dashboard::show;
+    "/app"                             => GET dashboard::app;
     "/docs"                            => GET docs::docs;
     "/plans"                           => GET plans::show;
     "/assets/{file}"                   => GET embedded::asset;

@@ -29,15 +29,19 @@ mod settings;
 use std::time::Duration;
 
 pub use delivery::{delivery_keys, presets};
-pub use file::{archive, blobs, files, folders, lineage, shares, storage, tus, uploads};
+pub use file::{
+    archive, blobs, bulk, file_facts, file_filter, file_list, files, folder_list, folder_totals,
+    folders, lineage, selections, shares, storage, tus, uploads,
+};
 pub use identity::{
     accounts, api_keys, audit, credentials, derived, idempotency, installation, sessions, users,
+    welcome_codes,
 };
 pub use live::{
     broadcasts, input_list, live_connections, live_inputs, outputs, playback_keys,
     publisher_connections, recordings,
 };
-pub use metering::{deliveries, operations};
+pub use metering::{deliveries, history as usage_history, operations};
 
 pub use bootstrap::{Bootstrap, FirstCredentials, bootstrap, first_credentials_shown};
 pub use connection::{Connection, Reader, Tx};

@@ -245,7 +245,8 @@ fn check_columns(history: &Value) -> Result<(), Failure> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn connections_survive_a_kill_and_a_key_without_its_id_cannot_be_shown() -> Result<(), Failure> {
+async fn connections_survive_a_kill_and_a_key_without_its_id_cannot_be_shown() -> Result<(), Failure>
+{
     let clip = numbered()?;
     let mut server = Server::start().await?;
     let api = server.api();

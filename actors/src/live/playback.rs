@@ -331,6 +331,8 @@ impl Playback {
 #[derive(Debug, Default)]
 pub struct Directory {
     entries: RwLock<Entries>,
+    /// Inputs whose last broadcast's health is still shown.
+    off_air: OffAir,
     /// Counts the changes of rows.
     rows_changed: watch::Sender<u64>,
     /// Where the state of inputs is noted for those who follow an account.

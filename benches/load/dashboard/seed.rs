@@ -4,7 +4,9 @@ use std::path::Path;
 
 use sluice_store::{
     Page, Store, StoreSettings, accounts,
-    files::{self, Filter, NewFile},
+    file_filter::Filter,
+    file_list,
+    files::{self, NewFile},
     now_ms,
 };
 use sluice_testkit::Failure;
@@ -32,7 +34,13 @@ pub(super) async fn files(data_dir: &Path, count: u32) -> Result<(), Failure> {
     let accounts = accounts::list(&mut db).await?;
     let account = accounts.first().ok_or("there is no account")?;
     let account_id = account.account.id;
-    let stored = files::list(&mut db, account_id, &Filter::default(), Page::first(1), 0).await?;
+    let stored = file_list::list(
+        &mut db,
+        account_id,
+        &Filter::default(),
+        &Page::first(1).into(),
+    )
+    .await?;
     let first = stored.into_iter().next().ok_or("there is no file")?;
     drop(db);
     for from in (1..count).step_by(AT_ONCE as usize) {

@@ -93,8 +93,9 @@ impl Delivery<'_> {
         let entry = self.entry;
         let (etag, modified) = (text(&entry.etag), text(&entry.last_modified));
         if is_unchanged(request, etag, http_date(entry.modified_ms())) {
-            let response = HttpResponse::NotModified().finish();
-            return Ok(self.complete(response, counter, spent, 0));
+            let mut response = HttpResponse::NotModified().finish();
+            self.complete(response.headers_mut());
+            return Ok((response, 0));
         }
         let total = entry.body.len() as u64;
         let asked = match if_range_holds(request, etag, modified) {
@@ -119,23 +120,16 @@ impl Delivery<'_> {
             header::CONTENT_DISPOSITION,
             HeaderValue::from_static("inline"),
         );
-        Ok(self.complete(response, counter, spent, sent))
+        self.complete(headers);
+        Ok((response, sent))
     }
 
     /// Adds the headers that a 304 has too (RFC 9110 §15.4.5).
-    fn complete(
-        self,
-        mut response: HttpResponse,
-        counter: &impl CountDelivery,
-        spent: Spent,
-        sent: u64,
-    ) -> HttpResponse {
-        let (how, x_cache) = match self.cached {
-            Cached::Hit => (Delivered::Hit, "hit"),
-            Cached::Miss => (Delivered::Miss, "miss"),
+    fn complete(&self, headers: &mut HeaderMap) {
+        let x_cache = match self.cached {
+            Cached::Hit => "hit",
+            Cached::Miss => "miss",
         };
-        counter.delivered(how, sent);
-        let headers = response.headers_mut();
         headers.insert(header::ETAG, value(&self.entry.etag));
         headers.insert(header::LAST_MODIFIED, value(&self.entry.last_modified));
         headers.insert(header::CACHE_CONTROL, self.cache.clone());

@@ -41,7 +41,7 @@ impl Resources {
         };
         let input = site.first.live_input.id.to_string();
         let outputs = format!("/api/live/inputs/{input}/outputs");
-        let target = json!({"url": "rtmp://192.0.2.1/live/key", "enabled": false});
+        let target = json!({"url": "rtmp://live.example.com/app/key", "enabled": false});
         let output = make(&outputs, target, "/output/id").await;
         let folder = make("/api/folders", json!({"name": "f"}), "/folder/id").await;
         let share = format!("/api/folders/{folder}/share");
@@ -49,7 +49,8 @@ impl Resources {
         let definition =
             json!({"nodes": [{"id": "upload", "data": {"kind": "upload"}}], "edges": []});
         let workflow = json!({"name": "w", "definition": definition});
-        let webhook = json!({"url": "https://192.0.2.1/hook", "eventTypes": ["file.uploaded"]});
+        let webhook =
+            json!({"url": "https://hooks.example.com/x", "eventTypes": ["file.uploaded"]});
         let preset = json!({"name": "small", "params": {"w": 100}});
         let ids = vec![
             ("/api/live/inputs/", input),

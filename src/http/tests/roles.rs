@@ -86,7 +86,7 @@ pub(super) const TABLE: &[(&str, &str, Needs)] = &[
     ("OPTIONS", "/api/uploads/{id}/content", Public),
     ("POST", "/api/uploads/tus", Write),
     ("OPTIONS", "/api/uploads/tus", Public),
-    ("GET", "/api/uploads/tus/{id}", Write),
+    ("GET", "/api/uploads/tus/{id}", Read),
     ("PATCH", "/api/uploads/tus/{id}", Write),
     ("DELETE", "/api/uploads/tus/{id}", Write),
     ("POST", "/api/uploads/tus/{id}", Write),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::{
     Error, Store, audit, blobs, broadcasts, duration_ms, idempotency, jobs, publisher_connections,
-    sessions, shares,
+    selections, sessions, shares,
     turns::in_turns,
     tus, uploads, video,
     webhooks::{Retention, retention},
@@ -47,7 +47,7 @@ impl Store {
     }
 }
 
-/// Deletes expired sessions, shares, uploads, broadcasts and connections, segments and folders that belong to no video stream, and blobs that
+/// Deletes expired sessions, shares, uploads, selections, broadcasts and connections, segments and folders that belong to no video stream, and blobs that
 /// nothing has named for long; returns how many rows.
 async fn sweep(store: &Store, now_ms: i64) -> Result<u64, Error> {
     store
@@ -76,8 +76,13 @@ async fn sweep(store: &Store, now_ms: i64) -> Result<u64, Error> {
         ))
     })
     .await?;
+    let selections = in_turns(store, move |tx, rows| {
+        Box::pin(selections::delete_expired(tx, now_ms, rows))
+    })
+    .await?;
     let live = broadcasts + connections;
-    Ok(sessions + shares + jobs + streams + live + sweep_files(store, now_ms).await?)
+    let files = selections + sweep_files(store, now_ms).await?;
+    Ok(sessions + shares + jobs + streams + live + files)
 }
 
 /// Deletes unfinished uploads, and then the blobs that nothing names any more.

@@ -138,7 +138,10 @@ mod tests {
     use tempfile::TempDir;
 
     use super::*;
-    use crate::{Store, StoreSettings, accounts, store};
+    use crate::{
+        Store, StoreSettings, accounts, credentials, sessions, store,
+        users::{self, Role},
+    };
 
     /// The real migrations and some of a future version.
     fn future(statements: &[(i64, &'static str)]) -> Migrator {
@@ -241,6 +244,73 @@ mod tests {
         );
         assert_eq!(fs::read(folder::database(folder.path())).unwrap(), before);
         open(&folder, &future(&[NOTE])).await.unwrap();
+    }
+
+    /// Users and sessions from before roles keep what they have; the oldest user is the operator.
+    #[tokio::test]
+    async fn users_and_sessions_survive_the_change_of_their_tables() {
+        const FIRST_WITH_VIEWERS: i64 = 25;
+        let folder = tempfile::tempdir().unwrap();
+        let earlier = MIGRATIONS.iter().cloned();
+        let earlier = earlier.filter(|migration| migration.version < FIRST_WITH_VIEWERS);
+        let earlier = Migrator::with_migrations(earlier.collect());
+        let store = open(&folder, &earlier).await.unwrap();
+        let token = credentials::session_token();
+        let hash = credentials::hash(token.expose());
+        let filled = store.write(move |tx| {
+            Box::pin(async move {
+                let account = accounts::create(tx, "someone", 0).await?;
+                for (name, role, at) in [("bo", "member", 2_i64), ("admin", "admin", 1)] {
+                    let id = uuid::Uuid::from_u128(at as u128);
+                    query("INSERT INTO users VALUES ($1, $2, $3, $4, 'hash', $5, $5)")
+                        .bind(id)
+                        .bind(account.id)
+                        .bind(name)
+                        .bind(role)
+                        .bind(at)
+                        .execute(tx.sqlite())
+                        .await?;
+                    query("INSERT INTO sessions VALUES ($1, $2, 'csrf', 7, 1000)")
+                        .bind(format!("{hash}{}", &name[..name.len() - 2]))
+                        .bind(id)
+                        .execute(tx.sqlite())
+                        .await?;
+                }
+                Ok(account.id)
+            })
+        });
+        let account_id = filled.await.unwrap();
+        store.close().await;
+
+        let store = open(&folder, &MIGRATIONS).await.unwrap();
+        let mut reader = store.read().await.unwrap();
+        let users = users::list(&mut reader).await.unwrap();
+        let users: Vec<_> = users
+            .iter()
+            .map(|user| (user.username.as_str(), user.role, user.is_operator))
+            .collect();
+        assert_eq!(
+            users,
+            [("admin", Role::Admin, true), ("bo", Role::Member, false)]
+        );
+        let found = sessions::authenticate(&mut reader, token.expose(), 999).await;
+        let (session, user) = found.unwrap().expect("bo is still signed in");
+        assert_eq!(user.username, "bo");
+        assert_eq!((session.created_at, session.last_used_at), (7, 7));
+        drop(reader);
+        // References lead to the new tables.
+        let deleted = store.write(move |tx| {
+            Box::pin(async move {
+                query("DELETE FROM accounts WHERE id = $1")
+                    .bind(account_id)
+                    .execute(tx.sqlite())
+                    .await?;
+                let left = "SELECT (SELECT count(*) FROM users) + (SELECT count(*) FROM sessions)";
+                let left: i64 = query_scalar(left).fetch_one(tx.sqlite()).await?;
+                Ok(left)
+            })
+        });
+        assert_eq!(deleted.await.unwrap(), 0);
     }
 
     #[tokio::test]
