@@ -27,7 +27,7 @@ const RETRY: &str = "retry: 1000\n";
 #[derive(Serialize, ToSchema)]
 #[schema(as = Change)]
 pub struct ChangeRecord {
-    /// `account`, `user`, `session`, `api_key`, `file`, `folder`, `share` (by its folder), `upload`, `live_input`, `output`,
+    /// `account`, `user`, `session`, `api_key`, `audit`, `file`, `folder`, `share` (by its folder), `upload`, `live_input`, `output`,
     /// `recording`, `stream`, `job`, `run`, `workflow`, `webhook` (an endpoint), `delivery`, `event`, `delivery_key`,
     /// `playback_key`, `preset`, `usage` or `service` (`/readyz` says something else).
     kind: &'static str,

@@ -46,6 +46,7 @@ kinds! {
     User = "user",
     Session = "session",
     ApiKey = "api_key",
+    Audit = "audit",
     File = "file",
     Folder = "folder",
     Share = "share",

@@ -101,12 +101,14 @@ impl Recorder {
             return Ok(recorded);
         }
         if i64::try_from(rows.len()).is_ok_and(|count| count > MOST_CHANGES) {
-            let kinds: Vec<(Uuid, i64)> = query_as(
+            let kinds: Vec<(Vec<u8>, i64)> = query_as(
                 "SELECT DISTINCT account_id, kind FROM temp.change_log WHERE account_id IS NOT NULL",
             )
             .fetch_all(&mut *connection)
             .await?;
-            let known = |(account_id, kind)| Some((account_id, Kind::from_index(kind)?));
+            let known = |(account_id, kind): (Vec<u8>, i64)| {
+                Some((Uuid::from_slice(&account_id).ok()?, Kind::from_index(kind)?))
+            };
             recorded.lost = kinds.into_iter().filter_map(known).collect();
         } else {
             recorded.changes = merged(rows);
@@ -124,16 +126,19 @@ impl Recorder {
     }
 }
 
-/// Account, kind, id and action of a row of the log. Parts of a resource that is deleted with them have no account.
-type Row = (Option<Uuid>, i64, Option<Uuid>, i64);
+/// Account, kind, id and action of a row of the log. Parts of a resource that is deleted with them have no account. As bytes:
+/// a value of another form must not fail the commit.
+type Row = (Option<Vec<u8>>, i64, Option<Vec<u8>>, i64);
 
 /// The changes of a commit, each resource once. What is created and changed in one commit is created for everyone else.
 fn merged(rows: Vec<Row>) -> Vec<(Uuid, Change)> {
     let mut changes: Vec<(Uuid, Change)> = Vec::new();
     let mut places = HashMap::new();
     for (account_id, kind, id, action) in rows {
+        let uuid = |bytes: Option<Vec<u8>>| Uuid::from_slice(&bytes?).ok();
+        let id = uuid(id);
         let (Some(account_id), Some(kind), Some(action)) = (
-            account_id,
+            uuid(account_id),
             Kind::from_index(kind),
             Action::from_index(action),
         ) else {
@@ -181,9 +186,11 @@ mod tests {
     #[test]
     fn a_commit_changes_each_resource_once() {
         let (account, file) = (Uuid::from_u128(1), Uuid::from_u128(2));
-        let row = |kind: Kind, id, action: Action| {
+        let bytes = |id: Uuid| Some(id.as_bytes().to_vec());
+        let row = |kind: Kind, id: Option<Uuid>, action: Action| {
+            let id = id.and_then(bytes);
             (
-                Some(account),
+                bytes(account),
                 i64::from(kind as u8),
                 id,
                 i64::from(action as u8),
@@ -194,7 +201,7 @@ mod tests {
             row(Kind::Usage, None, Action::Changed),
             row(Kind::File, Some(file), Action::Changed),
             (None, 0, None, 0),
-            (Some(account), 99, None, 0),
+            (bytes(account), 99, None, 0),
             row(Kind::Usage, None, Action::Changed),
         ]);
         let merged: Vec<_> = changes.iter().map(|(_, it)| (it.kind, it.action)).collect();

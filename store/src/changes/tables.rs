@@ -67,9 +67,8 @@ pub(super) const WATCHED: &[Watched] = &[
     },
     resources("users", Kind::User),
     Watched {
-        id: "NULL",
         account: "(SELECT account_id FROM users WHERE id = row.user_id)",
-        quiet: &["expires_at"],
+        quiet: &["expires_at", "last_used_at"],
         ..resources("sessions", Kind::Session)
     },
     Watched {
@@ -77,8 +76,19 @@ pub(super) const WATCHED: &[Watched] = &[
         rows: Rows::HiddenBy("revoked_at"),
         ..resources("api_keys", Kind::ApiKey)
     },
+    Watched {
+        rows: Rows::Additions("1"),
+        ..resources("audit", Kind::Audit)
+    },
     resources("files", Kind::File),
     resources("folders", Kind::Folder),
+    // What lies at the top is in no folder.
+    Watched {
+        id: "row.folder_id",
+        account: "iif(length(row.folder_id) = 16, row.account_id, NULL)",
+        rows: Rows::Parts,
+        ..resources("folder_totals", Kind::Folder)
+    },
     // A link is found by its folder.
     Watched {
         id: "row.folder_id",
@@ -114,6 +124,12 @@ pub(super) const WATCHED: &[Watched] = &[
         id: "row.input_id",
         rows: Rows::Parts,
         ..resources("live_connections", Kind::LiveInput)
+    },
+    Watched {
+        id: "row.input_id",
+        account: OF_INPUT,
+        rows: Rows::Parts,
+        ..resources("publisher_connections", Kind::LiveInput)
     },
     Watched {
         account: OF_INPUT,
@@ -176,19 +192,23 @@ pub(super) const WATCHED: &[Watched] = &[
     resources("playback_keys", Kind::PlaybackKey),
     resources("cdn_presets", Kind::Preset),
     counted("storage_totals"),
+    counted("operation_days"),
     counted("operation_months"),
     counted("delivery_months"),
     counted("delivery_days"),
+    counted("delivery_key_days"),
 ];
 
 /// Tables whose rows no client sees, or only together with another row that changes with them.
 #[cfg(test)]
 const UNWATCHED: &[&str] = &[
     "_sqlx_migrations",
+    "archive_selections",
     "blobs",
     "event_feeds",
     "event_sequences",
     "event_storage",
+    "file_facts",
     "first_credentials",
     "idempotency_keys",
     "installation",
@@ -200,6 +220,7 @@ const UNWATCHED: &[&str] = &[
     "video_segments",
     "webhook_attempts",
     "webhook_subscriptions",
+    "welcome_codes",
     "work",
     "workflow_versions",
 ];
@@ -210,7 +231,12 @@ pub(super) fn install<'c>(columns: impl Fn(&str) -> Vec<&'c str>) -> String {
         "CREATE TEMP TABLE {LOG} (account_id BLOB, kind INTEGER NOT NULL, id BLOB, action INTEGER NOT NULL);\n"
     );
     for watched in WATCHED {
-        for trigger in watched.triggers(&columns(watched.table)) {
+        let columns = columns(watched.table);
+        // A table that is not there must not stop every commit; a test finds it.
+        if columns.is_empty() {
+            continue;
+        }
+        for trigger in watched.triggers(&columns) {
             script.push_str(&trigger);
         }
     }
