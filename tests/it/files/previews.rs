@@ -179,7 +179,7 @@ async fn a_record_says_what_its_bytes_hold() -> Result<(), Failure> {
 
     // A file that a tool made was not inspected when it was stored; its first record says so all the same.
     let path = format!("/api/files/{}/tools", text(&image["id"])?);
-    let tool = json!({"tool": "resize", "params": {"width": 40}});
+    let tool = json!({"tool": "resize", "params": {"resizeWidth": 40}});
     let (status, made) = api.call(Method::POST, &path, Some(&tool)).await?;
     assert!(status.is_success(), "{made}");
     let all = super::all_files(&api).await?;
