@@ -71,13 +71,13 @@ impl Identity {
         }))
     }
 
-    /// 403 when it may not see what concerns the whole installation: a session needs an operator, a key the scope `admin`.
+    /// 403 when it may not see the whole installation: a session needs an operator, a key the scope `admin`.
     pub(crate) fn operate(&self) -> Result<(), ApiError> {
         match self.session() {
             None => self.reach(Scope::Admin),
             Some(signed_in) if signed_in.user.is_operator => Ok(()),
             Some(_) => Err(ApiError::InsufficientScope(
-                "this concerns the whole installation: only its operators may see it",
+                "this shows the whole installation: only its operators may see it",
             )),
         }
     }

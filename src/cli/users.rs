@@ -44,7 +44,7 @@ enum Command {
         /// What the user may do in the account
         #[arg(long, value_enum, default_value_t = RoleName::Member)]
         role: RoleName,
-        /// Let the user see what concerns the whole installation
+        /// Let the user see the whole installation
         #[arg(long)]
         operator: bool,
         #[command(flatten)]
@@ -63,7 +63,7 @@ enum Command {
         name: String,
         #[arg(value_enum)]
         role: RoleName,
-        /// Whether the user may see what concerns the whole installation [default: as before]
+        /// Whether the user may see the whole installation [default: as before]
         #[arg(long, value_name = "YES|NO", value_enum)]
         operator: Option<YesOrNo>,
     },

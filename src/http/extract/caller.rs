@@ -53,7 +53,7 @@ impl FromRequest for SessionCaller {
     }
 }
 
-/// A caller who may see what concerns the whole installation: a session of an operator, or a key with scope `admin`.
+/// A caller who may see the whole installation: a session of an operator, or a key with scope `admin`.
 #[derive(Debug)]
 pub struct Operator;
 

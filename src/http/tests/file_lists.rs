@@ -128,7 +128,7 @@ async fn files_are_sorted_filtered_and_found_below() {
         for path in ["/api/files?q=a", "/api/files/search?q=a"] {
             let refused = site.call("GET", &format!("{path}&{query}"), None).await;
             assert_eq!(refused.status, 400);
-            assert!(refused.error().starts_with(named), "{}", refused.error());
+            assert!(refused.error().contains(named), "{}", refused.error());
         }
     }
 }
@@ -186,7 +186,7 @@ async fn folders_show_their_path_and_what_is_in_them() {
             .call("GET", &format!("/api/folders?{query}"), None)
             .await;
         assert_eq!(refused.status, 400);
-        assert!(refused.error().starts_with(named));
+        assert!(refused.error().contains(named));
     }
 }
 

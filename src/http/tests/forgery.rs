@@ -45,7 +45,7 @@ impl Resources {
         let output = make(&outputs, target, "/output/id").await;
         let folder = make("/api/folders", json!({"name": "f"}), "/folder/id").await;
         let share = format!("/api/folders/{folder}/share");
-        make(&share, json!({}), "/share/id").await;
+        make(&share, json!({}), "/share/token").await;
         let definition =
             json!({"nodes": [{"id": "upload", "data": {"kind": "upload"}}], "edges": []});
         let workflow = json!({"name": "w", "definition": definition});

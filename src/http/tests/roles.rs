@@ -13,7 +13,7 @@ pub(super) enum Needs {
     Public,
     /// The address or its token is the permission.
     Address,
-    /// A session of any role: it concerns the session's own user.
+    /// A session of any role: it is about the session's own user.
     Session,
     Read,
     Write,

@@ -41,7 +41,7 @@ pub struct User {
     pub account_id: Uuid,
     pub username: String,
     pub role: Role,
-    /// Whether the user may see what concerns the whole installation, whatever the role.
+    /// Whether the user may see the whole installation, whatever the role.
     pub is_operator: bool,
     pub password_hash: PasswordHash,
     pub created_at: i64,
@@ -54,7 +54,7 @@ pub struct NewUser {
     pub account_id: Uuid,
     pub username: String,
     pub role: Role,
-    /// Whether the user may see what concerns the whole installation, whatever the role.
+    /// Whether the user may see the whole installation, whatever the role.
     pub is_operator: bool,
     pub password_hash: PasswordHash,
 }
