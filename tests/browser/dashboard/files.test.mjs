@@ -165,6 +165,7 @@ journey(
         return (await answer.json()).file.focal_point;
       }, id);
       assert.ok(Math.abs(point.x - 0.75) < 0.03 && Math.abs(point.y - 0.25) < 0.05, JSON.stringify(point));
+      await press(page, "Close the message");
       await expectAccessible(page, "preview");
       await screenshots(page, "files");
     });
@@ -176,11 +177,10 @@ journey(
       await chosen(page, 5);
       await expectAccessible(page, "chosen files");
       await cell(page, "picture 003").dragTo(page.locator(".tree-item", { hasText: "All files" }));
-      await page.waitForSelector(".toast");
-      assert.match(await page.textContent(".toast"), /5 files moved to All files/);
+      await page.locator(".toast", { hasText: "5 files moved to All files" }).waitFor();
       const top = await ask(page, "/api/files?folderId=null");
       assert.equal(top.files.length, 5);
-      await page.locator(".toast").getByRole("button", { name: "Undo" }).click();
+      await page.getByRole("button", { name: "Undo" }).click();
       await page.waitForFunction(async () => {
         const { files } = await (await fetch("/api/files?folderId=null")).json();
         return files.length === 0;
@@ -359,7 +359,7 @@ journey("files by touch", { width: 360, height: 740, hasTouch: true, isMobile: t
     await page.getByRole("menuitem", { name: "Move" }).tap();
     await page.locator("dialog .tree-item", { hasText: "Best" }).tap();
     await page.getByRole("button", { name: "Move here" }).tap();
-    await page.waitForSelector(".toast");
+    await page.locator(".toast", { hasText: "moved" }).waitFor();
     await page.keyboard.press("Escape");
     await closed(page);
     const { folders } = await ask(page, "/api/folders?parentId=null&q=Best");

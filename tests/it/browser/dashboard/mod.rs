@@ -1,6 +1,7 @@
 //! The dashboard in a browser. The steps are in `tests/browser/dashboard/`; here is the service that they are taken in.
 
 mod files;
+mod images;
 mod shell;
 
 use std::{process::Stdio, time::Duration};

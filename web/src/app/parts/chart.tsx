@@ -1,7 +1,7 @@
 /** A line chart over time, drawn by uPlot, which is loaded when the first chart is shown; the same numbers as a table. */
 import { useEffect, useRef, useState } from "preact/hooks";
 import type uPlot from "uplot";
-import { scheme } from "../shell/scheme";
+import { isDark } from "../shell/scheme";
 import { Button } from "./button";
 import { formatDateTime, formatTime } from "./format";
 
@@ -60,7 +60,7 @@ export function Chart({ title, times, series, format, height = 140, bars, gap = 
       plot.current?.destroy();
       plot.current = undefined;
     };
-  }, [asTable, shape, height, bars, scheme.value]);
+  }, [asTable, shape, height, bars, isDark.value]);
   useEffect(() => plot.current?.setData(data));
 
   return (

@@ -201,7 +201,7 @@ function Colour(props: InputProps) {
   );
 }
 
-function Point({ bound, value, onChange }: InputProps) {
+function Point({ bound, value, onChange, label: name }: InputProps) {
   const [x = "", y = ""] = value.split(",");
   const share = (text: string, label: string, id: string, onShare: (next: string) => void) => (
     <input
@@ -212,7 +212,7 @@ function Point({ bound, value, onChange }: InputProps) {
       min={0}
       max={1}
       step={0.01}
-      aria-label={label}
+      aria-label={`${name}, ${label.toLowerCase()}`}
       placeholder={label}
       value={text}
       onInput={(event) => onShare(event.currentTarget.value)}

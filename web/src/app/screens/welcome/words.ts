@@ -6,7 +6,6 @@ export const words = {
   show: "Show the password",
   begin: "Begin",
   noCode: "This address has no code. Open the whole link that the service printed at its first start.",
-  another:
-    "The link works once, and for 24 hours. On the machine of the service, this makes another link:",
+  another: "The link works once, and for 24 hours. On the machine of the service, this makes another link:",
   signIn: "Sign in with a password",
 };
