@@ -1,0 +1,70 @@
+/**
+ * Holds the screens' types to the API's: a field that the OpenAPI document does not have (any longer) does not compile. The
+ * error names the field: `Type '"counts.total"' does not satisfy the constraint 'never'`.
+ */
+import type { components } from "./api/schema";
+import type { Session } from "./api/session";
+import type * as files from "./screens/files/types";
+import type * as images from "./screens/images/types";
+import type * as live from "./screens/live_detail/types";
+import type * as overview from "./screens/overview/types";
+import type * as keys from "./screens/settings_api/types";
+import type * as usage from "./screens/settings_usage/types";
+import type * as webhooks from "./screens/webhooks/types";
+
+type Schemas = components["schemas"];
+type Plain = string | number | boolean | null | undefined;
+
+/** The paths of fields that the screen's type has and the API's has not. */
+type Missing<Api, Own> = Own extends Plain
+  ? never
+  : Own extends readonly (infer Item)[]
+    ? NonNullable<Api> extends readonly (infer ApiItem)[]
+      ? Missing<ApiItem, Item>
+      : "[]"
+    : {
+        [Name in keyof Own & string]: Name extends keyof NonNullable<Api>
+          ? Below<Name, Missing<NonNullable<Api>[Name], Own[Name]>>
+          : Name;
+      }[keyof Own & string];
+
+type Below<Name extends string, Path> = Path extends string ? `${Name}.${Path}` : never;
+type None<Path extends never> = Path;
+
+export type Checked = [
+  None<Missing<Schemas["SessionAnswer"], Session>>,
+  None<Missing<Schemas["LiveInputRecord"], overview.OnAirInput>>,
+  None<Missing<Schemas["LiveInputCounts"], overview.Inputs["counts"]>>,
+  None<Missing<Schemas["LiveInputHealth"], Omit<overview.Health, "id" | "name">>>,
+  None<Missing<Schemas["WebhookRecord"], overview.Webhook>>,
+  None<Missing<Schemas["Usage"], overview.Usage>>,
+  None<Missing<Schemas["Event"], Omit<overview.FeedEvent, "data">>>,
+  None<Missing<Schemas["LiveInputHealth"], live.Health>>,
+  None<Missing<Schemas["HealthHistory"], live.HealthHistory>>,
+  None<Missing<Schemas["PublisherConnectionRecord"], live.Connection>>,
+  None<Missing<Schemas["LiveOutputRecord"], live.Output>>,
+  None<Missing<Schemas["RecordingRecord"], live.Recording>>,
+  None<Missing<Schemas["FileRecord"], files.FileRecord>>,
+  None<Missing<Schemas["FileDetail"], Omit<files.FileDetail, "media">>>,
+  None<Missing<Schemas["FileList"], files.FileList>>,
+  None<Missing<Schemas["FolderRecord"], files.FolderRecord>>,
+  None<Missing<Schemas["BulkAnswer"], files.BulkAnswer>>,
+  None<Missing<Schemas["SelectionAnswer"], files.ZipAnswer>>,
+  None<Missing<Schemas["CdnParameter"], images.CdnParameter>>,
+  None<Missing<Schemas["Capabilities"], images.Catalogue>>,
+  None<Missing<Schemas["DeliveryKeyRecord"], images.DeliveryKey>>,
+  None<Missing<Schemas["PresetRecord"], images.Preset>>,
+  None<Missing<Schemas["FileDetail"], Omit<images.StoredFile, "media">>>,
+  None<Missing<Schemas["StatsAnswer"], images.Statistics>>,
+  None<Missing<Schemas["KeyRecord"], keys.ApiKey>>,
+  None<Missing<Schemas["DeliveryKeyRecord"], keys.DeliveryKey>>,
+  None<Missing<Schemas["PlaybackKeyRecord"], keys.PlaybackKey>>,
+  None<Missing<Schemas["Usage"], usage.Usage>>,
+  None<Missing<Schemas["UsageHistory"], usage.History>>,
+  None<Missing<Schemas["WebhookRecord"], webhooks.Webhook>>,
+  None<Missing<Schemas["DeliveryRecord"], webhooks.Delivery>>,
+  None<Missing<Schemas["AttemptRecord"], webhooks.Attempt>>,
+  None<Missing<Schemas["SentRequest"], webhooks.SentRequest>>,
+  None<Missing<Schemas["EventTypeRecord"], webhooks.EventType>>,
+  None<Missing<Schemas["Event"], Omit<webhooks.FeedEvent, "data">>>,
+];
