@@ -109,7 +109,8 @@ async fn a_file_uploaded_by_key_reaches_the_page_of_a_session_and_no_other_accou
             it.is_change("file", &file) && it.data["action"] == "deleted"
         })
         .await?;
-    assert_eq!(actions(&seen, "folder").first(), Some(&&json!("created")));
+    // The sums of a folder change with its files too.
+    assert!(actions(&seen, "folder").contains(&&json!("created")), "{seen:?}");
     assert!(seen.iter().all(|event| event.name == "change"), "{seen:?}");
     assert!(!actions(&seen, "usage").is_empty(), "storage has moved");
 

@@ -91,7 +91,7 @@ journey("images", { expected: [[404, /^\/cdn\/v1\//]] }, (step, at) => {
       await page.evaluate(() => {
         for (const panel of document.querySelectorAll(".builder-panel")) panel.open = true;
       });
-      const label = input === "point" ? `${name}, across` : labelOf(parameter);
+      const label = input === "point" ? `${labelOf(parameter)}, across` : labelOf(parameter);
       const control = page.getByLabel(label, { exact: true });
       if (input === "flag") await control.click();
       else if (input === "choice" || input === "quality") await control.selectOption(otherValue(parameter));
