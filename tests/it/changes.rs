@@ -110,7 +110,10 @@ async fn a_file_uploaded_by_key_reaches_the_page_of_a_session_and_no_other_accou
         })
         .await?;
     // The sums of a folder change with its files too.
-    assert!(actions(&seen, "folder").contains(&&json!("created")), "{seen:?}");
+    assert!(
+        actions(&seen, "folder").contains(&&json!("created")),
+        "{seen:?}"
+    );
     assert!(seen.iter().all(|event| event.name == "change"), "{seen:?}");
     assert!(!actions(&seen, "usage").is_empty(), "storage has moved");
 

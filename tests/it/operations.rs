@@ -310,7 +310,7 @@ async fn users_are_looked_after_beside_the_service() -> Result<(), Failure> {
     assert_eq!(sign_in(&server, "admin", ADMIN_PASSWORD).await?, 401);
     assert_eq!(sign_in(&server, "admin", &password_in(&reset)?).await?, 201);
     let unknown = users(&["reset-password", "missing"]).fail().await?;
-    assert!(unknown.contains("user not found"), "{unknown}");
+    assert!(unknown.contains("there is no user `missing`"), "{unknown}");
 
     let list = users(&["list"]).succeed().await?;
     let names: Vec<_> = list

@@ -60,11 +60,13 @@ export function Outputs({ input }: { input: LiveInput }) {
         ) : (
           <>
             <div class="toolbar">{add}</div>
-            <ul class="rows card">
-              {outputs.map((output) => (
-                <OutputRow key={output.id} path={path} output={output} changed={list.reload} />
-              ))}
-            </ul>
+            <div class="card">
+              <ul class="rows">
+                {outputs.map((output) => (
+                  <OutputRow key={output.id} path={path} output={output} changed={list.reload} />
+                ))}
+              </ul>
+            </div>
           </>
         )
       }

@@ -60,11 +60,13 @@ export function Endpoints() {
               .map((webhook) => (
                 <Suspended key={webhook.id} webhook={webhook} changed={list.reload} />
               ))}
-            <ul class="rows card">
-              {webhooks.map((webhook) => (
-                <Endpoint key={webhook.id} webhook={webhook} changed={list.reload} />
-              ))}
-            </ul>
+            <div class="card">
+              <ul class="rows">
+                {webhooks.map((webhook) => (
+                  <Endpoint key={webhook.id} webhook={webhook} changed={list.reload} />
+                ))}
+              </ul>
+            </div>
           </div>
         )
       }

@@ -49,23 +49,25 @@ export function Events() {
           </EmptyState>
         ) : (
           <>
-            <ul class="rows card">
-              {events.map((event) => (
-                <li key={event.id}>
-                  <details class="grow webhook-event">
-                    <summary>
-                      <code>{event.type}</code>{" "}
-                      <span class="soft small">
-                        <Time at={new Date(event.created * 1_000).toISOString()} />
-                      </span>
-                    </summary>
-                    {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a box that scrolls is reached by keyboard */}
-                    <pre tabIndex={0}>{JSON.stringify(event.data, null, 2)}</pre>
-                    <a href={href(`/webhooks/deliveries?event=${event.id}`)}>{words.events.deliveries}</a>
-                  </details>
-                </li>
-              ))}
-            </ul>
+            <div class="card">
+              <ul class="rows">
+                {events.map((event) => (
+                  <li key={event.id}>
+                    <details class="grow webhook-event">
+                      <summary>
+                        <code>{event.type}</code>{" "}
+                        <span class="soft small">
+                          <Time at={new Date(event.created * 1_000).toISOString()} />
+                        </span>
+                      </summary>
+                      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a box that scrolls is reached by keyboard */}
+                      <pre tabIndex={0}>{JSON.stringify(event.data, null, 2)}</pre>
+                      <a href={href(`/webhooks/deliveries?event=${event.id}`)}>{words.events.deliveries}</a>
+                    </details>
+                  </li>
+                ))}
+              </ul>
+            </div>
             {hasMore && <Button onClick={() => setPages(pages + 1)}>{words.more}</Button>}
           </>
         )
