@@ -156,9 +156,7 @@ function Row({ input }: { input: LiveInput }) {
             words.never
           ))}
         {input.status !== "idle" && input.viewers !== null && (
-          <span class="numeric">
-            {formatNumber(input.viewers)} {words.viewers.toLowerCase()}
-          </span>
+          <span class="numeric">{words.viewers(input.viewers)}</span>
         )}
       </span>
       <span role="gridcell" class="live-cell-status">

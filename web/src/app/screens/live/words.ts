@@ -17,7 +17,7 @@ export const words = {
   } as Record<string, string>,
   list: "Live inputs",
   input: "Input",
-  viewers: "Viewers",
+  viewers: (count: number) => (count === 1 ? "1 viewer" : `${count.toLocaleString("en")} viewers`),
   last: "Last on air",
   never: "never on air",
   options: "Plays",
