@@ -24,7 +24,7 @@ test-rust test-browser: export PYTHONPATH := $(CURDIR)/target/tools/ffmpeg/pytho
 web_sources := $(shell find web -type f -not -path '*/node_modules/*' -not -path 'web/dist/*' 2>/dev/null)
 
 .NOTPARALLEL:
-.PHONY: help run build deb test test-deb corpus fuzz bench bench-peers fmt openapi lint web \
+.PHONY: help run build deb test test-deb corpus fuzz bench bench-peers fmt openapi map lint web \
         needs-build needs-test needs-deb needs-bench needs-quality needs-peers \
         test-rust test-web test-browser test-proxies bench-micro bench-live bench-images bench-webhooks bench-workflows bench-video bench-zip bench-dashboard bench-quality
 
@@ -68,6 +68,9 @@ fmt: ## write the house format
 
 openapi: needs-build web ## write docs/reference/openapi.json again, after a change of the API
 	SLUICE_WRITE_OPENAPI=1 $(CARGO) test --locked -p sluice --lib -- http::tests::description
+
+map: needs-build web ## write the index of files in docs/architecture.md again, after a change of a file's first sentence
+	SLUICE_WRITE_MAP=1 $(CARGO) test --locked --test repository -- map
 
 lint: needs-build web ## formatting and clippy, warnings are errors
 	$(CARGO) fmt --all --check

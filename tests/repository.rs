@@ -2,6 +2,8 @@
 
 #[path = "repository/imports.rs"]
 mod imports;
+#[path = "repository/map.rs"]
+mod map;
 
 use std::{
     fs,
@@ -328,45 +330,6 @@ fn documents_that_code_cites_are_here() {
         }
     }
     assert!(count > 20, "{count} citations");
-}
-
-/// In the index each folder of sources is an item, its files are the names in backticks: "- `media/src/zip/`: `date.rs` …".
-#[test]
-fn the_index_of_files_is_complete() {
-    let folders = MAY_DEPEND_ON.map(|(folder, ..)| source_folder(folder));
-    let is_source = |path: &str| folders.iter().any(|it| path.starts_with(it.as_str()));
-    let page = text("docs/architecture.md");
-    let (_, index) = page
-        .split_once("\n## Files by folder\n")
-        .expect("the architecture has an index");
-    let index = index.split("\n## ").next().unwrap_or_default();
-    let mut indexed = Vec::new();
-    for item in index.split("\n- `").skip(1) {
-        let Some((folder, files)) = item.split_once("`: ").filter(|it| is_source(it.0)) else {
-            continue;
-        };
-        let in_backticks = files.split('`').skip(1).step_by(2);
-        let names = in_backticks.filter(|name| name.ends_with(".rs"));
-        indexed.extend(names.map(|name| format!("{folder}{name}")));
-    }
-    let mut found = Vec::new();
-    for path in tracked_files() {
-        let name = path.to_string_lossy().into_owned();
-        let is_ours = name.ends_with(".rs") && is_source(&name) && is_production(&name);
-        if is_ours && !indexed.contains(&name) {
-            found.push(format!(
-                "add {name} to docs/architecture.md, Files by folder"
-            ));
-        }
-    }
-    for name in indexed {
-        if !root().join(&name).exists() {
-            found.push(format!(
-                "remove {name} from docs/architecture.md, Files by folder"
-            ));
-        }
-    }
-    assert_eq!(found, [""; 0]);
 }
 
 /// Relative links of our prose, with the headings that they name.
