@@ -1,3 +1,4 @@
+/** Words of the shell: navigation, menu of the user, dialogs of ended sessions and being offline. */
 export const words = {
   home: "Sluice: overview",
   navigation: "Main",

@@ -1,3 +1,4 @@
+/** Addresses of small images of stored files. */
 import type { StoredFile } from "./types";
 
 /** The service's own preview of a file on this origin, `width` wide. */

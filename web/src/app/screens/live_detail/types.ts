@@ -1,3 +1,4 @@
+/** Health, outputs, recordings and connections of a live input, as the API answers them. */
 export interface Health {
   status: "idle" | "live" | "reconnecting";
   protocol: string | null;

@@ -1,3 +1,4 @@
+/** The screen of an address that leads to nothing. */
 import { ButtonLink } from "../../parts/button";
 import { Page } from "../../parts/page";
 import { EmptyState } from "../../parts/states";

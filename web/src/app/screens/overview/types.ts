@@ -1,3 +1,4 @@
+/** Records that the Overview reads, as the API answers them. */
 export interface OnAirInput {
   id: string;
   name: string;

@@ -1,3 +1,4 @@
+/** Words of the Overview. */
 import { formatBytes } from "../../parts/format";
 
 export const words = {

@@ -1,3 +1,4 @@
+/** API keys, delivery keys and playback keys, as the API answers them. */
 export interface ApiKey {
   id: string;
   name: string;

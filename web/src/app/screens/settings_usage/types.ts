@@ -1,3 +1,4 @@
+/** Usage and plan of an account, as the API answers them. */
 interface Used {
   used: number;
   limit: number | null;

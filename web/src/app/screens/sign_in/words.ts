@@ -1,3 +1,4 @@
+/** Words of the sign-in screen. */
 export const words = {
   title: "Sign in to Sluice",
   username: "User name",

@@ -1,3 +1,4 @@
+/** Webhooks, deliveries and events, as the API answers them. */
 export interface Webhook {
   id: string;
   url: string;

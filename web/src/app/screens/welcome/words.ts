@@ -1,3 +1,4 @@
+/** Words of the welcome screen, where the first password is chosen. */
 export const words = {
   title: "Welcome to Sluice",
   lead: "Choose a password. That is all: you are signed in afterwards.",
