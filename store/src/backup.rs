@@ -1,4 +1,4 @@
-//! Backup and restore.
+//! Backup and restore of a data folder (`sluice backup`, `sluice restore`): database, blobs, video streams, manifest.
 //!
 //! A backup covers the database, which holds everything that was configured and the installation's key, and the files
 //! of users that it names. Live windows are transient and left out. It is a folder: the database, the folder of blobs,

@@ -1,4 +1,5 @@
-//! Errors of the crate, sorted by what the caller can do about them.
+//! Errors of the store: what a locked, full, damaged or failing SQLite database means to the caller, and which errors
+//! are worth a retry.
 
 use std::path::PathBuf;
 
@@ -57,8 +58,8 @@ pub enum Error {
     /// A migration failed; the database is as it was before.
     #[error("the database could not be migrated")]
     Migration(#[from] sqlx::migrate::MigrateError),
-    /// A fault of this program.
-    #[error("internal fault: {0}")]
+    /// An error of this program.
+    #[error("internal error: {0}")]
     Internal(String),
 }
 

@@ -1,4 +1,5 @@
-//! Events in the order of their commits, and the deliveries that each makes.
+//! Events in commit order: their envelope (`id`, `type`, `created`, `data.sequence`), their feed, and the webhook
+//! deliveries that each makes.
 //!
 //! - [`append`] runs in the transaction of the change that it reports: there is never one without the other.
 //! - An event's envelope is made once and kept byte for byte; deliveries point to it.
@@ -11,7 +12,7 @@ use uuid::Uuid;
 
 use crate::{Connection, Error, Tx, webhooks};
 
-/// An event to be written down.
+/// An event to be recorded.
 #[derive(Clone, Debug)]
 pub struct NewEvent {
     pub account_id: Uuid,
@@ -82,7 +83,7 @@ struct Envelope<'a> {
     data: Map<String, Value>,
 }
 
-/// Writes an event down, and one delivery for each endpoint that is to get it.
+/// Records an event, and one delivery for each endpoint that is to get it.
 ///
 /// `Error::NotFound` when the one endpoint that it is for is not the account's or deleted.
 pub async fn append(tx: &mut Tx<'_>, new: NewEvent, now_ms: i64) -> Result<Event, Error> {
@@ -144,7 +145,7 @@ fn envelope(
         .map_err(|error| Error::Internal(format!("writing an event: {error}")))
 }
 
-/// The number of this event among those about its resource, from 1.
+/// Returns the number of this event among those about its resource, from 1.
 async fn next_in_sequence(
     tx: &mut Tx<'_>,
     resource: &str,

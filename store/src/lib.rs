@@ -1,5 +1,5 @@
-//! Rows and blobs of the Sluice media service: one SQLite database behind one writer and a few readers, and a folder
-//! of content-addressed files.
+//! Rows and blobs of the media service: one SQLite database behind one writer and a few readers, and a folder of
+//! content-addressed files.
 //!
 //! - SQL stays inside this crate. Callers use the verbs of the resource modules ([`live_inputs`], [`users`] …).
 //! - Every change is a verb over a [`Tx`], so that several changes join one unit of work ([`Store::write`]). Verbs

@@ -1,4 +1,5 @@
-//! The configuration section `[store]`.
+//! Settings of the store (`[store]`): `data_dir`, `min_free`, readers, writer queue, `busy_timeout`, write-ahead log;
+//! defaults and ranges.
 
 use std::{
     path::{Path, PathBuf},

@@ -1,4 +1,4 @@
-//! Copies blobs from one folder of blobs to another.
+//! Copies or links blobs between a data folder and a backup; `--verify` compares every blob with its checksum.
 //!
 //! A blob is linked where both folders are on one file system, else copied; either way it has its name only once it is
 //! whole and flushed. Blobs never change, so an existing one is kept. Everything here blocks.
@@ -121,7 +121,7 @@ impl BlobCopier {
         let partial = target.with_extension(PARTIAL);
         copy::remove_if_there(&partial)?;
         let failure = match fs::hard_link(&source, &partial) {
-            Ok(()) => self.fault_of_link(&partial, entry),
+            Ok(()) => self.mismatch_of_link(&partial, entry),
             // Another file system, one without links, or a file of another user: the kernel has many error codes for
             // it.
             Err(_) => self.copy(&source, &partial, entry)?,
@@ -144,12 +144,12 @@ impl BlobCopier {
                     .is_ok_and(|digest| &digest.sha256 == entry.hash.as_bytes()))
     }
 
-    fn fault_of_link(&mut self, link: &Path, entry: &Entry) -> Option<String> {
+    fn mismatch_of_link(&mut self, link: &Path, entry: &Entry) -> Option<String> {
         if !self.transfer.verify {
             return None;
         }
         match self.read(link) {
-            Ok(digest) => fault_of(&digest, entry),
+            Ok(digest) => mismatch_of(&digest, entry),
             Err(error) => Some(unreadable(&error)),
         }
     }
@@ -170,7 +170,7 @@ impl BlobCopier {
             Ok(read) => {
                 to.sync_all()
                     .map_err(Error::write("cannot flush", partial))?;
-                Ok(fault_of(&read, entry))
+                Ok(mismatch_of(&read, entry))
             }
             Err(Broken::Source(error)) => Ok(Some(unreadable(&error))),
             Err(broken) => Err(broken.in_copy(source, partial)),
@@ -205,7 +205,7 @@ impl BlobCopier {
     }
 }
 
-fn fault_of(digest: &Digest, entry: &Entry) -> Option<String> {
+fn mismatch_of(digest: &Digest, entry: &Entry) -> Option<String> {
     if digest.bytes != entry.size_bytes {
         return Some(other_length(digest.bytes, entry));
     }

@@ -1,4 +1,4 @@
-//! Copying and checking files piece by piece.
+//! Copies and hashes (SHA-256) the files of a backup piece by piece, with progress.
 
 use std::{
     fs::File,
@@ -10,6 +10,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::Error;
 
+/// Bytes that are copied and hashed at a time.
 const PIECE: usize = 256 * 1024;
 
 /// Hash and length of the bytes that were copied.
@@ -62,7 +63,7 @@ pub(super) fn copy(
     }
 }
 
-/// Reads a whole file.
+/// Hashes a whole file.
 pub(super) fn digest_of(path: &Path, moved: impl FnMut(u64)) -> io::Result<Digest> {
     digest(File::open(path)?, io::sink(), moved).map_err(|broken| match broken {
         Broken::Source(error) | Broken::Target(error) => error,

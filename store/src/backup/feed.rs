@@ -1,4 +1,4 @@
-//! Sequence numbers of events after a restore.
+//! Sequence numbers of events after a restore: a gap, so that cursors of `GET /api/events` are never given twice.
 //!
 //! A client that followed the feed after the backup holds a cursor that the restored database has never given. If its
 //! numbers were given again, that client would take the first events for ones it had, and skip them silently. So they

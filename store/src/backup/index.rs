@@ -1,4 +1,5 @@
-//! Blobs that a copied database names. No process writes to the copy, so that pages are consistent.
+//! Reads from a backup's database which blobs it names, their sizes and the names of files with these bytes.
+//! No process writes to the copy, so that pages are consistent.
 
 use std::{collections::BTreeSet, path::Path};
 
@@ -62,7 +63,7 @@ impl BackupIndex {
         self.schema_version
     }
 
-    /// Number and bytes.
+    /// Counts the blobs that are named, and their bytes.
     pub(super) async fn totals(&mut self) -> Result<(u64, u64), Error> {
         let Some(is_named) = &self.is_named else {
             return Ok((0, 0));
@@ -75,7 +76,7 @@ impl BackupIndex {
         Ok((count.unsigned_abs(), bytes.unsigned_abs()))
     }
 
-    /// The next ones in the order of their hashes; none after the last.
+    /// Returns the next blobs in the order of their hashes; none after the last.
     pub(super) async fn after(&mut self, last: Option<BlobHash>) -> Result<Vec<Entry>, Error> {
         let Some(is_named) = &self.is_named else {
             return Ok(Vec::new());

@@ -1,4 +1,5 @@
-//! Manifest of a backup. It is written last: a folder without one is no backup.
+//! `manifest.json` of a backup: format, schema version, checksum of the database, number of blobs. It is written last: a
+//! folder without one is no backup.
 
 use std::{
     fs::File,
@@ -86,7 +87,7 @@ impl Manifest {
         copy::rename_durably(&partial, &path)
     }
 
-    /// `Error::Invalid` when the folder is no backup that this program can read.
+    /// Reads the manifest. `Error::Invalid` when the folder is no backup that this program can read.
     pub(super) fn read(dir: &Path) -> Result<Self, Error> {
         let no_backup =
             |why: String| Error::Invalid(format!("{} is no backup: {why}", dir.display()));

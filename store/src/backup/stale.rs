@@ -1,4 +1,4 @@
-//! Removal of blobs and stream files that a backup's database no longer names.
+//! Removes blobs and half-copied files that a backup's database no longer names.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Copying of the folders of video streams that the rows of a copied database name.
+//! Copies the folders of video streams to and from a backup, and removes those that its database no longer names.
 //!
 //! Files of a stream that is ready never change: they are linked where that is possible. One in the making keeps
 //! growing, and may end in the middle of a write where a process died: it is copied as far as its rows name it. An
@@ -111,7 +111,7 @@ pub(super) async fn remove_stale(database: &Path, dir: &Path) -> Result<(), Erro
     Ok(())
 }
 
-/// `None` for a database from before there were streams.
+/// Opens the database for reading; `None` for one from before there were streams.
 async fn open(database: &Path) -> Result<Option<SqliteConnection>, Error> {
     let options = store::read_only(database).immutable(true);
     let mut connection = options.connect().await?;

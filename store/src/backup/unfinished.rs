@@ -1,4 +1,4 @@
-//! The mark of a backup that is being written: one at a time, and one that broke off may be taken up again.
+//! File `unfinished` of a backup that is being written: one backup at a time, and an interrupted one may be continued.
 
 use std::{
     fs::{self, File, TryLockError},
@@ -19,7 +19,7 @@ pub(super) struct Unfinished {
 }
 
 impl Unfinished {
-    /// `Error::Conflict` for a folder with anything but a backup in it, or with one that is being written.
+    /// Locks the folder. `Error::Conflict` for one with anything but a backup in it, or with one that is being written.
     pub(super) fn begin(dir: &Path) -> Result<Self, Error> {
         let names = folder::names_in(dir)?;
         let is_backup = |name: &std::ffi::OsString| name == NAME || name == manifest::NAME;

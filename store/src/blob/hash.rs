@@ -1,4 +1,4 @@
-//! The name of a blob: the SHA-256 of its bytes.
+//! Hash of a blob, the SHA-256 of its bytes: its form as text, in JSON and in database rows.
 
 use std::{fmt, str::FromStr};
 

@@ -1,5 +1,5 @@
-//! Bytes of users, content-addressed on the local disk: `{data_dir}/blobs/ab/cdef…` is the file whose SHA-256 is
-//! `abcdef…`.
+//! Stored bytes, content-addressed: `{data_dir}/blobs/ab/cdef…` is the file whose SHA-256 is `abcdef…`;
+//! `store.file_work`, `store.min_free`.
 //!
 //! - A file under a blob's name is whole: it was flushed under a temporary name on the same file system first.
 //! - A file is kept while a row of [`crate::blobs`] names it; a [`Sealed`] keeps the bytes by a link of its own.
@@ -168,7 +168,7 @@ impl Blobs {
         folder::sync_folder(prefix)
     }
 
-    /// Takes a blob's file out of its place to where it can be removed at leisure; `None` when there was none.
+    /// Renames a blob's file to a temporary name, to be removed later; `None` when there was none.
     pub(crate) fn set_aside(&self, hash: &BlobHash) -> Result<Option<SetAside>, Error> {
         let (place, aside) = (self.path(hash), self.temporary_path());
         match fs::rename(&place, &aside) {
@@ -193,7 +193,7 @@ impl Blobs {
         .map_err(|error| Error::Internal(format!("work on a blob: {error}")))?
     }
 
-    /// `Error::Full` when the disk is below `store.min_free`; blocks.
+    /// Checks the free space; `Error::Full` when the disk is below `store.min_free`. Blocks.
     fn check_space(&self) -> Result<(), Error> {
         match crate::store::disk_space(&self.shared.settings)?.is_low() {
             true => Err(Error::Full),

@@ -1,5 +1,5 @@
-//! Hash prefixes of the blob folder, and the names in them: files that a crash between rename and commit left behind
-//! are found by reading the prefixes, a few at a time.
+//! Hash prefixes, the 256 folders of blobs, and the blob files in them: a sweep finds those that a crash left without a
+//! row.
 
 use std::{ffi::OsStr, fmt, fs, os::unix::fs::MetadataExt as _};
 

@@ -1,4 +1,5 @@
-//! Bytes of an upload that may take several connections and days, at `{data_dir}/partial/{upload}`.
+//! Bytes of a resumable (tus) upload until its end, at `{data_dir}/partial/{upload}`: appended, truncated, hashed again
+//! after an upgrade. An upload may take several connections and days.
 //!
 //! - Only the bytes of a [`PartialState`] count: they were on the disk before it was made. Bytes after them, from a
 //!   crash or a rejected piece, are truncated: by [`Blobs::cut_partial`], and when the file is opened again.
@@ -292,7 +293,7 @@ struct FoundPartial {
     is_own: bool,
 }
 
-/// `Error::NotFound` when it has not that many bytes.
+/// Opens an upload's file. `Error::NotFound` when it has fewer bytes.
 async fn found(blobs: &Blobs, path: &Path, length: u64) -> Result<FoundPartial, Error> {
     let (at, path) = (blobs.clone(), path.to_owned());
     blobs
@@ -333,7 +334,7 @@ async fn cut_to_append(
         .await
 }
 
-/// A copy of the first `length` bytes, in the place of the file.
+/// Replaces the file by a copy of its first `length` bytes.
 async fn copied(blobs: &Blobs, file: File, path: &Path, length: u64) -> Result<File, Error> {
     let at = blobs.clone();
     let (aside, writer) = blobs.blocking(move || temporary_writer(&at)).await?;

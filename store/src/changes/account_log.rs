@@ -1,4 +1,5 @@
-//! The newest changes of one account, merged and bounded; readers keep a position only.
+//! Newest changes of one account, merged and bounded: ids of each kind and rows with progress that are kept for
+//! followers. Readers keep a position only.
 
 use std::collections::VecDeque;
 
@@ -35,7 +36,7 @@ struct Entry {
     action: Action,
 }
 
-/// What a reader has not seen yet.
+/// Changes and progress that a reader has not seen yet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Batch {
     /// Kinds of which not every change is known any more.
@@ -93,7 +94,7 @@ impl AccountLog {
         }
     }
 
-    /// Not every change of this kind is known.
+    /// Notes that not every change of this kind is known.
     pub(super) fn lose(&mut self, kind: Kind) {
         self.newest += 1;
         let log = &mut self.kinds[kind as usize];
@@ -120,7 +121,7 @@ impl AccountLog {
         true
     }
 
-    /// The row begins again: its progress may be less than before.
+    /// Replaces the progress of a row that begins again, which may be less than before.
     pub(super) fn restart(&mut self, progress: Progress) -> bool {
         if let Some(at) = self.place_of(progress.kind, progress.id) {
             self.progress.remove(at);
@@ -133,7 +134,7 @@ impl AccountLog {
         rows.rposition(|(_, it)| it.kind == kind && it.id == id)
     }
 
-    /// Returns what came after a number.
+    /// Returns the changes and progress after a number.
     pub(super) fn after(&self, seen: u64) -> Batch {
         let mut batch = Batch::default();
         for (kind, log) in Kind::ALL.into_iter().zip(&self.kinds) {

@@ -1,5 +1,5 @@
-//! The change log: fed by the writer after each commit and by actors, read by followers, one part for each account that
-//! has any.
+//! Change log: what the writer and actors append for followers of `GET /api/changes`, one part for each account that has
+//! any.
 //!
 //! An append takes a lock for a few lines and wakes those who wait; it never waits for a reader. Without followers of its
 //! account a change costs one look into a map.
@@ -29,7 +29,7 @@ struct Shared {
     accounts: Mutex<HashMap<Uuid, Followed>>,
     followers: AtomicUsize,
     last_left_at: Mutex<Option<Instant>>,
-    /// The writer's connection records changes of rows.
+    /// True while the writer's connection records changes of rows.
     is_recorded: AtomicBool,
 }
 

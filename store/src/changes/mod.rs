@@ -1,4 +1,5 @@
-//! Changes of an account, as nudges: what was committed, and what is under way and moves without a commit.
+//! Changes of an account as nudges (`GET /api/changes`): kinds such as `live_input` and `file`, actions, progress. They
+//! are of what was committed, and of what moves without a commit.
 //!
 //! - A nudge says which resource to look at again, never what it is now. Equal nudges are merged, and a reader that falls
 //!   behind gets the kind as a whole, so that a nudge may be lost but a change cannot be missed.
@@ -82,7 +83,7 @@ impl Kind {
     }
 }
 
-/// What became of the resource.
+/// Kind of change of the resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     Created,
@@ -111,7 +112,7 @@ impl Action {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Change {
     pub kind: Kind,
-    /// `None`: something of this kind.
+    /// `None`: any resource of this kind.
     pub id: Option<Uuid>,
     pub action: Action,
 }

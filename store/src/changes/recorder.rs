@@ -1,4 +1,5 @@
-//! Recording of changed rows on the writer's connection, by the triggers of [`super::tables`].
+//! Records changed rows by temporary triggers on the writer's connection ([`super::tables`]); notices commits of other
+//! processes.
 //!
 //! The triggers are there while changes are followed and for a while after that, so that a reload of a page does not
 //! remove and make them. Commits of another process, such as a short command beside the service, fire none: they are
@@ -37,7 +38,7 @@ impl Recorder {
         Self { log, version: None }
     }
 
-    /// The connection with the triggers is closed; what it did last may be committed, and was not taken.
+    /// Notes that the connection with the triggers is closed; what it did last may be committed, and was not taken.
     pub(crate) fn disconnected(&mut self) {
         if self.version.take().is_some() {
             self.log.set_recorded(false);

@@ -1,4 +1,5 @@
-//! The kind of change that each table's rows make, and the triggers that record them.
+//! Tables whose rows make a change for followers: kind, id, account, columns that make none; the triggers that record
+//! them.
 //!
 //! The triggers are temporary ones of the writer's connection: they are no part of the database, cost nothing while no client
 //! follows changes, and roll back with the unit that fired them. A new table needs a line in [`WATCHED`] or [`UNWATCHED`];
@@ -18,20 +19,20 @@ pub(super) struct Watched {
     /// The resource's id; `NULL`: the kind as a whole.
     id: &'static str,
     account: &'static str,
-    /// Columns that change without news for a client.
+    /// Columns whose changes clients do not see.
     pub(super) quiet: &'static [&'static str],
     rows: Rows,
 }
 
-/// What the table's rows are.
+/// Meaning of a table's rows.
 enum Rows {
     /// Resources.
     Resources,
     /// Resources that are kept, hidden, once this column is set.
     HiddenBy(&'static str),
-    /// Parts of a resource, or what is counted: it changes with them.
+    /// Parts of a resource, or counters: the resource changes with them.
     Parts,
-    /// What is only ever added, where the condition holds; rows that expire are no news.
+    /// Rows that are only ever added, where the condition holds; the expiry of a row is no change.
     Additions(&'static str),
 }
 

@@ -1,5 +1,5 @@
-//! Connections on which verbs run. The driver's types stay hidden, so that another database can be put behind the same
-//! verbs.
+//! Connections on which SQL runs: `Tx` in the writer's transaction, `Reader` from the pool. The driver's types stay
+//! hidden, so that another database can be put behind the same verbs.
 
 use sqlx::{Sqlite, SqliteConnection, pool::PoolConnection};
 

@@ -1,4 +1,4 @@
-//! Consistent copies of a database in use.
+//! Copies a database in use consistently (`VACUUM INTO`); renames and flushes files durably.
 
 use std::{
     fs::{self, File},

@@ -1,4 +1,5 @@
-//! Migrations: forward only, compiled in, and after a copy of a database that is not empty.
+//! Schema migrations: forward only, compiled in, after a copy into `backups/` of a database that is not empty; three
+//! copies are kept.
 
 use std::{
     fs,

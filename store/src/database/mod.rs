@@ -1,4 +1,4 @@
-//! The database: one writer, readers, units of work, migrations, sweeps.
+//! The SQLite database: one writer, readers, units of work, migrations, sweeps, order and pages of lists.
 
 pub(crate) mod connection;
 pub(crate) mod copy;

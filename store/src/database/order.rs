@@ -1,4 +1,4 @@
-//! Lists in an order that the client chooses, page by page: each page begins after a row's place in that order.
+//! Order of lists: ascending or descending by a time, size or name, and the position after which their next page begins.
 
 use uuid::Uuid;
 
@@ -17,7 +17,7 @@ impl Direction {
         }
     }
 
-    /// How the rows of the next page compare with the last one of this page.
+    /// Comparison of the rows of the next page with the last one of this page.
     pub(crate) fn comparison(self) -> &'static str {
         match self {
             Self::Ascending => ">",

@@ -1,4 +1,5 @@
-//! Keyset pages: newest first by `(created_at, id)`, so that a page does not depend on offsets that move.
+//! Cursor pages of lists, newest first by `(created_at, id)`, and the rows that have such cursors. A page does not
+//! depend on offsets that move.
 
 use uuid::Uuid;
 

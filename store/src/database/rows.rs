@@ -1,4 +1,5 @@
-//! Many rows in one statement: they go to the database as one JSON text, which `json_each` makes a table of again.
+//! Many rows or ids in one SQL statement, as one JSON text that `json_each` reads; truncates foreign texts and removes
+//! NUL.
 //!
 //! The statement's text is the same however many rows there are, so that it is prepared once. Ids are hexadecimal in it.
 

@@ -1,4 +1,5 @@
-//! The handle of the database and the blobs: runs changes through the one writer and reads through a few readers.
+//! `Store`, the handle of database and blobs: `write` runs changes in the one writer, `read` takes a reader; disk space,
+//! write failures, statistics.
 
 mod open;
 
@@ -123,7 +124,7 @@ impl Store {
             expires: Instant::now() + self.shared.settings.busy_timeout,
             unit: Box::new(unit),
         };
-        queue.try_send(queued).map_err(|refused| match refused {
+        queue.try_send(queued).map_err(|rejected| match rejected {
             mpsc::error::TrySendError::Full(_) => {
                 Error::Busy("too many changes are waiting".into())
             }

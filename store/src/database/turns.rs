@@ -1,4 +1,4 @@
-//! Long deletions in short turns of the writer, so that other work is done between them.
+//! Long deletions in short turns of the writer (20 ms), so that other work is done between them.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Unit of work in the writer: it runs, waits for the commit of its group, and answers.
+//! Unit of work in the writer: its time limit (10 s), its panic, and its answer after the commit of its group.
 
 use std::{
     any::Any,

@@ -1,4 +1,5 @@
-//! The one writer: takes queued units of work in groups, each group one commit, each unit in a savepoint of its own.
+//! The one writer of the database: group commits, a locked database, a full or failing disk, truncation of the
+//! write-ahead log. It takes queued units of work in groups, each group one commit, each unit in a savepoint of its own.
 //!
 //! - A caller is answered after the commit, whatever the answer is: a rejection may rest on an uncommitted unit of the
 //!   same group.
@@ -38,7 +39,7 @@ use crate::{
 pub(crate) const LOCK_WAIT: Duration = Duration::from_millis(250);
 /// Shortest wait that is published as a `WriteFailure`.
 const FAILING_AFTER: Duration = Duration::from_secs(1);
-/// Interval of the writer's probes when it is in write_failure and no change is queued.
+/// Interval of the writer's probes while changes fail and none is queued.
 const PROBE_EVERY: Duration = Duration::from_secs(1);
 /// Interval of attempts to truncate a log that readers hold.
 const TRUNCATE_EVERY: Duration = Duration::from_secs(1);
@@ -125,7 +126,7 @@ impl Writer {
                     if waiting_since.0.elapsed() >= FAILING_AFTER {
                         self.publish_write_failure(&reason, waiting_since.1);
                     }
-                    self.refuse_expired(&mut group, &error, waiting_since.1);
+                    self.reject_expired(&mut group, &error, waiting_since.1);
                     if group.is_empty() {
                         return;
                     }
@@ -154,7 +155,7 @@ impl Writer {
                 // Closing rolls the transaction back and drops whatever state the failure left behind.
                 let _ = connection.close().await;
                 self.recorder.disconnected();
-                self.refuse(group, &error);
+                self.reject(group, &error);
             }
         }
     }
@@ -195,7 +196,7 @@ impl Writer {
     }
 
     /// Rejects units that have waited too long and takes more instead, until none of the queued ones is late.
-    fn refuse_expired(&mut self, group: &mut Vec<Queued>, error: &Error, since_ms: i64) {
+    fn reject_expired(&mut self, group: &mut Vec<Queued>, error: &Error, since_ms: i64) {
         loop {
             self.fill(group);
             let now = Instant::now();
@@ -207,11 +208,11 @@ impl Writer {
                 return;
             }
             self.publish_write_failure(&reason_of(error), since_ms);
-            self.refuse(late, error);
+            self.reject(late, error);
         }
     }
 
-    fn refuse(&mut self, group: Vec<Queued>, error: &Error) {
+    fn reject(&mut self, group: Vec<Queued>, error: &Error) {
         self.counters
             .failures
             .fetch_add(group.len() as u64, Relaxed);

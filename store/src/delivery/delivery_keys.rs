@@ -1,4 +1,5 @@
-//! Delivery keys: public, read-only credentials that are part of the address of a delivered image, or their aliases.
+//! Rows of delivery keys: create, patch, list, revoke; length and characters of their `alias`. They are public,
+//! read-only credentials that are part of the address of a delivered image.
 //!
 //! Only hash and prefix are stored; the token of a new key is derived from its id, so that it can be shown again. A revoked
 //! key releases its alias, so that the next key can have it.

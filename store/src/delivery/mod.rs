@@ -1,4 +1,4 @@
-//! Image delivery: keys and presets.
+//! Rows of image delivery: delivery keys and presets.
 
 pub mod delivery_keys;
 pub mod presets;

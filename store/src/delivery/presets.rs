@@ -1,4 +1,5 @@
-//! Named sets of delivery parameters, by account. `params` is a canonical query string; its meaning is `media`'s.
+//! Rows of presets, named sets of image delivery parameters: create, list, patch, delete; at most 1 000 for an account.
+//! `params` is a canonical query string; its meaning is `media`'s.
 
 use sqlx::query_as;
 use uuid::Uuid;
@@ -19,7 +20,7 @@ pub struct Preset {
     pub updated_at: i64,
 }
 
-/// `Error::Conflict` when the account has a preset of that name, or too many.
+/// Creates a preset. `Error::Conflict` when the account has one of that name, or too many.
 pub async fn create(
     tx: &mut Tx<'_>,
     account_id: Uuid,
@@ -50,7 +51,7 @@ pub async fn create(
     .ok_or_else(|| taken(name))
 }
 
-/// `Error::NotFound` for an unknown id and for another account's.
+/// Returns a preset; `Error::NotFound` for an unknown id and for another account's.
 pub async fn get(db: &mut impl Connection, account_id: Uuid, id: Uuid) -> Result<Preset, Error> {
     query_as("SELECT * FROM cdn_presets WHERE id = $1 AND account_id = $2")
         .bind(id)

@@ -1,4 +1,4 @@
-//! Listing of a folder and its subfolders, for archives.
+//! Files and subfolders of a folder, listed for ZIP archives, and opened with read-ahead.
 //!
 //! The list is read by one statement, so that it is consistent; the bytes are opened later, file by file, and only of
 //! files that still exist.
@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use crate::{Connection, Error, Store, blob::BlobHash, connection::sealed::Driver as _, rows};
 
-/// Greatest nesting depth of folders; a bound here, the rule is that of [`crate::folders`].
+/// Depth to which subfolders are listed; how deep folders may be nested is decided in [`crate::folders`].
 const MAX_DEPTH: i64 = 100;
 /// Rows after which other work on the same thread gets its turn.
 const ROWS_PER_TURN: u32 = 256;

@@ -1,4 +1,4 @@
-//! Rows of blobs, and the sweeping of unreferenced ones.
+//! Rows of blobs, the columns that refer to them, and the sweep that deletes unreferenced blobs after 24 hours.
 //!
 //! - A row is written by [`record`] in the transaction of the row that names the blob; afterwards the file is kept for
 //!   as long as something of [`REFERENCES`] names it, and a day longer.

@@ -1,4 +1,5 @@
-//! Changes of many files in one unit of work. A file that the account does not have is left out, and the others are changed.
+//! Bulk changes of files in one transaction: move, delete, add and remove tags. A file that the account does not have is
+//! left out, and the others are changed.
 
 use std::collections::{HashMap, HashSet};
 
@@ -34,7 +35,7 @@ impl TagChange {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tagged {
     Done,
-    /// It would have more tags than a file may have.
+    /// The file would have more tags than it may have.
     TooMany,
 }
 

@@ -1,4 +1,5 @@
-//! What an inspection found in the bytes of files. The bytes of a file never change, so that it is found once.
+//! Inspected facts of files, and whether an image can be made of them. The bytes of a file never change, so that they
+//! are inspected once.
 
 use std::collections::HashSet;
 
@@ -8,7 +9,7 @@ use uuid::Uuid;
 
 use crate::{Connection, Error, Tx, rows};
 
-/// What was found in a file.
+/// Result of the inspection of a file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FileFacts {
     /// `None`: the bytes cannot be read.
@@ -17,7 +18,7 @@ pub struct FileFacts {
     pub has_picture: bool,
 }
 
-/// Records what was found, in place of what was found before; does nothing for a file that was deleted.
+/// Records the result of an inspection, replacing an earlier one; does nothing for a file that was deleted.
 pub async fn record(tx: &mut Tx<'_>, file_id: Uuid, found: &FileFacts) -> Result<(), Error> {
     query(
         "INSERT OR REPLACE INTO file_facts (file_id, facts, has_picture)
@@ -31,7 +32,7 @@ pub async fn record(tx: &mut Tx<'_>, file_id: Uuid, found: &FileFacts) -> Result
     Ok(())
 }
 
-/// Returns what was found; `None`: the file was not inspected yet.
+/// Returns the result of the inspection; `None`: the file was not inspected yet.
 pub async fn of(db: &mut impl Connection, file_id: Uuid) -> Result<Option<FileFacts>, Error> {
     let row: Option<(Option<Json<Value>>, bool)> =
         sqlx::query_as("SELECT facts, has_picture FROM file_facts WHERE file_id = $1")

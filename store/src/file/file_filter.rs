@@ -1,4 +1,4 @@
-//! Conditions that a list of files has.
+//! Filter of file lists: folder, text in the name, media type, families of types (`image`, `document` …), tags, times.
 
 use sqlx::{QueryBuilder, Sqlite};
 use uuid::Uuid;
@@ -15,7 +15,7 @@ pub enum Place {
     Below(Uuid),
 }
 
-/// A family of media types, as people speak of files.
+/// A family of media types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileType {
     Image,

@@ -1,4 +1,4 @@
-//! Lists of files: filtered, in an order, a page at a time.
+//! Lists and counts of files: filtered, ordered by time, name or size, a page at a time.
 //!
 //! Every order is read from an index of its own, of an account or of a folder, so that a page costs what it shows. Only a list of a
 //! folder with everything below it is sorted: its files lie in many places of that index.

@@ -1,4 +1,5 @@
-//! Files: a name, a place and facts for a blob. The bytes never change under one id.
+//! Rows of files: create, get, patch, delete; name, folder, media type, size, focal point, tags. The bytes never change
+//! under one id.
 
 use sqlx::{query_as, types::Json};
 use uuid::Uuid;
@@ -133,7 +134,7 @@ pub async fn create(
     Ok(file)
 }
 
-/// `Error::NotFound` for an unknown id and for another account's.
+/// Returns a file; `Error::NotFound` for an unknown id and for another account's.
 pub async fn get(db: &mut impl Connection, account_id: Uuid, id: Uuid) -> Result<File, Error> {
     query_as("SELECT * FROM files WHERE id = $1 AND account_id = $2")
         .bind(id)

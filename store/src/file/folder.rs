@@ -1,4 +1,4 @@
-//! Data folder: made private, locked by one process, and the names of the store's files in it.
+//! Data folder (`store.data_dir`): created private, locked by one process, names of the store's files in it.
 
 use std::{
     ffi::OsString,
@@ -74,14 +74,14 @@ pub(crate) fn sync_folder(dir: &Path) -> Result<(), Error> {
         .map_err(Error::file("cannot flush the folder", dir))
 }
 
-/// The exclusive hold on a data folder. The kernel gives it back when the process ends, however it ends.
+/// Exclusive lock of a data folder. The kernel releases it when the process ends, however it ends.
 #[derive(Debug)]
 pub(crate) struct FolderLock {
     _file: File,
 }
 
 impl FolderLock {
-    /// `Error::Locked` names the process that has it.
+    /// Locks the folder. `Error::Locked` names the process that has it.
     pub(crate) fn take(data_dir: &Path) -> Result<Self, Error> {
         let path = data_dir.join(LOCK);
         let mut file = create_private_file(&path)?;

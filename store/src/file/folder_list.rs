@@ -1,4 +1,4 @@
-//! Lists of folders, and what a list shows of each beside its row: the path to it, folders in it, its link.
+//! Lists of folders by time or name, the path to a folder, and whether a folder has children or a link.
 
 use std::collections::HashMap;
 
@@ -144,7 +144,7 @@ pub async fn path(
     .await?)
 }
 
-/// What is in a folder and who may see it.
+/// Contents and visibility of a folder, as a list shows them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FolderMarks {
     /// True when there are folders in it.

@@ -1,4 +1,4 @@
-//! Sums over the files of folders, which triggers keep with every change of a file.
+//! Number and bytes of the files in a folder, alone or with everything below it; triggers keep these sums.
 
 use sqlx::{FromRow, query_as};
 use uuid::Uuid;

@@ -1,4 +1,5 @@
-//! Folders of files and other folders. Names may repeat, as users expect of files that they upload twice.
+//! Rows of folders: create, patch, delete, paths; depth to which they may be nested (`MAX_DEPTH`). Names may repeat, as
+//! users expect of files that they upload twice.
 
 use sqlx::{query, query_as, query_scalar};
 use uuid::Uuid;
@@ -64,7 +65,7 @@ pub async fn create(
     Ok(folder)
 }
 
-/// `Error::NotFound` for an unknown id and for another account's.
+/// Returns a folder; `Error::NotFound` for an unknown id and for another account's.
 pub async fn get(db: &mut impl Connection, account_id: Uuid, id: Uuid) -> Result<Folder, Error> {
     query_as("SELECT * FROM folders WHERE id = $1 AND account_id = $2")
         .bind(id)
@@ -280,7 +281,7 @@ pub async fn ancestors(db: &mut impl Connection, id: Uuid) -> Result<Vec<Uuid>, 
     Ok(ids)
 }
 
-/// 1 for a folder without folders in it.
+/// Returns how deep folders are nested in a folder; 1 for one without folders in it.
 async fn height(db: &mut impl Connection, id: Uuid) -> Result<i64, Error> {
     let height = query_scalar(
         "WITH RECURSIVE below (id, depth) AS (

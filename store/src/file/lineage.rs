@@ -1,4 +1,4 @@
-//! Lineage: source file and operation of each derived object.
+//! Lineage of files: sources and operation of each derived object, products of a file.
 
 use serde_json::Value;
 use sqlx::{FromRow, query, query_as, types::Json};
@@ -31,7 +31,7 @@ impl DerivedKind {
     }
 }
 
-/// A thing that was made from a file.
+/// An object that was made from a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Derived {
     pub kind: DerivedKind,
@@ -107,13 +107,13 @@ pub struct Source {
     pub created_at: i64,
 }
 
-/// One thing made from a file.
+/// One object that was made from a file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Product {
     pub kind: DerivedKind,
     /// Unique within its kind.
     pub id: String,
-    /// Of [`DerivedKind::File`] only.
+    /// `None` for other kinds than [`DerivedKind::File`].
     pub file: Option<FileSummary>,
     pub operation: Value,
     pub created_at: i64,
@@ -144,7 +144,7 @@ impl Joined {
     }
 }
 
-/// What a file was made from, in the order it was noted, at most `limit`.
+/// Returns the sources of a file, in the order in which they were noted, at most `limit`.
 pub async fn sources(
     db: &mut impl Connection,
     file_id: Uuid,
@@ -172,7 +172,7 @@ pub async fn sources(
         .collect())
 }
 
-/// What was made from a file and is still there, oldest first: at most `limit`, after the first `offset`.
+/// Returns the objects that were made from a file and still exist, oldest first: at most `limit`, after the first `offset`.
 pub async fn products(
     db: &mut impl Connection,
     file_id: Uuid,
@@ -204,7 +204,7 @@ pub async fn products(
         .collect())
 }
 
-/// How many things were made from a file and are still there.
+/// Counts the objects that were made from a file and still exist.
 pub async fn count_products(db: &mut impl Connection, file_id: Uuid) -> Result<u64, Error> {
     let (count,): (i64,) = query_as("SELECT count(*) FROM lineage WHERE source_file_id = $1")
         .bind(file_id)

@@ -1,4 +1,4 @@
-//! Stored files: folders, uploads, blobs and their references, links, archives, what came from what.
+//! Rows of stored files: folders, uploads, blobs and their references, share links, archives, lineage.
 
 pub mod archive;
 pub mod blobs;

@@ -1,5 +1,5 @@
-//! Files and folders that were chosen to be downloaded as one archive. A selection names them; the archive is computed when it
-//! is downloaded.
+//! Selections: files and folders that were chosen to be downloaded as one archive. A selection names them; the archive
+//! is computed when it is downloaded.
 
 use sqlx::{FromRow, query, query_as};
 use uuid::Uuid;

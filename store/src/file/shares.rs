@@ -1,4 +1,4 @@
-//! Shares: links with which people without an account can read a folder.
+//! Rows of share links to folders: token hash, password, expiry, `downloadLimit`, counts of views and downloads.
 //!
 //! The token of a link is derived from its id, and only the token's hash is stored. A folder has one link at most; it
 //! is deleted with its folder. A link shows its folder and the folders and files below: [`path`] and [`file`] are the
@@ -216,7 +216,7 @@ pub async fn file(
 pub struct Totals {
     pub files: i64,
     pub bytes: i64,
-    /// Without the folder itself.
+    /// Subfolders, without the folder itself.
     pub folders: i64,
     /// True when the totals are complete: counting ends at a bound.
     pub is_exact: bool,

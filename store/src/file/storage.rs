@@ -1,5 +1,5 @@
-//! Storage used by each account: sums that every change of a file updates; and the bytes held by uploads that are not
-//! files yet.
+//! Storage used by an account (`files`, `bytes`), and the check of its plan's storage limit, with bytes held by
+//! unfinished uploads. Every change of a file updates the sums.
 
 use sqlx::{query, query_as, query_scalar};
 use uuid::Uuid;

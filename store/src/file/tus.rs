@@ -1,4 +1,4 @@
-//! Resumable uploads by tus: made, filled by any number of requests, a file with the last byte.
+//! Resumable (tus) uploads: offset, claims of requests, reserved storage, expiry; a file is made with the last byte.
 //!
 //! - The offset counts bytes on the disk; it never covers the whole length before the file exists. A client that sees
 //!   the whole length has a file, whatever crashed in between.
@@ -284,7 +284,7 @@ pub(crate) async fn release_all(tx: &mut Tx<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Truncates, at the start, what a request had brought that died with the process. A file that cannot be truncated is
+/// Truncates, at the start, the bytes of a request that ended with the process. A file that cannot be truncated is
 /// left to the next request.
 pub(crate) async fn cut_partials(store: &Store) -> Result<(), Error> {
     for id in store.blobs().partials().await? {

@@ -1,4 +1,4 @@
-//! Direct uploads: made by the API, filled by one signed PUT, completed as a file.
+//! Direct uploads: made by the API, filled by one PUT to their `signedUrl`, completed as a file.
 //!
 //! A PUT claims the upload first, and its bytes count only while no later PUT has: so a new request supersedes an
 //! interrupted one.
@@ -84,7 +84,7 @@ pub async fn create(
     Ok(upload)
 }
 
-/// Without regard to the account, for the holder of a signed address.
+/// Returns an upload of any account, for the holder of a signed address.
 pub async fn by_id(db: &mut impl Connection, id: Uuid) -> Result<Upload, Error> {
     query_as("SELECT * FROM uploads WHERE id = $1")
         .bind(id)
@@ -93,7 +93,7 @@ pub async fn by_id(db: &mut impl Connection, id: Uuid) -> Result<Upload, Error> 
         .ok_or(Error::NotFound("upload"))
 }
 
-/// A PUT begins: returns the upload with the attempt that [`receive`] needs. `Error::Conflict` once it is completed.
+/// Begins a PUT: returns the upload with the attempt that [`receive`] needs. `Error::Conflict` once it is completed.
 pub async fn claim(tx: &mut Tx<'_>, id: Uuid) -> Result<Upload, Error> {
     let upload: Upload =
         query_as("UPDATE uploads SET attempt = attempt + 1 WHERE id = $1 RETURNING *")

@@ -1,4 +1,4 @@
-//! Accounts: owners of rows, with the limits of their plan and their suspension.
+//! Rows of accounts: name (1 to 120 characters), plan, suspension.
 
 use sqlx::{query, query_as, query_scalar};
 use uuid::Uuid;
@@ -76,7 +76,7 @@ pub fn normalise_name(name: &str) -> Result<&str, Error> {
     }
 }
 
-/// `Error::NotFound` when there is none.
+/// Returns an account; `Error::NotFound` when there is none.
 pub async fn get(db: &mut impl Connection, id: Uuid) -> Result<Account, Error> {
     query_as("SELECT * FROM accounts WHERE id = $1")
         .bind(id)

@@ -1,4 +1,5 @@
-//! API keys: only hash and prefix are stored, the key itself is shown once.
+//! Rows of API keys: create, authenticate, list, revoke; scopes `read`, `write`, `admin`; `last_used_at`. Only hash and
+//! prefix are stored, the key itself is shown once.
 
 use sqlx::{query, query_as, query_scalar};
 use uuid::Uuid;

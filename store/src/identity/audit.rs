@@ -1,4 +1,4 @@
-//! The audit log: who made a change that its account may have to account for, when, and from where.
+//! The audit log: entries of who made a change, when, from which network, on what; their filter.
 //!
 //! [`append`] runs in the transaction of the change, so that there is never one without the other. Names are kept as they were
 //! then: user, key and target may be deleted later. No entry holds a secret.
@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use crate::{Connection, Error, Page, Tx};
 
-/// Characters of a detail and of a name that are kept.
+/// Longest `detail` and name that are kept, in characters.
 const MOST_CHARACTERS: usize = 500;
 
 /// The credential that made the change.

@@ -1,4 +1,5 @@
-//! Tokens, identifiers and passwords: their forms, how they are made, hashed and compared.
+//! Form of API keys (`svc_`), stream keys, delivery keys, webhook secrets, playback ids, session tokens and welcome
+//! codes; hashes, comparison.
 //!
 //! Pure, except that making draws from the operating system's random numbers. Nothing secret has a Debug output or a Display.
 
@@ -67,7 +68,7 @@ const PASSWORD: Form = Form {
     alphabet: BASE62,
 };
 
-/// Characters of a token that are stored and shown, so that its owner can tell tokens apart.
+/// Characters of a token that are stored and shown, so that its owner can distinguish tokens.
 const SHOWN_PREFIX: usize = 12;
 
 /// Text that must not show up in logs. It has no Display, and Debug shows dots.
@@ -113,7 +114,7 @@ impl Form {
         text
     }
 
-    /// Writes bytes that only their maker can tell from random ones in this form: the last digits of the number that they are.
+    /// Writes bytes that only their maker can distinguish from random ones in this form: the last digits of the number that they are.
     fn of_bytes(&self, bytes: [u8; 32]) -> String {
         let digits = digits(self.alphabet, bytes);
         let mut text = String::with_capacity(self.prefix.len() + self.length);

@@ -1,5 +1,5 @@
-//! Tokens derived from an id under the installation's key, so that they can be shown again though only their hashes are
-//! stored.
+//! Tokens of delivery keys and stream keys, derived from an id under the installation's key, so that they can be shown
+//! again. Only their hashes are stored.
 //!
 //! One id has one token for ever: a token that can be replaced is derived from an id of its own, which each replacement makes.
 
@@ -15,7 +15,7 @@ use crate::{Connection, Error, Secret};
 const DELIVERY_TOKEN: &[u8] = b"sluice delivery token 1\0";
 const STREAM_KEY: &[u8] = b"sluice stream key 1\0";
 
-/// Derives tokens. Never in Debug output.
+/// Derives tokens. The key is never in Debug output.
 #[derive(Clone)]
 pub struct DerivedTokens {
     key: Hmac<Sha256>,

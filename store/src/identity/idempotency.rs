@@ -1,4 +1,4 @@
-//! Idempotency keys, with which a client repeats a request without repeating its effect: kept for 24 hours.
+//! Rows of `Idempotency-Key`: a repeated request gets the first job or stream again; kept for 24 hours.
 //!
 //! An account's keys are one set, whatever they refer to.
 

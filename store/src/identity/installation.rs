@@ -1,4 +1,4 @@
-//! Facts of the installation: the random key from which tokens are derived, and the schema's version.
+//! Row of the installation: its random key, from which tokens are derived, and the version of the schema.
 
 use sqlx::{query_as, query_scalar};
 

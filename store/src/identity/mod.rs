@@ -1,4 +1,4 @@
-//! Accounts and who may act for them: users, sessions, API keys, and the secrets that they show.
+//! Rows of accounts and of who may act for them: users, sessions, API keys, audit log; the forms of secrets.
 
 pub mod accounts;
 pub mod api_keys;

@@ -1,4 +1,5 @@
-//! Dashboard sessions. The cookie's token is stored as a hash; a session slides while it is used.
+//! Rows of dashboard sessions: cookie token, CSRF token, expiry that moves with use, list and end. The cookie's token is
+//! stored as a hash.
 
 use sqlx::{query, query_as};
 use uuid::Uuid;

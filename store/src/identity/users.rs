@@ -1,4 +1,5 @@
-//! Users of the dashboard. A username is unique in the installation and kept in lower case.
+//! Rows of dashboard users: username, role (`viewer`, `member`, `admin`), operator, password. A username is unique in
+//! the installation and kept in lower case.
 
 use sqlx::{query, query_as};
 use uuid::Uuid;
@@ -6,6 +7,9 @@ use uuid::Uuid;
 use crate::{
     Connection, Error, Tx, api_keys::Scope, credentials::PasswordHash, sessions, welcome_codes,
 };
+
+/// Longest username, in characters.
+const MAX_USERNAME: usize = 64;
 
 /// Role of a user in an account: the scope of their sessions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::Type)]
@@ -25,7 +29,7 @@ impl Role {
         }
     }
 
-    /// What the user's sessions may do in the account.
+    /// Access of the user's sessions to the account.
     pub fn scope(self) -> Scope {
         match self {
             Self::Viewer => Scope::Read,
@@ -64,16 +68,16 @@ pub struct NewUser {
 pub fn normalise_username(username: &str) -> Result<String, Error> {
     let name = username.trim().to_ascii_lowercase();
     let allowed = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"._@+-".contains(&b);
-    if (1..=64).contains(&name.len()) && name.bytes().all(allowed) {
+    if (1..=MAX_USERNAME).contains(&name.len()) && name.bytes().all(allowed) {
         Ok(name)
     } else {
-        Err(Error::Invalid(
-            "username: expected 1 to 64 letters, digits or . _ @ + -".into(),
-        ))
+        Err(Error::Invalid(format!(
+            "username: expected 1 to {MAX_USERNAME} letters, digits or . _ @ + -"
+        )))
     }
 }
 
-/// `Error::Conflict` when the username is taken.
+/// Creates a user. `Error::Conflict` when the username is taken.
 pub async fn create(tx: &mut Tx<'_>, new: NewUser, now_ms: i64) -> Result<User, Error> {
     let username = normalise_username(&new.username)?;
     query_as(
@@ -100,7 +104,7 @@ pub async fn get(db: &mut impl Connection, id: Uuid) -> Result<User, Error> {
         .ok_or(Error::NotFound("user"))
 }
 
-/// `None` for an unknown or malformed name; verify against [`crate::credentials::verify_no_one`] then.
+/// Returns the user of a name; `None` for an unknown or malformed one: verify against [`crate::credentials::verify_no_one`] then.
 pub async fn by_username(db: &mut impl Connection, username: &str) -> Result<Option<User>, Error> {
     let Ok(username) = normalise_username(username) else {
         return Ok(None);

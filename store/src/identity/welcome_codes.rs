@@ -1,4 +1,4 @@
-//! Welcome codes: with one a user chooses a password and is signed in, once.
+//! Welcome codes: with one a user chooses a password and is signed in, once, within 24 hours.
 //!
 //! Only the hash is stored. A user has one code at most; a new one replaces it, and its use or another password deletes it.
 
@@ -52,7 +52,7 @@ pub async fn delete_of_user(tx: &mut Tx<'_>, user_id: Uuid) -> Result<(), Error>
     Ok(())
 }
 
-/// The hash is looked up and not the code, so that the time of a look-up tells nothing about codes that exist.
+/// The hash is looked up and not the code, so that the time of a look-up reveals nothing about codes that exist.
 fn hash(code: &str) -> String {
     credentials::hash(&format!("welcome:{code}"))
 }

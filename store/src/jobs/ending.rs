@@ -1,5 +1,4 @@
-//! End of a job: done, cancelled, or given up because its owner kept dying. The operations of items without a result
-//! are refunded.
+//! End of a job: finished, cancelled, or given up after crashes; refunds the operations of items without a result.
 
 use sqlx::{query, query_as, query_scalar};
 use uuid::Uuid;

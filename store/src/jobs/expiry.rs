@@ -1,4 +1,4 @@
-//! Deletions by the janitor: results after their time, and old jobs.
+//! Sweeps of jobs: deletes results after their `expires_at`, and old jobs.
 
 use sqlx::{query, query_scalar};
 use uuid::Uuid;

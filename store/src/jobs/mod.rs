@@ -1,4 +1,4 @@
-//! Conversion jobs: the request, the progress and the results. Actors work from the row.
+//! Rows of conversion jobs: types, states, items, inputs; submit, list, filter and count. Actors work from the row.
 //!
 //! A job has items: one operation each, with its inputs and its one result. Its owner writes through a lease of the
 //! kind [`KIND`] ([`progress`](self::begin)); results can be downloaded until the job's expiry, inputs are deleted
@@ -393,7 +393,7 @@ async fn insert_item(
     Ok(())
 }
 
-/// `Error::NotFound` for an unknown id and for another account's.
+/// Returns a job; `Error::NotFound` for an unknown id and for another account's.
 pub async fn get(db: &mut impl Connection, account_id: Uuid, id: Uuid) -> Result<Job, Error> {
     query_as("SELECT * FROM jobs WHERE id = $1 AND account_id = $2")
         .bind(id)
@@ -403,7 +403,7 @@ pub async fn get(db: &mut impl Connection, account_id: Uuid, id: Uuid) -> Result
         .ok_or(Error::NotFound("job"))
 }
 
-/// Without regard to the account, for actors.
+/// Returns a job of any account, for actors.
 pub async fn by_id(db: &mut impl Connection, id: Uuid) -> Result<Job, Error> {
     query_as("SELECT * FROM jobs WHERE id = $1")
         .bind(id)

@@ -1,5 +1,5 @@
-//! Records of a job's owner while it works. Every write checks its lease first, so that an owner that was replaced
-//! changes nothing and nothing is doubled.
+//! Progress of a job: begin, results of items, failures, members of archives. Every write checks the owner's lease
+//! first, so that an owner that was replaced changes nothing and nothing is doubled.
 
 use sqlx::{query, query_as, types::Json};
 use uuid::Uuid;

@@ -1,4 +1,5 @@
-//! Broadcasts: one run of an input on air, across reconnects. Writes carry the owner's fence.
+//! Rows of broadcasts: begin, end, bytes, peak viewers, list of an input, those that a crash left live. A broadcast is
+//! one run of an input on air, across reconnects. Writes carry the owner's fence.
 
 use sqlx::{query, query_as, query_scalar};
 use uuid::Uuid;
@@ -174,7 +175,7 @@ pub async fn peak_viewers(db: &mut impl Connection, id: &str) -> Result<Option<u
     Ok(peak.flatten().map(i64::unsigned_abs))
 }
 
-/// How many broadcasts an input has had.
+/// Counts the broadcasts of an input.
 pub async fn count(db: &mut impl Connection, input_id: Uuid) -> Result<u64, Error> {
     let (count,): (i64,) = query_as("SELECT count(*) FROM broadcasts WHERE input_id = $1")
         .bind(input_id)

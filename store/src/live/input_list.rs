@@ -1,4 +1,4 @@
-//! The list of an account's live inputs: searched, narrowed, sorted and counted.
+//! The list of an account's live inputs: search text, `status`, `enabled`, sort by name, last live or viewers, counts.
 //!
 //! What is on air is known to the process alone, so a caller passes it in ([`OnAir`]): the database narrows and sorts by status
 //! and viewers too, and a page is read with one statement however many inputs there are.
@@ -63,7 +63,7 @@ pub struct Query {
     pub after: Option<Cursor>,
 }
 
-/// How many inputs there are.
+/// Numbers of inputs, in all and by status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::FromRow)]
 pub struct Counts {
     /// Those with the text of the query; so are the next three.
@@ -198,7 +198,7 @@ fn with_status(status: Option<Status>, on_air: &[OnAir]) -> Vec<String> {
     inputs.map(|input| hex(input.input_id)).collect()
 }
 
-/// An id as `hex` of SQLite writes it.
+/// Writes an id as `hex` of SQLite does.
 fn hex(id: Uuid) -> String {
     format!("{:X}", id.simple())
 }

@@ -1,5 +1,5 @@
-//! Live connections: publishers whose connection was announced as an event and whose end was not yet. They survive the
-//! process, so that each connection event gets its one end event.
+//! Publishers whose connection event was sent and whose end event was not yet. The rows survive the process, so that
+//! each connection event gets its one end event.
 
 use sqlx::{query, query_as};
 use uuid::Uuid;

@@ -1,4 +1,5 @@
-//! Live inputs: where an encoder publishes and viewers play. The row is the truth that actors work from.
+//! Rows of live inputs: create, patch, stream keys, record mode, latency, defaults such as the reconnect window. The row
+//! is the truth that actors work from.
 
 use sqlx::{query_as, types::Json};
 use uuid::Uuid;
@@ -184,7 +185,7 @@ pub async fn stream_key(
     Ok(Some(stream_key).filter(|key| input.accepts_stream_key(key.expose())))
 }
 
-/// `Error::NotFound` for an unknown id and for another account's.
+/// Returns a live input; `Error::NotFound` for an unknown id and for another account's.
 pub async fn get(db: &mut impl Connection, account_id: Uuid, id: Uuid) -> Result<LiveInput, Error> {
     query_as("SELECT * FROM live_inputs WHERE id = $1 AND account_id = $2")
         .bind(id)
@@ -194,7 +195,7 @@ pub async fn get(db: &mut impl Connection, account_id: Uuid, id: Uuid) -> Result
         .ok_or(Error::NotFound("live input"))
 }
 
-/// Without regard to the account, for actors.
+/// Returns a live input of any account, for actors.
 pub async fn by_id(db: &mut impl Connection, id: Uuid) -> Result<Option<LiveInput>, Error> {
     Ok(query_as("SELECT * FROM live_inputs WHERE id = $1")
         .bind(id)
@@ -312,7 +313,7 @@ pub async fn patch(
     .ok_or(Error::NotFound("live input"))
 }
 
-/// Replaces the stream key, and returns the new one in plain; the old one is worthless from the commit on.
+/// Replaces the stream key, and returns the new one in plain; the old one is invalid from the commit on.
 pub async fn rotate_key(
     tx: &mut Tx<'_>,
     account_id: Uuid,
@@ -346,7 +347,7 @@ pub async fn delete(tx: &mut Tx<'_>, account_id: Uuid, id: Uuid) -> Result<LiveI
         .ok_or(Error::NotFound("live input"))
 }
 
-/// A broadcast begins: from now on the input has no last end.
+/// Records the begin of a broadcast: from now on the input has no last end.
 pub async fn set_started(tx: &mut Tx<'_>, id: Uuid, started_at: i64) -> Result<LiveInput, Error> {
     query_as("UPDATE live_inputs SET last_started_at = $2, last_ended_at = NULL WHERE id = $1 RETURNING *")
         .bind(id)

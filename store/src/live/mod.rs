@@ -1,4 +1,4 @@
-//! Live inputs: their broadcasts, connections, outputs, recordings, and the keys of playback.
+//! Rows of live inputs: broadcasts, connections, outputs, recordings, and playback keys.
 
 pub mod broadcasts;
 pub mod input_list;

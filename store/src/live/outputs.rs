@@ -1,4 +1,5 @@
-//! Outputs of live inputs: the targets to which a stream is forwarded. The caller has checked whose input it is.
+//! Rows of the outputs of live inputs: create (`restream.max_outputs`), list, patch, delete. The caller has checked
+//! whose input it is.
 
 use std::fmt;
 
@@ -50,7 +51,7 @@ pub struct OutputPatch {
     pub enabled: Option<bool>,
 }
 
-/// `Error::Conflict` when there are too many already.
+/// Creates an output. `Error::Conflict` when there are too many already.
 pub async fn create(
     tx: &mut Tx<'_>,
     new: NewOutput,
@@ -89,7 +90,7 @@ pub async fn create(
     .await?)
 }
 
-/// `Error::NotFound` for an unknown id and for another input's.
+/// Returns an output; `Error::NotFound` for an unknown id and for another input's.
 pub async fn get(db: &mut impl Connection, input_id: Uuid, id: Uuid) -> Result<Output, Error> {
     query_as("SELECT * FROM live_outputs WHERE id = $1 AND input_id = $2")
         .bind(id)
@@ -143,7 +144,7 @@ pub async fn patch(
     .ok_or(Error::NotFound("output"))
 }
 
-/// `Error::NotFound` for an unknown id and for another input's.
+/// Deletes an output, and returns its row; `Error::NotFound` for an unknown id and for another input's.
 pub async fn delete(tx: &mut Tx<'_>, input_id: Uuid, id: Uuid) -> Result<Output, Error> {
     query_as("DELETE FROM live_outputs WHERE id = $1 AND input_id = $2 RETURNING *")
         .bind(id)

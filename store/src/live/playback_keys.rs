@@ -1,5 +1,5 @@
-//! Keys with which accounts mint playback tokens themselves. Only that a key exists is stored: its secret is derived from the
-//! installation's key and its id.
+//! Rows of playback keys, with which accounts sign playback tokens themselves: at most 20 for an account. Only that a
+//! key exists is stored: its secret is derived from the installation's key and its id.
 
 use sqlx::{query_as, query_scalar};
 use uuid::Uuid;
@@ -18,7 +18,7 @@ pub struct PlaybackKey {
     pub created_at: i64,
 }
 
-/// `Error::Conflict` when the account has too many.
+/// Creates a key. `Error::Conflict` when the account has too many.
 pub async fn create(
     tx: &mut Tx<'_>,
     account_id: Uuid,
@@ -76,7 +76,7 @@ pub async fn all(db: &mut impl Connection) -> Result<Vec<PlaybackKey>, Error> {
     }
 }
 
-/// `Error::NotFound` for an unknown id and for another account's.
+/// Deletes a key, and returns its row; `Error::NotFound` for an unknown id and for another account's.
 pub async fn delete(tx: &mut Tx<'_>, account_id: Uuid, id: Uuid) -> Result<PlaybackKey, Error> {
     query_as("DELETE FROM playback_keys WHERE id = $1 AND account_id = $2 RETURNING *")
         .bind(id)

@@ -1,4 +1,5 @@
-//! Publishers of live inputs, now and before: what an input's owner reads to learn why a stream dropped.
+//! Rows of publishers' connections to live inputs: protocol, address, encoder, times and reason of the end. An input's
+//! owner reads there why a stream dropped.
 
 use sqlx::{query, query_as};
 use uuid::Uuid;

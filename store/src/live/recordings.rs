@@ -1,4 +1,4 @@
-//! Recordings of broadcasts, from the first segment to the stored files and their video streams.
+//! Rows of recordings of broadcasts: status, files, streams, failures, from the first segment to the stored files.
 //!
 //! - A row is begun with the broadcast, and outlives its input. Its owner writes through a lease of the kind [`KIND`]
 //!   once the broadcast has ended.
@@ -194,7 +194,7 @@ pub async fn end_lost(
     Ok(lost.len() as u64)
 }
 
-/// Without regard to the account, for actors.
+/// Returns a recording of any account, for actors.
 pub async fn by_id(db: &mut impl Connection, id: Uuid) -> Result<Recording, Error> {
     query_as("SELECT * FROM recordings WHERE id = $1")
         .bind(id)

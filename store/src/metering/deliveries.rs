@@ -1,4 +1,4 @@
-//! Counted deliveries: the monthly meter with its cap, and the days' statistics.
+//! Counted image deliveries: monthly meter and its cap, block size, statistics by day.
 //!
 //! The meter is taken in blocks: a block is counted as used before the first delivery out of it, so that no crash can
 //! let an account pass its cap. A month of the meter is never older than the newest one the account has used: a clock
@@ -13,6 +13,8 @@ use crate::{Connection, Error, Month, Tx};
 const LARGEST_BLOCK: u64 = 1_000;
 /// Largest share of the rest that one block may be: one in so many.
 const BLOCK_SHARE: u64 = 100;
+/// Days that a list of statistics has at most.
+const MOST_DAYS: u32 = 1_000;
 
 /// State of an account's meter in its current month.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -177,10 +179,11 @@ pub async fn days(
     since: i64,
 ) -> Result<Vec<Day>, Error> {
     let days = query_as(
-        "SELECT day, hits, misses, bytes FROM delivery_days WHERE account_id = $1 AND day >= $2 ORDER BY day DESC LIMIT 1000",
+        "SELECT day, hits, misses, bytes FROM delivery_days WHERE account_id = $1 AND day >= $2 ORDER BY day DESC LIMIT $3",
     )
     .bind(account_id)
     .bind(since)
+    .bind(MOST_DAYS)
     .fetch_all(db.sqlite())
     .await?;
     Ok(days)

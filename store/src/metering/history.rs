@@ -1,4 +1,4 @@
-//! Usage by day: media operations by kind, deliveries by key. Kept for [`KEPT_DAYS`].
+//! Usage by day: media operations by kind, deliveries by key; kept for 400 days ([`KEPT_DAYS`]).
 
 use sqlx::{query, query_as};
 use uuid::Uuid;

@@ -1,4 +1,4 @@
-//! Monthly meters: deliveries and media operations; and usage by day.
+//! Usage of accounts: monthly meters of deliveries and media operations, usage by day.
 
 pub mod deliveries;
 pub mod history;

@@ -1,4 +1,4 @@
-//! Calendar months in UTC, the periods of monthly meters.
+//! Calendar months in UTC, the periods of monthly meters and plan limits.
 
 use jiff::{Timestamp, civil::Date, tz::TimeZone};
 

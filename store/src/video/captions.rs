@@ -1,4 +1,4 @@
-//! Captions: WebVTT beside a stream, each a blob of its own.
+//! Rows of captions of video streams, each WebVTT in a blob: add, remove, list (`vod.max_captions`).
 
 use std::collections::HashMap;
 
@@ -116,7 +116,7 @@ pub async fn remove_caption(
     Ok(removed)
 }
 
-/// A stream's, oldest first.
+/// Returns the captions of a stream, oldest first.
 pub async fn captions(db: &mut impl Connection, stream_id: Uuid) -> Result<Vec<Caption>, Error> {
     Ok(
         query_as("SELECT * FROM video_captions WHERE stream_id = $1 ORDER BY created_at, id")

@@ -1,4 +1,4 @@
-//! Begin and end of the work on a stream: ready, failed, given up because its owner kept dying, or deleted.
+//! Begin and end of the work on a video stream: ready, failed, given up after crashes, or deleted; refunds.
 
 use sqlx::{query, query_as};
 use uuid::Uuid;

@@ -1,4 +1,5 @@
-//! The folder of a stream, `{data_dir}/video/{id}`: files that grow while it is made, and never change afterwards.
+//! The folder of a video stream, `{data_dir}/video/{id}`: names of its files; opened, locked, flushed, removed. Its
+//! files grow while the stream is made, and never change afterwards.
 
 use std::{
     fs::{self, File, TryLockError},
@@ -80,7 +81,7 @@ impl Folder {
     /// next one's file.
     pub fn open_at(&self, file: &MediaFile, length: u64) -> Result<File, Error> {
         let mut opened = self.open(file)?;
-        opened.try_lock().map_err(|refused| match refused {
+        opened.try_lock().map_err(|rejected| match rejected {
             TryLockError::WouldBlock => {
                 Error::Busy("the last writer of a stream has not ended yet".into())
             }

@@ -1,4 +1,4 @@
-//! Video streams: HLS assets that are made of a stored clip once, and then played.
+//! Rows and folders of video streams: HLS assets that are made of a stored clip once, and then played.
 //!
 //! - A stream's owner writes through a lease of the kind [`KIND`]. Segments are recorded in groups, after their bytes
 //!   were flushed ([`record`]), so that the next owner continues after the last of them ([`step_back`]).

@@ -1,4 +1,4 @@
-//! Renditions of a stream: planned once its source has been inspected, then filled.
+//! Rows of the renditions of a video stream: planned once its source has been inspected, then filled.
 
 use std::collections::HashMap;
 
@@ -41,7 +41,7 @@ pub struct Rendition {
     pub frame_rate: Option<f64>,
     /// Bytes of its file before the first segment.
     pub init_length: Option<i64>,
-    /// Stored ones.
+    /// Segments that are stored.
     pub segment_count: u32,
     /// Size of its init section and segments.
     pub size_bytes: i64,
@@ -134,7 +134,7 @@ async fn insert(
     Ok(())
 }
 
-/// A stream's, in order; none before they are planned and once it has failed.
+/// Returns the renditions of a stream, in order; none before they are planned and once it has failed.
 pub async fn renditions(
     db: &mut impl Connection,
     stream_id: Uuid,

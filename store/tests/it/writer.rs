@@ -92,7 +92,7 @@ async fn a_unit_that_fails_undoes_only_itself() {
             "fails" => assert!(matches!(result, Err(Error::Conflict(_))), "{result:?}"),
             "panics" => assert_eq!(
                 result.unwrap_err().to_string(),
-                "internal fault: a unit of work panicked: as asked"
+                "internal error: a unit of work panicked: as asked"
             ),
             _ => assert!(result.is_ok(), "{name}: {result:?}"),
         }

@@ -1,4 +1,5 @@
-//! Opening of a data folder: its lock, its migrations, the writer and the readers, and what a crash left behind.
+//! Opens a data folder: lock, migrations, writer, readers, SQLite options, recovery after a crash; also beside a running
+//! service.
 
 use std::{cmp::Ordering, path::Path, sync::Arc, time::Duration};
 

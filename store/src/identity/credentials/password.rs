@@ -1,4 +1,4 @@
-//! Password hashes: Argon2id in memory that is kept and reused.
+//! Password hashes: Argon2id and its parameters, concurrent hashes, length of passwords (`newPassword`).
 //!
 //! A hash works in 19 MiB. The allocator does not return blocks of that size to the system once threads start and end,
 //! so this process has [`CONCURRENT_HASHES`] blocks at most; each is made at its first use. A further caller waits,
