@@ -291,7 +291,7 @@ pub(crate) async fn cut_partials(store: &Store) -> Result<(), Error> {
         let offset = unfinished_offset(&mut store.read().await?, id).await?;
         let Some(offset) = offset else { continue };
         if let Err(error) = store.blobs().cut_partial(id, offset.unsigned_abs()).await {
-            tracing::warn!(%error, upload = %id, "what an upload may not keep is cut off by its next request");
+            tracing::warn!(%error, upload = %id, "the bytes after an upload's offset are truncated by its next request");
         }
     }
     Ok(())

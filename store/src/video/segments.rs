@@ -1,4 +1,5 @@
-//! The segments of a stream's renditions, recorded in groups.
+//! Segments of a video stream's renditions: recorded in groups, segments from which on a stream is playable, restart
+//! after an interruption.
 
 use serde::Serialize;
 use sqlx::{FromRow, query, query_as, query_scalar};

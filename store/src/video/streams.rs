@@ -1,4 +1,5 @@
-//! Streams as they are made, read and changed.
+//! Rows of video streams: create, get, list, update; status, access (`public`, `signed`), token lifetime, poster and
+//! storyboard.
 
 use serde::{Deserialize, Serialize};
 use sqlx::{FromRow, query_as, types::Json};
@@ -95,7 +96,7 @@ pub struct Stream {
     pub status: StreamStatus,
     /// Progress of 100, as of the last change of the row.
     pub progress: u8,
-    /// Three segments of every rendition are stored, or all.
+    /// True when three segments of every rendition are stored, or all.
     pub playable: bool,
     pub profile: String,
     /// Renditions of a custom profile.
@@ -261,7 +262,7 @@ async fn insert(
     .await?)
 }
 
-/// `Error::NotFound` for an unknown id and for another account's.
+/// Returns a stream; `Error::NotFound` for an unknown id and for another account's.
 pub async fn get(db: &mut impl Connection, account_id: Uuid, id: Uuid) -> Result<Stream, Error> {
     query_as("SELECT * FROM video_streams WHERE id = $1 AND account_id = $2")
         .bind(id)
@@ -271,7 +272,7 @@ pub async fn get(db: &mut impl Connection, account_id: Uuid, id: Uuid) -> Result
         .ok_or(Error::NotFound("stream"))
 }
 
-/// Without regard to the account, for actors.
+/// Returns a stream of any account, for actors.
 pub async fn by_id(db: &mut impl Connection, id: Uuid) -> Result<Stream, Error> {
     query_as("SELECT * FROM video_streams WHERE id = $1")
         .bind(id)
@@ -303,7 +304,7 @@ pub async fn showing(db: &mut impl Connection, file_ids: &[Uuid]) -> Result<Vec<
     .await?)
 }
 
-/// Without regard to the account, for players. `Error::NotFound` for an unknown one.
+/// Returns a stream of any account, for players. `Error::NotFound` for an unknown one.
 pub async fn by_playback_id(db: &mut impl Connection, playback_id: &str) -> Result<Stream, Error> {
     query_as("SELECT * FROM video_streams WHERE playback_id = $1")
         .bind(playback_id)

@@ -1,5 +1,5 @@
-//! Removal of what belongs to no stream any more: segments of deleted or failed streams, which the schema's triggers
-//! note in the same transaction, and folders, when a process died between a deletion, or a failure, and their removal.
+//! Sweeps of segments and folders of deleted or failed video streams. The schema's triggers note the segments in the
+//! same transaction; a folder is left when a process died between a deletion, or a failure, and its removal.
 
 use std::collections::BTreeSet;
 

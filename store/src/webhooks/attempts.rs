@@ -1,4 +1,5 @@
-//! Attempts: their outcomes, and the resulting states of their deliveries.
+//! Attempts of webhook deliveries: outcomes (HTTP status, error, response preview), resulting states of deliveries,
+//! interruption.
 
 use serde::Serialize;
 use sqlx::{query, query_as, query_scalar};

@@ -1,4 +1,4 @@
-//! Counts of events and deliveries, for metrics, health and retention.
+//! Counts of events, open webhook deliveries and suspended or paused endpoints, for metrics, health and retention.
 
 use std::collections::HashMap;
 

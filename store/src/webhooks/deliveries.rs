@@ -1,4 +1,5 @@
-//! Deliveries as their owner sees them.
+//! Webhook deliveries as lists show them: statuses, filters (status, event type, HTTP status, time), length of the
+//! response preview.
 
 use sqlx::{QueryBuilder, Sqlite};
 use uuid::Uuid;
@@ -64,7 +65,7 @@ pub struct Delivery {
     pub error: Option<String>,
     /// Attempts of any kind, interrupted ones included.
     pub attempts: u32,
-    /// Attempts that failed and count: the place on the retry ladder.
+    /// Attempts that failed and count: the position in the retry schedule.
     pub failures: u32,
     /// True when its next attempt is one that its owner asked for.
     pub is_replay: bool,
@@ -266,7 +267,7 @@ fn push_time(list: &mut QueryBuilder<Sqlite>, filter: &DeliveryFilter, page: Pag
     }
 }
 
-/// `Error::NotFound` for an unknown id and for another account's.
+/// Returns a delivery; `Error::NotFound` for an unknown id and for another account's.
 pub async fn delivery(
     db: &mut impl Connection,
     account_id: Uuid,

@@ -1,4 +1,5 @@
-//! Endpoints: addresses to which an account's events are sent, and their health.
+//! Rows of webhook endpoints: create, patch, pause and resume, delete, rotate the secret (`webhooks.max_endpoints`). An
+//! endpoint is an address to which an account's events are sent.
 
 use sqlx::{query_as, query_scalar, types::Json};
 use uuid::Uuid;
@@ -93,7 +94,7 @@ pub struct NewEndpoint {
 pub struct EndpointPatch {
     pub url: Option<String>,
     pub event_types: Option<Vec<String>>,
-    /// `Some(None)` takes it away.
+    /// `Some(None)` removes it.
     pub description: Option<Option<String>>,
     /// `Some(true)` resumes one that is paused or suspended; its waiting deliveries continue in the order of the
     /// events.

@@ -1,4 +1,5 @@
-//! Health of endpoints as their attempts find it, and the release of waiting deliveries.
+//! Health of webhook endpoints as written after attempts (suspended, consecutive failures), and the release of waiting
+//! deliveries.
 
 use serde::Serialize;
 use sqlx::{query, query_scalar};
@@ -80,7 +81,7 @@ pub(super) const SET_HEALTHS: &str =
              max(e.updated_at, coalesce(f.last_success_at, 0), coalesce(f.last_failure_at, 0)), e.updated_at)
      FROM found f WHERE e.id = f.id";
 
-/// Writes what attempts found, in one statement however many endpoints there are.
+/// Writes the health that attempts found, in one statement however many endpoints there are.
 ///
 /// The owner's decisions since then take precedence: a health of an earlier revision, and one of an endpoint that is
 /// paused, only updates the times of its last success and failure. Another status changes the endpoint as its owner

@@ -1,4 +1,4 @@
-//! Webhooks: endpoints, and the deliveries of events to them.
+//! Rows of webhooks: endpoints, deliveries of events to them, and attempts; the states of a delivery.
 //!
 //! A delivery is leased in place (docs/decisions/0013), by the rules of [`crate::work`] but for three: a claim takes
 //! rows of one endpoint at a time and in the order of its events, the retry schedule bounds the tries instead of a

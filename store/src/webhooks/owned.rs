@@ -1,4 +1,4 @@
-//! Endpoints of workflows: not among the account's webhooks, without subscriptions, and reached by
+//! Webhook endpoints of workflows: not among the account's webhooks, without subscriptions, reached by
 //! [`NewEvent::also`](crate::events::NewEvent) alone. Their deliveries are like all others.
 
 use std::collections::HashMap;

@@ -1,4 +1,4 @@
-//! What was sent to an endpoint, or will be.
+//! The request of a webhook delivery, as it was sent or will be: endpoint, event, body, time of the last attempt.
 
 use sqlx::{FromRow, query_as};
 use uuid::Uuid;

@@ -1,4 +1,5 @@
-//! Retention of events and deliveries: for a time, and within a number of bytes.
+//! Retention of events and webhook deliveries: by age (`webhooks.keep`) and within a number of bytes
+//! (`webhooks.keep_bytes`).
 //!
 //! - What has ended is deleted when it is old enough. Over the bytes, the oldest is deleted first: deliveries that
 //!   were made, then those that failed, in both cases with their events and after those of an earlier time that no
@@ -53,7 +54,7 @@ pub struct Retention {
     pub keep_bytes: u64,
 }
 
-/// Removes what has expired or exceeds the bytes, in turns of the writer; returns how many rows.
+/// Deletes rows that have expired or exceed the bytes, in turns of the writer; returns how many rows.
 pub(crate) async fn sweep(store: &Store, retention: &Retention, now_ms: i64) -> Result<u64, Error> {
     let keep_ms = duration_ms(retention.keep);
     let before = now_ms.saturating_sub(keep_ms);
@@ -83,7 +84,7 @@ async fn sweep_old(store: &Store, before: i64) -> Result<u64, Error> {
     if waited > 0 {
         warn!(
             rows = waited,
-            "what waited for suspended or paused webhooks for webhooks.keep is dropped unsent"
+            "deliveries that waited for suspended or paused webhooks for webhooks.keep are dropped unsent"
         );
     }
     let events = in_turns(store, move |tx, most| {
@@ -109,7 +110,7 @@ async fn make_room(store: &Store, keep_bytes: u64) -> Result<u64, Error> {
     Ok(rows)
 }
 
-/// Deletes a part of what may be deleted without loss to anyone.
+/// Deletes a part of the rows that may be deleted without loss to anyone.
 async fn make_some_room(tx: &mut Tx<'_>, keep_bytes: u64, most: u32) -> Result<SweepResult, Error> {
     let most = within_excess(kept_bytes(tx).await?, keep_bytes, most);
     let rows = match most {
@@ -259,8 +260,8 @@ async fn drop_waiting(store: &Store, keep_bytes: u64) -> Result<u64, Error> {
     if deliveries > 0 {
         warn!(
             deliveries,
-            "events and deliveries take more than webhooks.keep_bytes: what waits for suspended or paused webhooks is \
-             dropped unsent, the oldest first"
+            "events and deliveries take more than webhooks.keep_bytes: deliveries that wait for suspended or paused \
+             webhooks are dropped unsent, the oldest first"
         );
     }
     Ok(rows)

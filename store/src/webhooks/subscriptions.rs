@@ -1,4 +1,4 @@
-//! Recipients of an event: the subscriptions of endpoints, and one delivery for each that matches.
+//! Subscriptions of webhook endpoints to event types (`*` for all), and the deliveries that an event makes.
 
 use sqlx::{query, query_scalar};
 use uuid::Uuid;

@@ -1,4 +1,4 @@
-//! Turns: which endpoints have something to send, and claiming it.
+//! Webhook endpoints with something to send, and claims of their deliveries: due, probe, replay.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 

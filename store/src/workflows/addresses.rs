@@ -1,4 +1,4 @@
-//! Webhook addresses of a workflow: endpoints that get only events of its runs ([`crate::webhooks`]).
+//! Webhook addresses of a workflow: endpoints that get only events of its runs ([`crate::webhooks`]), and their secret.
 
 use sqlx::{query, query_scalar};
 use uuid::Uuid;

@@ -1,4 +1,5 @@
-//! Admission of a workflow's runs: which are worked on, and which wait.
+//! Admission of a workflow's runs: which are worked on, which wait, and which are rejected (`max_active`, `max_queued`);
+//! their charge.
 //!
 //! Admitted runs have a row in [`crate::work`], in the transaction that admits them. The number of them is counted
 //! there too, along an index that holds nothing else, so that two runs that end at once admit two.
@@ -28,7 +29,7 @@ pub(super) struct Target {
     active: i64,
 }
 
-/// `Error::NotFound` as for [`super::get`].
+/// Returns the workflow of a new run. `Error::NotFound` as for [`super::get`].
 pub(super) async fn target(
     tx: &mut Tx<'_>,
     account_id: Uuid,

@@ -1,4 +1,4 @@
-//! Workflows and their versions.
+//! Rows of workflows and their versions: create, replace, pause, list, delete; workflows of a folder (`MOST_OF_FOLDER`).
 
 use sqlx::{query, query_as, query_scalar};
 use uuid::Uuid;
@@ -251,7 +251,7 @@ pub async fn set_active(
     get(tx, account_id, id).await
 }
 
-/// `Error::NotFound` for an unknown or deleted one and for another account's.
+/// Returns a workflow; `Error::NotFound` for an unknown or deleted one and for another account's.
 pub async fn get(db: &mut impl Connection, account_id: Uuid, id: Uuid) -> Result<Workflow, Error> {
     let statement =
         format!("{SELECT} WHERE w.id = $1 AND w.account_id = $2 AND w.deleted_at IS NULL");

@@ -1,4 +1,4 @@
-//! Begin and end of the work on a run: completed, failed, cancelled, or given up because its owner kept dying.
+//! Begin and end of a workflow run: completed, failed, cancelled, or given up after crashes; refunds.
 //!
 //! Every end is one transaction: the journal's last rows, the refund, the row's new state, and the next run's
 //! admission. Nudge the registry after it, since another run may be due.
@@ -75,7 +75,7 @@ pub async fn begin(tx: &mut Tx<'_>, run_id: Uuid, now_ms: i64) -> Result<Option<
     .await?)
 }
 
-/// `Error::Conflict` when the lease is lost.
+/// Completes a run. `Error::Conflict` when the lease is lost.
 pub async fn complete(
     tx: &mut Tx<'_>,
     lease: &Lease,

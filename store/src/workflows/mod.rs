@@ -1,4 +1,4 @@
-//! Workflows: versioned definitions of what is to be done with a file, and the runs that do it.
+//! Rows of workflows: versioned definitions, and their runs with steps, inputs and outputs.
 //!
 //! - A save makes a version, which never changes; a run names the one it executes, so that it has a copy.
 //! - A run's owner writes through a lease of the kind [`KIND`]. Each finished step is a row ([`record_steps`]), so

@@ -1,4 +1,5 @@
-//! Deletion of runs that ended: their buffers first, then the record of them; and of deleted workflows.
+//! Retention of workflow runs (`workflows.keep_runs`): deletes inputs and outputs, then runs, deleted workflows and
+//! scratch files.
 
 use std::{collections::BTreeSet, time::Duration};
 

@@ -1,4 +1,4 @@
-//! Doing a run that failed or was cancelled again, from where it got to.
+//! Retry of a workflow run that failed or was cancelled: which steps are kept, which version is used.
 
 use sqlx::{query, query_as, types::Json};
 use uuid::Uuid;

@@ -1,4 +1,4 @@
-//! Runs as they are read.
+//! Rows of workflow runs as they are read: status, trigger, input, output, stored files, counts.
 
 use std::collections::HashMap;
 
@@ -135,7 +135,7 @@ pub struct RunInput {
 }
 
 impl Run {
-    /// `None` once it has expired.
+    /// Returns its input; `None` once that has expired.
     pub fn input(&self) -> Option<RunInput> {
         self.input_blob.map(|blob| RunInput {
             blob,

@@ -1,4 +1,4 @@
-//! Journal of a run: the result at each node of its path.
+//! Journal of a workflow run: the result at each node of its path, for the next owner and for the log.
 
 use std::collections::HashMap;
 
@@ -156,7 +156,7 @@ impl From<StepRow> for Step {
     }
 }
 
-/// A step as the statement reads it, by name: one with twenty values by position would be a riddle.
+/// A step as the statement reads it, by name: twenty values by position would be hard to read.
 #[derive(Serialize)]
 struct Written<'a> {
     position: u32,
@@ -217,7 +217,7 @@ fn whole(text: &str) -> String {
     rows::text(text, usize::MAX)
 }
 
-/// Journals finished steps, in one statement, and notes that the run got somewhere. One that is journalled already is a fault.
+/// Journals finished steps, in one statement, and notes that the run made progress. One that is journalled already is an internal error.
 /// `Error::Conflict` when the lease is lost.
 pub async fn record_steps(tx: &mut Tx<'_>, lease: &Lease, steps: &[Step]) -> Result<(), Error> {
     work::progressed(tx, lease).await?;

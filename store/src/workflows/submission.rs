@@ -1,4 +1,4 @@
-//! Submission of runs: by a request, or by a file that enters a workflow's folder.
+//! Submission of workflow runs: by a request, or by a file that enters the trigger folder; generations, rejections.
 
 use sqlx::{query, query_as, query_scalar, types::Json};
 use uuid::Uuid;
@@ -184,7 +184,7 @@ pub async fn triggered(
     for workflow_id in workflows {
         let new = of_file(workflow_id, file, limits);
         let (code, message) = match too_large(file, limits) {
-            Some(refused) => refused,
+            Some(rejection) => rejection,
             None => match submit(tx, &new, None, now_ms).await? {
                 Submitted::New(run) => {
                     runs.push(*run);

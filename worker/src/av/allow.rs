@@ -1,4 +1,5 @@
-//! Allow list of GStreamer: an element that is not named here does not exist for this process.
+//! Allow list of GStreamer elements: demuxers, parsers, decoders, encoders, multiplexers; one that is not named here
+//! does not exist.
 //!
 //! Demuxers and decoders are chosen by what the bytes look like, so a playlist with a video's name would find elements that
 //! fetch what it says. None of those is here: nothing that opens a path, a socket or a device, nothing that reads lists
@@ -112,7 +113,7 @@ const PARSERS: &[&str] = &[
     "wavpackparse",
 ];
 
-/// Without `avdec_av1`, which decodes nothing where no graphics card does it.
+/// Decoders; without `avdec_av1`, which decodes nothing where no graphics card does it.
 const DECODERS: &[&str] = &[
     "a52dec",
     "adpcmdec",
@@ -254,7 +255,7 @@ const NEEDED: &[&str] = &[
     "x264enc",
 ];
 
-/// Types whose files say where other files are: nothing finds that a file is of one.
+/// Types of files that name other files, such as playlists: they are never recognised.
 const LISTS: &[&str] = &[
     "hls", "dash", "mss", "ms-sstr", "uri", "sdp", "smil", "itc", "m3u", "asx", "playlist", "xspf",
 ];

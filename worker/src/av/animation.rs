@@ -1,4 +1,5 @@
-//! A part of a clip as GIF or animated WebP: the frames shown at even distances, for ever from the beginning again.
+//! Animations of a clip, GIF or animated WebP: frame rate, delays, size; the frames are shown at even distances, in an
+//! endless loop.
 //!
 //! Frames are decoded and reduced first, all of them; libvips begins when the graph has ended (see [`still`]).
 
@@ -20,6 +21,8 @@ use crate::image::{Raster, vips};
 
 /// Viewers show GIFs whose delays are shorter than two hundredths of a second slowly instead.
 const MOST_GIF_RATE: f64 = 50.0;
+/// Lowest frame rate, in frames per second.
+const LEAST_RATE: f64 = 0.01;
 /// The finest step of a GIF's delays, and of a WebP's, in milliseconds.
 const GIF_STEP_MS: f64 = 10.0;
 const WEBP_STEP_MS: f64 = 1.0;
@@ -197,7 +200,7 @@ fn rate(animation: &Animation) -> f64 {
         Format::Gif => MOST_GIF_RATE,
         _ => 1_000.0 / WEBP_STEP_MS,
     };
-    f64::from(animation.frames_per_second).clamp(0.01, most)
+    f64::from(animation.frames_per_second).clamp(LEAST_RATE, most)
 }
 
 #[cfg(test)]

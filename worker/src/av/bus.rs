@@ -1,4 +1,5 @@
-//! The bus of a pipeline: its end, its errors, and their meaning for the user.
+//! Errors of a GStreamer pipeline and the failures that users see for them: unsupported, encrypted, damaged, disk full;
+//! its end.
 
 use gst::prelude::*;
 use gstreamer as gst;
@@ -11,7 +12,7 @@ pub fn check(pipeline: &gst::Pipeline) -> Result<(), Failure> {
     error_on(pipeline).map_or(Ok(()), Err)
 }
 
-/// Waits so long for the end; whether it has come.
+/// Waits at most `wait` for the end; returns whether it has come.
 pub fn has_ended(pipeline: &gst::Pipeline, wait: gst::ClockTime) -> Result<bool, Failure> {
     let kinds = [gst::MessageType::Error, gst::MessageType::Eos];
     let message = bus(pipeline).timed_pop_filtered(wait, &kinds);

@@ -1,4 +1,4 @@
-//! Running a graph to its end: progress, errors in our own words, frames one by one.
+//! Runs a GStreamer graph to its end: progress reports and their interval, errors, frames one by one.
 //!
 //! A report is made only when the position moved, so that a watchdog for silence sees a graph that does not move.
 
@@ -23,7 +23,7 @@ use super::{
 
 /// Interval at which bus and position are read.
 const LOOK: gst::ClockTime = gst::ClockTime::from_mseconds(50);
-/// Between two reports.
+/// Shortest time between two reports.
 const REPORT_EVERY: Duration = Duration::from_millis(250);
 /// Largest progress before the end of encoders and multiplexers.
 const MOST_BEFORE_END: f32 = 0.99;
@@ -39,7 +39,7 @@ pub fn run(graph: &Graph, span_s: f64, tell: &mut dyn FnMut(Report)) -> Result<(
     Ok(())
 }
 
-/// Plays a graph and hands over what its sink is given, until `each` breaks off or everything has ended.
+/// Plays a graph and passes the samples of its sink to `each`, until `each` breaks off or everything has ended.
 pub fn pull_frames(
     graph: &Graph,
     sink: &gst_app::AppSink,

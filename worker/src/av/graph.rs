@@ -1,4 +1,5 @@
-//! Demultiplexing of an input: a pipeline whose branches give decoded video and audio, or both as they are coded.
+//! Demultiplexing of a clip: a pipeline whose branches give decoded video and audio, or both as they are coded; seeks,
+//! trims.
 //!
 //! ```text
 //! source → decodebin ┬→ queue → branch Video (held) … what the task links to it
@@ -7,7 +8,7 @@
 //!
 //! Branches hold their first buffers back until all that are wanted are there; then one seek, if a part is asked for,
 //! then the task links them and [`Graph::release`] lets go. So nothing reaches an encoder or a multiplexer before the
-//! place that was sought. Tracks that no one wants are neither decoded nor linked.
+//! place that was sought. Tracks that are not wanted are neither decoded nor linked.
 
 use gst::prelude::*;
 use gstreamer as gst;
@@ -24,7 +25,7 @@ use super::{
     source::Input,
 };
 
-/// Times are taken for no longer than this, so that sums of what files say have room: 30 years.
+/// Longest time that is taken from a file, in seconds, so that sums of what files say have room: 30 years.
 const LONGEST_S: f64 = 1e9;
 
 /// Branches that a task wants; one that the facts do not name is left out.
@@ -289,7 +290,7 @@ impl Graph {
     }
 }
 
-/// Seconds on GStreamer's scale; what is no time is 0.
+/// Converts seconds to GStreamer's time; what is no time is 0.
 pub fn clock_time(seconds: f64) -> gst::ClockTime {
     gst::ClockTime::from_nseconds((seconds.clamp(0.0, LONGEST_S) * 1e9).round() as u64)
 }

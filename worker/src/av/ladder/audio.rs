@@ -1,4 +1,4 @@
-//! The rendition of the audio: AAC-LC in two channels, encoded or the source's own frames.
+//! Audio rendition of an HLS asset: AAC-LC in two channels, sample rate, encoded or the source's own frames.
 
 use std::sync::Arc;
 
@@ -135,7 +135,7 @@ impl AudioSegmentWriter {
         *from_90k + samples * CLOCK_90K / self.sample_rate
     }
 
-    /// The segmenter, once it is known what frames are of.
+    /// Makes the segmenter, once the configuration of the frames is known.
     fn begin(&mut self, caps: &gst::CapsRef) -> Result<(), Failure> {
         let config = AudioConfig::parse(AudioCodec::Aac, configuration(caps)?)
             .map_err(|_| refused("its audio is of a form that cannot be packaged"))?;

@@ -1,4 +1,4 @@
-//! The source's own frames as a rendition: looked through once, then repackaged as they are.
+//! Copied video rendition of an HLS asset: the source's own H.264 frames, checked once, then repackaged as they are.
 
 use std::sync::Arc;
 

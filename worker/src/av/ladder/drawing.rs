@@ -1,4 +1,4 @@
-//! The storyboard, drawn of the frames on their way to the renditions, so that a source is decoded once.
+//! Storyboard of an HLS asset, drawn from the frames on their way to the renditions, so that a source is decoded once.
 
 use std::sync::Arc;
 

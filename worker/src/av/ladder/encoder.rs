@@ -1,4 +1,4 @@
-//! Elements that encode, set so that every rendition has its key frames at the same places.
+//! Encoders of renditions: x264 (preset, profile, key frames, threads, bit rate buffer) and AAC.
 
 use std::{num::NonZeroUsize, thread};
 

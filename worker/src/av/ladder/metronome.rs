@@ -1,4 +1,4 @@
-//! Keeps all renditions in step: one frame for each index of the clock, and a key frame where a group begins.
+//! Keeps all renditions in step: one frame for each index of the frame clock, and a key frame where a group begins.
 //!
 //! Elements that make a rate constant start again with each segment event, of which demultiplexers send more than
 //! needed, and fill it to its end; encoders count frames. So segments are simplified, and groups are marked by time
@@ -47,7 +47,7 @@ fn endless(segment: &gst::Segment) -> gst::Segment {
     }
 }
 
-/// Lets it go no further. (Returning `Drop` instead would let go of it twice with this GStreamer.)
+/// Drops a buffer or event. (Returning `Drop` instead would free it twice with this GStreamer.)
 fn swallow(info: &mut gst::PadProbeInfo<'_>) -> gst::PadProbeReturn {
     drop(info.data.take());
     gst::PadProbeReturn::Handled

@@ -1,4 +1,5 @@
-//! The renditions of an HLS asset: one decode for all frames, audio beside it, segments to one file for each.
+//! Renditions of an HLS asset: one decode for all video, audio beside it, one file of segments for each; check of
+//! damaged sources.
 //!
 //! ```text
 //! input ┬► frames ─► rate, upright ─► tee ┬► scale ► x264 ► segments ─► file 0
