@@ -1,4 +1,4 @@
-//! A clock for schedules: wall time that never goes back within a process.
+//! Clock of the schedules (`SystemClock`): Unix milliseconds that never go back within a process.
 //!
 //! A wall clock that is set back would stop everything that is due; one that is set forward makes it due early, once.
 
@@ -19,7 +19,7 @@ struct Reading {
 }
 
 impl Reading {
-    /// The wall's time, or what has passed since, whichever is later.
+    /// Wall-clock time, or the last reading plus the elapsed time, whichever is later.
     fn next(self, wall_ms: i64, at: Instant) -> Self {
         let elapsed = at.saturating_duration_since(self.at).as_millis();
         let elapsed_ms = i64::try_from(elapsed).unwrap_or(i64::MAX);
@@ -41,7 +41,7 @@ impl Default for SystemClock {
 }
 
 impl SystemClock {
-    /// Never less than an earlier answer of this clock.
+    /// Returns Unix milliseconds, never less than an earlier answer of this clock.
     pub fn now_ms(&self) -> i64 {
         let mut reading = self.0.lock();
         *reading = reading.next(now_ms(), Instant::now());

@@ -1,10 +1,11 @@
-//! Components: the fixed branches of the tree, restarted within a budget, parked when it is spent, and started again.
+//! Components below the root of the supervision tree: restart budget after panics, parking, pauses before a parked one
+//! starts again, state in `/readyz`.
 //!
 //! A component that keeps panicking must never end its neighbours. [`Supervisor`] supervises exactly one child and ends when
 //! that child's restart budget is gone; [`Root`](crate::tree::Root) then parks the component and starts a new supervisor with
 //! back-off. Because the supervisor dies with its child's specification, nothing accumulates however often this happens.
 //!
-//! A restarted actor is given a reference of its own, which no other has; those of everybody else lead to it all the same. A
+//! A restarted actor is given a reference of its own, which no other has; those that others hold lead to it all the same. A
 //! weak one made from it is dead when `on_start` is over, and so is the one that `on_link_died` is given. An actor that is
 //! supervised therefore keeps `me` in itself, and in tasks that end with it, and relies on no weak reference to itself
 //! (docs/decisions/0015).
@@ -26,12 +27,12 @@ use crate::looping::{self, Looping};
 
 /// Restarts inside [`RESTART_WINDOW`] before a component is parked.
 pub const RESTART_BUDGET: u32 = 5;
-/// A child that lived this long since its last restart has its whole budget again.
+/// Life of a child since its last restart after which it has its whole budget again.
 pub const RESTART_WINDOW: Duration = Duration::from_secs(10);
-/// The first and the longest time a component stays parked.
+/// The first and the longest time for which a component stays parked.
 pub const PARK_FIRST: Duration = Duration::from_secs(1);
 pub const PARK_LONGEST: Duration = Duration::from_secs(60);
-/// A loop sends its actor one message.
+/// Mailbox of an actor that is one loop, which sends it one message.
 const LOOP_MAILBOX: usize = 8;
 
 /// Spawns the component's actor, supervised by the supervisor it is given.
@@ -60,7 +61,7 @@ impl fmt::Debug for Component {
 }
 
 impl Component {
-    /// A branch whose one actor is restarted from `args`; `handle` leads to it for as long as it runs.
+    /// Makes a branch whose one actor is restarted from `args`; `handle` leads to it for as long as it runs.
     pub fn new<A>(name: &'static str, args: A::Args, mailbox: usize, handle: ActorHandle<A>) -> Self
     where
         A: Actor,
@@ -93,7 +94,7 @@ impl Component {
         }
     }
 
-    /// A branch that is one loop, which is begun again after a panic.
+    /// Makes a branch that is one loop, which is begun again after a panic.
     pub fn of_task<F>(name: &'static str, begin: impl Fn() -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = ()> + Send + 'static,
@@ -104,11 +105,11 @@ impl Component {
     }
 }
 
-/// The way to a component's actor: made before it starts, good over its restarts, closed while it is parked.
+/// Reference to a component's actor: made before it starts, valid over its restarts, empty while it is parked.
 pub struct ActorHandle<A: Actor>(Arc<ArcSwapOption<ActorRef<A>>>);
 
 impl<A: Actor> ActorHandle<A> {
-    /// `None` before the first start and while the component is parked.
+    /// Returns the actor; `None` before the first start and while the component is parked.
     pub fn get(&self) -> Option<Arc<ActorRef<A>>> {
         self.0.load_full().filter(|actor| actor.is_alive())
     }

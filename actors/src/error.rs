@@ -1,4 +1,4 @@
-//! Errors of the tree, by what a caller can do about them.
+//! Errors of this crate's handles, by what a caller can do about them: busy, gone, input and output, store.
 
 /// Errors of the handles this crate gives out.
 #[derive(Debug, thiserror::Error)]

@@ -1,4 +1,4 @@
-//! Parts that tests of actors share.
+//! Fixtures of this crate's tests: a store in a temporary folder, faked workers, waiting for a condition.
 
 use std::{
     collections::BTreeMap,
@@ -21,12 +21,12 @@ use crate::{
     durable::workers::Workers,
 };
 
-/// For what happens at once, on a machine with other work.
+/// Longest wait for a condition, on a machine with other work.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
-/// Between two looks at what nothing announces.
+/// Pause between two checks of a condition.
 const LOOK_AGAIN: Duration = Duration::from_millis(2);
 
-/// Waits until that holds.
+/// Waits until the condition holds.
 pub(crate) async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
     let waiting = async {
         while !holds().await {
@@ -37,13 +37,13 @@ pub(crate) async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
     assert!(waited.is_ok(), "waited in vain until {what}");
 }
 
-/// A store in that folder, as a process opens it.
+/// Opens a store in the folder, as a process does.
 pub(crate) async fn open_store(folder: &TempDir) -> Store {
     let settings = StoreSettings::without_reserve(folder.path());
     Store::open(&settings).await.unwrap()
 }
 
-/// An account of that store.
+/// Creates an account in the store.
 pub(crate) async fn account(store: &Store) -> Uuid {
     let made = store
         .write(|tx| Box::pin(async move { accounts::create(tx, "here", now_ms()).await }))
@@ -71,7 +71,7 @@ pub(crate) fn image_facts(format: Format, width: u32, height: u32) -> ImageFacts
     }
 }
 
-/// Faked workers, two at a time, with the limits of real ones: a test says what they do.
+/// Faked workers, two at a time, with the limits of real ones, whose results a test determines.
 pub(crate) trait Performer: Send + Sync {
     fn perform(
         &self,

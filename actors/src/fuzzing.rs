@@ -1,4 +1,5 @@
-//! Fuzz targets of this crate's parsers (see [`sluice_media::fuzzing`]).
+//! Fuzz targets of this crate's parsers: addresses of requests, outputs and pulls, names of fetched files (see
+//! [`sluice_media::fuzzing`]).
 
 use hyper::header::{CONTENT_DISPOSITION, HeaderMap, HeaderValue};
 use sluice_media::fuzzing::Target;

@@ -1,4 +1,5 @@
-//! Supervised actors: the tree, live inputs and their listeners.
+//! Supervised actors: owners of live inputs, image deliveries, jobs, workflow runs, video streams, recordings and webhooks,
+//! below one supervision tree.
 //!
 //! Actors own writes and lifecycles; readers read what an actor has published. Protocols and packaging are pure and
 //! live in `ingest` and `media`; rows live in `store`; this crate gives them an owner, a lifetime and a mailbox.

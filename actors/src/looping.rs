@@ -1,4 +1,4 @@
-//! `Looping`: an actor that is one loop.
+//! `Looping`: an actor that is one loop, begun again after a panic (listeners, pulls, outputs).
 //!
 //! Survives a restart: the parts of the loop, which the maker of the component keeps (its handles to the world, above
 //! all). May be lost: the loop's own state. Its one message says that the loop panicked, which it passes on to its

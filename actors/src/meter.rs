@@ -1,4 +1,5 @@
-//! The monthly meter of image deliveries: blocks are taken durably, and spent from an atomic that the façade reads.
+//! Monthly meter of image deliveries and a plan's cap on them: blocks are taken durably, and spent from an atomic that the
+//! façade reads.
 //!
 //! A block counts as used in the store before its first delivery, so the cap is never exceeded. What is left of it is
 //! given back when the service stops ([`Meter::close`]); a killed service has used it. Accounts without a cap are counted after the fact,
@@ -47,16 +48,16 @@ use crate::{
 };
 
 const MAILBOX: usize = 64;
-/// Between two writes of the deliveries of accounts without a cap: a killed service loses the count of about as long.
+/// Pause between two writes of the deliveries of accounts without a cap: a killed service loses the count of about as long.
 const SETTLE_EVERY: Duration = Duration::from_millis(20);
-/// Between two writes of the statistics and of the uses of keys.
+/// Pause between two writes of the statistics and of the last uses of keys.
 const FLUSH_EVERY: Duration = Duration::from_secs(1);
-/// Flushes between two looks at an account's plan: often while its cap is reached, else seldom.
+/// Flushes between two reads of an account's plan: often while its cap is reached, else seldom.
 const LOOK_WHEN_USED_UP: u64 = 5;
 const LOOK_ALWAYS: u64 = 30;
-/// Longest wait of a delivery for a block; none while the database is known to take no changes.
+/// Longest wait of a delivery for a block, before 503; none while the database is known to take no changes.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Between two nudges of one waiting delivery.
+/// Pause between two nudges of one waiting delivery.
 const NUDGE_EVERY: Duration = Duration::from_millis(100);
 
 /// Deliveries a month by the name of a plan; 0: no cap. Unknown plans have none.
@@ -226,7 +227,7 @@ impl Meter {
         }
     }
 
-    /// Takes the next block, or looks at plan and month again.
+    /// Takes the next block, or reads plan and month again.
     async fn refill(&self, account: &Arc<Account>) -> Result<(), Error> {
         let before = account.period();
         let (id, caps, now) = (account.id, self.shared.caps.clone(), now_ms());
@@ -412,7 +413,7 @@ impl Meter {
 struct MeterWriter {
     meter: Meter,
     flushes: u64,
-    /// The one that is waited for: a keeper that panicked leaves none behind.
+    /// The timer of the next flush, aborted with the actor: one that panicked leaves none behind.
     next_flush: AbortOnDropHandle<Result<(), SendError<Flush>>>,
     _settling: AbortOnDropHandle<()>,
 }
@@ -421,11 +422,11 @@ struct MeterWriter {
 #[derive(Debug)]
 struct Refill(Uuid);
 
-/// Time to write.
+/// Write the counts.
 #[derive(Debug)]
 struct Flush;
 
-/// Written; the next time can be waited for.
+/// The counts are written; the timer of the next flush can start.
 #[derive(Debug)]
 struct Flushed;
 
@@ -449,7 +450,7 @@ fn after_a_while(
     AbortOnDropHandle::new(keeper.tell(Flush).send_after(FLUSH_EVERY))
 }
 
-/// Leaves the writer to others as long as its own writes take. After a failure the next flush comes first, which writes each
+/// Pauses after each write for at least as long as it took, so that others get the writer. After a failure the next flush comes first, which writes each
 /// account alone.
 async fn settle_often(meter: Meter) {
     loop {
@@ -466,7 +467,7 @@ async fn settle_often(meter: Meter) {
 }
 
 impl MeterWriter {
-    /// Off the loop; at most one at a time for an account.
+    /// Takes a block off the loop, at most one at a time for an account.
     fn refill(&self, account: Arc<Account>) {
         let Some(turn) = account.take_turn() else {
             return;

@@ -1,4 +1,4 @@
-//! Metrics as subsystems count them, for the façade to encode (OpenMetrics).
+//! Metrics of the subsystems (gauges, histograms, labels, units), which the façade encodes for `/metrics` (OpenMetrics).
 
 use std::borrow::Cow;
 

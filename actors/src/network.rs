@@ -1,4 +1,5 @@
-//! Client networks: what counts as one client, and a bound on what each client or account has in progress at a time.
+//! Client networks: an IPv4 address or an IPv6 /64 counts as one client; limit on what a client or account has in progress
+//! at a time.
 
 use std::{collections::HashMap, hash::Hash, net::IpAddr, sync::Arc};
 
@@ -20,11 +21,11 @@ pub struct KeyedLimit<K: Eq + Hash> {
     taken: Mutex<HashMap<K, usize>>,
 }
 
-/// KeyedLimit for each client network.
+/// Limit for each client network.
 pub type NetworkLimit = KeyedLimit<IpAddr>;
 
 impl<K: Copy + Eq + Hash> KeyedLimit<K> {
-    /// `most` permits for each key.
+    /// Makes a limit of `most` permits for each key.
     pub fn new(most: usize) -> Arc<Self> {
         Arc::new(Self {
             most,

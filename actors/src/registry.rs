@@ -1,13 +1,15 @@
-//! Dynamic children of one kind of durable work: claim by lease, run, forget.
+//! Registry of one kind of durable work (jobs, runs, video streams, recordings): claims due rows by lease, runs an owner for
+//! each, sends heartbeats.
 //!
 //! A new background entity implements [`Entity`], and its handle, which holds a
-//! [`RegistryHandle`](crate::durable::registry_handle::RegistryHandle), implements [`Subsystem`](crate::subsystem::Subsystem). The row is the truth: a registry scans for due rows, claims as many as it has room for, and holds one
-//! child for each; a child ends when it has ended its row or given it back. A child that crashes leaves its lease, which
-//! the registry gives back with a pause; a row whose work began too often is given up by the entity
+//! [`RegistryHandle`](crate::durable::registry_handle::RegistryHandle), implements
+//! [`Subsystem`](crate::subsystem::Subsystem). The row is the truth: a registry scans for due rows, claims as many as it has
+//! room for, and holds one child for each; a child ends when it has ended its row or given it back. A child that crashes
+//! leaves its lease, which the registry gives back with a pause; a row whose work began too often is given up by the entity
 //! ([`sluice_store::work`]).
 //!
-//! Mailbox 64. A nudge that finds it full is dropped, and a scan follows within [`SCAN_EVERY`]. Leases are held in the name of
-//! the store's owner ([`Store::owner`]): a registry that starts again frees its predecessor's, whose children are killed,
+//! Mailbox 64. A nudge that finds it full is dropped, and a scan follows within [`SCAN_EVERY`]. Leases are held in the name
+//! of the store's owner ([`Store::owner`]): a registry that starts again frees its predecessor's, whose children are killed,
 //! and [`Store::close`] frees all of them.
 
 #[cfg(test)]
@@ -37,7 +39,7 @@ use crate::{
 };
 
 pub(crate) const MAILBOX: usize = 64;
-/// Between two looks for due rows that no nudge announced.
+/// Pause between two scans for due rows that no nudge announced.
 pub(crate) const SCAN_EVERY: Duration = Duration::from_secs(1);
 /// One in so many children is kept for rows with a waiting caller, where there are as many.
 const KEPT_FREE_OF_BATCH: usize = 4;
@@ -192,7 +194,7 @@ impl<E: Entity> Registry<E> {
         self.children.insert(child.lease.id, child);
     }
 
-    /// Ends a child without a word, and returns its lease; anyone who calls this knows that its row is not its own any more.
+    /// Kills a child whose row is no longer its own, and returns its lease.
     fn end(&mut self, row: Uuid) -> Option<Lease> {
         let child = self.children.remove(&row)?;
         self.by_actor.retain(|_, of| *of != row);
@@ -219,7 +221,7 @@ impl<E: Entity> Registry<E> {
                     Box::pin(async move { work::retry_after_crash(tx, &lease, now_ms()).await })
                 })
                 .await;
-            // Without a word of ours the lease expires.
+            // A lease that is not given back expires.
             if let Err(error) = given {
                 debug!(kind = E::KIND, %error, "a crashed owner's row was not given back");
             }
@@ -252,7 +254,7 @@ async fn claim<E: Entity>(args: Args<E>, room: Room, is_first: bool) -> Result<C
         .await
 }
 
-/// Tells the registry when it is time; aborted with it.
+/// Sends the registry its scans and heartbeats; aborted with it.
 async fn tick<E: Entity>(registry: ActorRef<Registry<E>>, heartbeat_interval: Duration) {
     let mut scans = tokio::time::interval(SCAN_EVERY);
     let mut heartbeats = tokio::time::interval(heartbeat_interval);
@@ -269,7 +271,7 @@ async fn tick<E: Entity>(registry: ActorRef<Registry<E>>, heartbeat_interval: Du
 }
 
 impl<E: Entity> ActorHandle<Registry<E>> {
-    /// Rows may be due. May be lost: the registry scans.
+    /// Announces that rows may be due. May be lost: the registry scans.
     pub(crate) fn nudge(&self) {
         if let Some(registry) = self.get() {
             let _ = registry.tell(Nudge).try_send();
@@ -311,7 +313,7 @@ impl<E: Entity> Message<Withdrawn> for Registry<E> {
     }
 }
 
-/// Result of a claim; it may be one of a registry that fell meanwhile.
+/// Result of a claim; the registry that began it may have panicked meanwhile.
 struct ClaimFinished {
     claimed: Result<Claimed, Error>,
     /// The predecessor's leases were freed before it.
@@ -350,7 +352,7 @@ impl<E: Entity> Message<ClaimFinished> for Registry<E> {
     }
 }
 
-/// Time to say that the owner lives.
+/// Prolong the leases of the children.
 struct Heartbeat;
 
 impl<E: Entity> Message<Heartbeat> for Registry<E> {

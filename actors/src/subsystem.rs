@@ -1,4 +1,5 @@
-//! Life cycle of the parts that the service is composed of: load, components, drain, close; and what they report of themselves.
+//! Life cycle of the parts of the service: load, components, drain, close, close time-out; what they report to `/readyz`
+//! (degradations) and `/metrics`.
 //!
 //! The service keeps one list of them and walks it at its start, at a scrape, for `/readyz`, and at its stop. A new part
 //! implements [`Subsystem`] and is added to that list.
@@ -9,7 +10,7 @@ use futures_util::future::{BoxFuture, ready};
 
 use crate::{Error, component::Component, metric::Metric};
 
-/// The longest time that [`Subsystem::close`] may take, unless the subsystem says otherwise.
+/// Longest time that [`Subsystem::close`] may take, unless the subsystem has another.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A part of the service that owns components, work and counters.

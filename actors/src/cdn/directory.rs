@@ -1,4 +1,5 @@
-//! Keys with their aliases and presets, in memory, for every delivery. Loaded at the start, changed by commits.
+//! Delivery keys (`/api/delivery-keys`) with their aliases, and presets, in memory for every delivery: loaded at the start,
+//! changed by commits.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -40,7 +41,7 @@ impl Directory {
         Ok(())
     }
 
-    /// The key of a path's first part: a key or an alias.
+    /// Returns the key that a path's first part names, by its text or its alias.
     pub(super) fn key(&self, text: &str) -> Option<Arc<Key>> {
         let keys = self.keys.read();
         if credentials::is_delivery_key(text) {
@@ -50,7 +51,7 @@ impl Directory {
         }
     }
 
-    /// Puts a key in the place of what is known of it: the alias before is worth nothing from here on.
+    /// Replaces a key; its earlier alias is unknown from here on.
     pub(super) fn replace_key(&self, row: &DeliveryKey, meter: &Meter) {
         let key = Arc::new(Key::new(row, meter));
         let mut keys = self.keys.write();

@@ -1,4 +1,5 @@
-//! The disk tier: rendered variants in `{data_dir}/cache`, bounded by bytes, oldest use first out; it survives a restart.
+//! Disk tier of the image cache (`cdn.disk`): rendered variants in `{data_dir}/cache`, bounded by bytes, least recently used
+//! first out; survives a restart.
 //!
 //! A cache, not a store: nothing is flushed, a file appears by rename, and one that is damaged or of another time is a
 //! miss and removed. All calls but [`Disk::holds`] block: they belong on the blocking pool.
@@ -23,7 +24,7 @@ use uuid::Uuid;
 use self::index::{Index, Slot};
 use super::{entry::Entry, source::ImageSource};
 
-/// A variant larger than this share of the tier is not kept: one in so many.
+/// Share of the tier (one in so many) above which a variant is not kept.
 const LARGEST_SHARE: u64 = 8;
 
 /// Name of a variant in the cache: 128 bits of a hash of its file and request.
@@ -47,11 +48,11 @@ pub(super) struct Disk {
     temporaries: AtomicU64,
 }
 
-/// `(file, name)` of what was dropped for want of room.
+/// `(file, name)` of variants that were dropped to make room.
 pub(super) type Dropped = Vec<(Uuid, Name)>;
 
 impl Disk {
-    /// At most `most` bytes below `folder`; 0: nothing is kept.
+    /// Makes a tier of at most `most` bytes below `folder`; 0: nothing is kept.
     pub(super) fn new(folder: PathBuf, most: u64) -> Self {
         Self {
             folder,
@@ -61,7 +62,7 @@ impl Disk {
         }
     }
 
-    /// Makes the folder, and removes what an earlier process did not finish. Before anything else.
+    /// Makes the folder, and removes unfinished files of an earlier process. Called before all else.
     pub(super) fn prepare(&self) -> io::Result<()> {
         let temporary = self.temporary_folder();
         if temporary.exists() {
@@ -70,7 +71,7 @@ impl Disk {
         fs::create_dir_all(&temporary)
     }
 
-    /// Finds out what an earlier process left. Returns the files it has variants of.
+    /// Indexes the variants of an earlier process. Returns the files they belong to.
     pub(super) fn scan(&self) -> io::Result<Vec<Uuid>> {
         let mut found = Vec::new();
         for folder in folders(&self.folder)? {
@@ -118,7 +119,7 @@ impl Disk {
         }
     }
 
-    /// Keeps a variant, unless its source is stale by then; what was not used for longest goes for it.
+    /// Keeps a variant, unless its source is stale by then; the least recently used ones are removed for it.
     pub(super) fn put(&self, source: &ImageSource, request: &str, entry: &Entry) -> io::Result<()> {
         let image = file::compose(source, request, entry);
         let bytes = image.len() as u64;
@@ -167,7 +168,7 @@ impl Disk {
         count
     }
 
-    /// Entries and bytes.
+    /// Returns numbers of entries and bytes.
     pub(super) fn size(&self) -> (usize, u64) {
         self.index.lock().size()
     }
@@ -177,7 +178,7 @@ impl Disk {
         self.unlink(file_id, name);
     }
 
-    /// The last variant's folder goes with it.
+    /// Removes a variant's file, and with the last variant the folder.
     fn unlink(&self, file_id: Uuid, name: &Name) {
         let _ = fs::remove_file(self.path(file_id, name));
         let _ = fs::remove_dir(self.folder_of(file_id));
@@ -214,7 +215,7 @@ fn file_name(path: &Path) -> Option<&str> {
     path.file_name()?.to_str()
 }
 
-/// With the time of each one's writing.
+/// Lists the variants in a file's folder, with the time at which each was written.
 fn variants_of(
     folder: &Path,
     file_id: Uuid,
@@ -236,7 +237,7 @@ fn variants_of(
     Ok(found)
 }
 
-/// Puts the blocking work of a tier on the blocking pool.
+/// Runs blocking work of the tier on the blocking pool.
 pub(super) async fn blocking<T: Send + 'static>(
     disk: &Arc<Disk>,
     work: impl FnOnce(&Disk) -> T + Send + 'static,

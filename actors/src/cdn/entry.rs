@@ -1,4 +1,4 @@
-//! A rendered variant, ready to be sent: its bytes and the values of its headers.
+//! Rendered variant, ready to be sent: body, `Content-Type`, `ETag`, `Last-Modified`, `Cache-Tag`.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -7,7 +7,7 @@ use jiff::{Timestamp, fmt::rfc2822, tz::TimeZone};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-/// Cost of an entry beside its body, in bytes, about.
+/// Approximate cost of an entry beside its body, in bytes.
 const OVERHEAD: usize = 512;
 
 /// A variant. Header values are made once and shared by all answers.

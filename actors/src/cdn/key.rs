@@ -1,4 +1,5 @@
-//! A delivery key as requests use it: whose it is, what it may, and how much it made us render lately.
+//! Delivery key as requests use it: account, presets only, limit of new variants a minute (`cdn.new_variants_per_minute`),
+//! last use.
 
 use std::{
     sync::{
@@ -54,7 +55,7 @@ impl Key {
                 .is_ok()
     }
 
-    /// Leave for one new variant of at most `limit` a minute (0: no bound), else how long until the next minute.
+    /// Admits one new variant of at most `limit` a minute (0: no bound), else returns the time until the next minute.
     pub(super) fn admit_variant(&self, limit: u32, now: Instant) -> Result<(), Duration> {
         if limit == 0 {
             return Ok(());

@@ -1,4 +1,5 @@
-//! Frames of live inputs: the newest key frame of what is on air, decoded in the worker ring as a clip of one part.
+//! Frames of live inputs (`live.still_every`): the newest key frame of what is on air, decoded by a worker as a clip of one
+//! part.
 //!
 //! A frame is decoded when someone asks and the one that is kept is older than `live.still_every`; anyone who asks meanwhile
 //! gets the kept one. From it variants are rendered as from a stored JPEG. Nothing is older than [`OLDEST_MS`], except where
@@ -25,11 +26,11 @@ use super::{
 };
 use crate::live::{Body, Playback, View};
 
-/// A frame that is older is given to no one while there is a newer one.
+/// Age above which a frame is not delivered while there is a newer one.
 const OLDEST_MS: i64 = 10_000;
-/// Inputs whose frames are kept.
+/// Most inputs whose frames are kept.
 const MOST_INPUTS: usize = 1_024;
-/// The frame of an input that no one asked for is forgotten after this long.
+/// Time without a request after which an input's frame is forgotten.
 const FORGET_AFTER_MS: i64 = 60_000;
 /// Offset and length.
 type Range = (u64, u64);
@@ -56,7 +57,7 @@ pub(super) struct LiveFrames {
 #[derive(Debug)]
 struct Slot {
     since_ms: i64,
-    /// Anyone who decodes has it.
+    /// Held by the request that decodes.
     turn: tokio::sync::Mutex<()>,
     kept: Mutex<Option<Kept>>,
     known_variants: Arc<KnownLiveVariants>,
@@ -79,7 +80,7 @@ struct KeyFrame {
 }
 
 impl KeyFrame {
-    /// The newest that is listed; `None` without frames.
+    /// Returns the newest that is listed; `None` without video.
     fn newest(view: &View) -> Option<Self> {
         if !view.window.stream_info()?.has_video {
             return None;
@@ -104,7 +105,7 @@ impl LiveFrames {
         }
     }
 
-    /// The slot of an input, and the inputs whose slots were given up for it.
+    /// Returns the slot of an input, and the inputs whose slots were dropped for it.
     fn slot(&self, input_id: Uuid, now_ms: i64) -> (Arc<Slot>, Vec<Uuid>) {
         let mut slots = self.slots.lock();
         if let Some(slot) = slots.get(&input_id) {
@@ -176,7 +177,7 @@ pub(super) async fn newest(
     }
     match decode(services, playback.account_id, &view, &newest).await {
         Ok(video_frame) => Ok(keep(services, playback, &slot, newest, video_frame)),
-        // The next try is the next key frame's.
+        // Tried again with the next key frame.
         Err(Problem::Failed(failure)) => {
             let kept = Kept {
                 of: newest,
@@ -207,7 +208,7 @@ fn outcome(kept: Kept) -> Result<Arc<ImageSource>, NoFrame> {
         .map_err(|failure| NoFrame::Problem(Problem::Failed(failure)))
 }
 
-/// Puts a frame in place of the one before, whose variants go.
+/// Replaces the earlier frame, whose variants are removed.
 fn keep(
     services: &ImageServices,
     playback: &Playback,

@@ -1,4 +1,5 @@
-//! The memory tier: published variants that the façade reads without any message.
+//! Memory tier of the image cache (`cdn.memory`): published variants that the façade reads without any message, and their
+//! eviction.
 //!
 //! Bounded by bytes, and kept by a clock: an entry that was used since the hand last passed stays for another round.
 
@@ -32,7 +33,7 @@ struct Part {
 }
 
 impl Memory {
-    /// At most `bytes` in all.
+    /// Makes a tier of at most `bytes` in all.
     pub(super) fn new(bytes: u64) -> Self {
         Self {
             parts: (0..PARTS).map(|_| RwLock::default()).collect(),
@@ -40,7 +41,7 @@ impl Memory {
         }
     }
 
-    /// The variant of a file that was made for this request.
+    /// Returns the variant of a file that was made for this request.
     pub(super) fn get(&self, file_id: Uuid, request: &str) -> Option<Arc<Entry>> {
         let part = self.part(file_id).read();
         let entry = part.by_file.get(&file_id)?.get(request)?;
@@ -72,7 +73,7 @@ impl Memory {
         gone.len()
     }
 
-    /// Entries and bytes.
+    /// Returns numbers of entries and bytes.
     pub(super) fn size(&self) -> (usize, usize) {
         self.parts.iter().fold((0, 0), |(entries, bytes), part| {
             let part = part.read();

@@ -1,8 +1,9 @@
-//! Mezzanines: reduced copies of sources that are costly to decode, from which small variants are made.
+//! Mezzanines: reduced copies of HEIC, AVIF, JXL, large images and clips that are costly to decode, from which small
+//! variants are made.
 //!
 //! A HEIC photograph takes a worker hundreds of milliseconds to open, its mezzanine ten. The first small variant of such
-//! a source makes the mezzanine on its way; larger variants, cuts by content and single pages are made from the source.
-//! Of a clip every variant is made from one: the frame at its time.
+//! a source makes the mezzanine on its way; larger variants, trimmed images and single pages are made from the source.
+//! All variants of a clip are made from one: the frame at its time.
 
 use sluice_media::{
     av::{AvTask, Still},
@@ -12,20 +13,20 @@ use sluice_media::{
     variant::FRAME,
 };
 
-/// The name of a mezzanine among the variants of its file; no canonical request looks so.
+/// Name of a mezzanine among the variants of its file; no canonical request looks like it.
 pub(super) const REQUEST: &str = "mezzanine";
-/// The long side of a mezzanine, in pixels.
+/// Long side of a mezzanine, in pixels.
 const LONG_SIDE: u32 = 2560;
-/// The same of a clip's frame.
+/// Long side of a clip's frame, in pixels.
 const FRAME_LONG_SIDE: u32 = 2048;
-/// A variant is made from the mezzanine when it takes at most this share of its pixels' sides.
+/// Largest share of a mezzanine's sides that a variant made from it may have.
 const LARGEST_SHARE: f64 = 0.5;
 /// Pixels from which a lossless or large source is worth a mezzanine.
 const COSTLY_PIXELS: u64 = 4_000_000;
-/// High enough that a second encoding does not show; JPEG then keeps colour in full resolution.
+/// Quality of a mezzanine: a second encoding does not show, and JPEG keeps colour in full resolution.
 const QUALITY: u8 = 95;
 
-/// The format of the source's mezzanine; `None` when the source is opened quickly enough itself.
+/// Returns the format of the source's mezzanine; `None` when the source itself is opened quickly enough.
 pub(super) fn format_for(facts: &ImageFacts) -> Option<Format> {
     let pixels = u64::from(facts.width) * u64::from(facts.height);
     let is_costly = match facts.format {
@@ -46,7 +47,7 @@ pub(super) fn rendition(source: Format, format: Format) -> Render {
     reduced(source, format, LONG_SIDE)
 }
 
-/// The name of a clip's frame at that time among the variants of its file.
+/// Returns the name of a clip's frame at that time among the variants of its file.
 pub(super) fn frame_request(at_ms: u32) -> String {
     format!("frame@{at_ms}")
 }
@@ -68,7 +69,7 @@ fn reduced(source: Format, format: Format, long_side: u32) -> Render {
     render
 }
 
-/// The same result made from the mezzanine; `None` when it must come from the source itself.
+/// Returns the render that makes the same result from the mezzanine; `None` when it must come from the source itself.
 pub(super) fn from_mezzanine(
     wanted: &Render,
     facts: &ImageFacts,

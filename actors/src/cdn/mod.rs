@@ -1,4 +1,5 @@
-//! Image delivery: published variants, single flight, memory and disk tiers.
+//! Image delivery (`/cdn/v1`): memory and disk cache, one render for equal requests, purge of changed files; metrics
+//! `cdn_variants`, `cdn_cache`.
 //!
 //! A variant that is in memory is answered without any message. Else one message goes to the shard of the file, which
 //! takes the variant from disk or renders it once for all who ask. A change of the file marks its [`ImageSource`] as stale and
@@ -63,7 +64,7 @@ use crate::{
     subsystem::Subsystem,
 };
 
-/// Each restarts without the others.
+/// Names of the shards, each of which restarts without the others.
 const SHARDS: [&str; 8] = [
     "image cache 1",
     "image cache 2",
@@ -74,7 +75,7 @@ const SHARDS: [&str; 8] = [
     "image cache 7",
     "image cache 8",
 ];
-/// Longest wait of the start for the scan of the disk tier, which then continues beside the service.
+/// Longest time that the start waits for the scan of the disk tier, which then continues beside the service.
 const SCAN_PATIENCE: Duration = Duration::from_secs(2);
 
 /// The handle of image delivery for the façade. Clones share it; it exists before the actors run.
@@ -138,7 +139,7 @@ impl ImageServices {
 }
 
 impl Images {
-    /// `caps`: deliveries a month by plan; `still_every`: how often a live input's frame is made again.
+    /// `caps`: deliveries a month by plan; `still_every`: least age at which a live input's frame is made again.
     pub fn new(
         settings: CdnSettings,
         store: Store,
@@ -167,7 +168,7 @@ impl Images {
         }
     }
 
-    /// The delivery key, or the one of that alias; `None` when there is none or it is revoked. Notes the use.
+    /// Finds a delivery key by its text or its alias, and notes the use; `None` when there is none or it is revoked.
     pub fn key(&self, text: &str) -> Option<Arc<Key>> {
         let key = self.directory.key(text)?;
         let now = now_ms();
@@ -177,27 +178,27 @@ impl Images {
         Some(key)
     }
 
-    /// A key was made, and that is committed.
+    /// Takes up a key whose creation is committed.
     pub fn key_made(&self, key: &DeliveryKey) {
         self.directory.put_key(key, &self.meter);
     }
 
-    /// A key was changed, and that is committed: requests that begin from here on see what it is now.
+    /// Takes up a committed change of a key: requests that begin from here on see it.
     pub fn key_changed(&self, key: &DeliveryKey) {
         self.directory.replace_key(key, &self.meter);
     }
 
-    /// A key was revoked, and that is committed: it is worthless from here on.
+    /// Forgets a key whose revocation is committed.
     pub fn key_revoked(&self, key_id: Uuid) {
         self.directory.remove_key(key_id);
     }
 
-    /// The parameters of a preset of the account.
+    /// Returns the parameters of a preset of the account.
     pub fn preset(&self, account_id: Uuid, name: &str) -> Option<Arc<str>> {
         self.directory.preset(account_id, name)
     }
 
-    /// A preset was made or changed, and that is committed; `earlier` is the name it had.
+    /// Takes up a preset whose creation or change is committed; `earlier` is the name it had.
     pub fn preset_changed(&self, preset: &Preset, earlier: Option<&str>) {
         if let Some(earlier) = earlier {
             self.directory.remove_preset(preset.account_id, earlier);
@@ -210,17 +211,17 @@ impl Images {
             .remove_preset(preset.account_id, &preset.name);
     }
 
-    /// Counts deliveries.
+    /// Returns the meter that counts deliveries.
     pub fn meter(&self) -> &Meter {
         &self.meter
     }
 
-    /// A variant that is published in memory. Costs no message.
+    /// Returns a variant that is published in memory. Costs no message.
     pub fn lookup(&self, file_id: Uuid, cache_key: &str) -> Option<Arc<Entry>> {
         self.services.memory.get(file_id, cache_key)
     }
 
-    /// Facts of a file; `None` when there is none. Whose it is, is for the caller to check.
+    /// Returns the facts of a file; `None` when there is none. The caller checks its account.
     pub async fn source(&self, file_id: Uuid) -> Result<Option<Arc<ImageSource>>, Error> {
         Ok(self
             .services
@@ -229,17 +230,17 @@ impl Images {
             .await?)
     }
 
-    /// The newest frame of a live input, decoded at most once in `live.still_every`, as a source of variants.
+    /// Returns the newest frame of a live input, decoded at most once in `live.still_every`, as a source of variants.
     pub async fn live_frame(&self, playback: &Playback) -> Result<Arc<ImageSource>, NoFrame> {
         live_frame::newest(&self.services, playback).await
     }
 
-    /// The variant, from disk or rendered once for all who ask; waits at most `cdn.render_wait`.
+    /// Returns the variant, from disk or rendered once for all who ask; waits at most `cdn.render_wait`.
     pub async fn fetch(&self, wanted: VariantJob, key: Arc<Key>) -> Result<Fetched, Problem> {
         self.ask(wanted, Some(key)).await
     }
 
-    /// The same for what the service itself offers: no key's limit of new variants holds.
+    /// [`Self::fetch`] for images that the service itself offers, without a key's limit of new variants.
     pub async fn fetch_own(&self, wanted: VariantJob) -> Result<Fetched, Problem> {
         self.ask(wanted, None).await
     }
@@ -259,8 +260,8 @@ impl Images {
         }
     }
 
-    /// A file was deleted, or what shapes its variants was changed, and that is committed: its variants are gone from
-    /// memory and disk when this returns, and those on their way are given to no one. Returns how many there were.
+    /// Removes the variants of a file after a committed change or deletion: when this returns they are gone from memory and
+    /// disk, and those being rendered are answered to no one. Returns how many there were.
     pub async fn purge_file(&self, file_id: Uuid) -> usize {
         self.services.sources.invalidate(file_id);
         let in_memory = self.services.memory.purge(file_id);
@@ -268,7 +269,7 @@ impl Images {
         in_memory.max(on_disk.unwrap_or(0))
     }
 
-    /// Published state: costs no message.
+    /// Returns counts and cache sizes. Costs no message.
     pub fn statistics(&self) -> CdnStatistics {
         let counters = &self.services.counters;
         CdnStatistics {
@@ -352,7 +353,7 @@ impl Subsystem for Images {
     }
 }
 
-/// Looks at the disk tier, and removes what belongs to files that are gone: a crash may have cut their purge short.
+/// Indexes the disk tier, and removes variants of files that are gone: a crash may have interrupted their purge.
 async fn scan(services: &ImageServices) {
     let files = match disk::blocking(&services.disk, Disk::scan).await {
         Some(Ok(files)) => files,

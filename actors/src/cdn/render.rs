@@ -1,4 +1,5 @@
-//! Rendering of a variant: inspect the source, resolve the request, render it in a worker, and keep it.
+//! Renders a variant: inspects the source, resolves the request, runs the task in a worker, keeps the result; also
+//! `format=json`, covers of audio, frames of clips.
 
 use std::{fs::File, io::Write as _, sync::Arc};
 
@@ -185,7 +186,7 @@ fn no_facts() -> Problem {
     Problem::Unavailable("a worker gave no facts of a file".to_owned())
 }
 
-/// `format=json`: what is known of the source, in the words of the API.
+/// Returns the answer to `format=json`: facts of the source in the API's fields.
 fn describe(source: &ImageSource, inspected: &ImageFacts) -> Bytes {
     let (width, height) = inspected.shown_size();
     let focal_point = source.focal_point.map(|(x, y)| json!({"x": x, "y": y}));
@@ -204,7 +205,7 @@ fn describe(source: &ImageSource, inspected: &ImageFacts) -> Bytes {
     facts.to_string().into()
 }
 
-/// The same of a clip, whose width and height are those of its upright frame.
+/// Returns the answer to `format=json` of a clip, whose width and height are those of its upright frame.
 fn describe_clip(source: &ImageSource, probed: &MediaFacts) -> Bytes {
     let video = probed.video_track();
     let (width, height) = video.map(|track| track.shown_size()).unzip();
@@ -223,7 +224,7 @@ fn describe_clip(source: &ImageSource, probed: &MediaFacts) -> Bytes {
     facts.to_string().into()
 }
 
-/// A rendered image, from the mezzanine where that serves, else from the source.
+/// Renders an image, from the mezzanine where that suffices, else from the source.
 async fn render_image(
     services: &ImageServices,
     source: &Arc<ImageSource>,
@@ -244,7 +245,7 @@ async fn render_image(
     perform(services, source, Task::Render(Box::new(wanted))).await
 }
 
-/// The clip's frame at that time. Audio shows its cover, and without one it is nothing that can be delivered.
+/// Returns the clip's frame at that time. Audio has its cover; audio without one cannot be delivered.
 async fn frame_of(
     services: &ImageServices,
     source: &Arc<ImageSource>,
@@ -265,7 +266,7 @@ async fn frame_of(
     })
 }
 
-/// A mezzanine under its name: kept, or made now by one request while the others of the file wait.
+/// Returns a mezzanine by its name: kept, or made now by one request while the others of the file wait.
 async fn mezzanine_of(
     services: &ImageServices,
     source: &Arc<ImageSource>,
@@ -289,7 +290,7 @@ async fn mezzanine_of(
     Ok(made)
 }
 
-/// From the disk tier, published in memory.
+/// Reads a variant from the disk tier, and publishes it in memory.
 pub(super) async fn load(
     services: &ImageServices,
     source: &Arc<ImageSource>,
@@ -306,7 +307,7 @@ pub(super) async fn load(
     Some(entry)
 }
 
-/// Onto the disk tier, unless the disk is nearly full; a failure costs another render and nothing else.
+/// Writes a variant to the disk tier, unless the disk is nearly full; a failure costs another render and nothing else.
 pub(super) async fn keep(
     services: &ImageServices,
     source: &Arc<ImageSource>,
@@ -335,7 +336,7 @@ pub(super) async fn keep(
     }
 }
 
-/// The only output of a task on the source.
+/// Runs a task on the source, and returns its only output.
 async fn perform(
     services: &ImageServices,
     source: &ImageSource,
@@ -382,7 +383,7 @@ pub(super) fn only_output(finished: Finished) -> Result<Bytes, Problem> {
         .ok_or_else(|| Problem::Unavailable("a worker gave no output".to_owned()))
 }
 
-/// A file without a name that holds the bytes.
+/// Makes a file in memory that holds the bytes.
 pub(super) fn in_memory(bytes: &[u8]) -> Result<File, Problem> {
     let make = || {
         let fd = rustix::fs::memfd_create("mezzanine", rustix::fs::MemfdFlags::CLOEXEC)?;

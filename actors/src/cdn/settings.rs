@@ -1,4 +1,5 @@
-//! The `[cdn]` section: tiers, bounds and what `auto` may choose.
+//! Settings of image delivery (`[cdn]`): sizes of the caches, new variants a minute, AVIF in `auto`, remembered failures,
+//! longest wait.
 
 use std::time::Duration;
 

@@ -1,9 +1,9 @@
-//! `CdnCache`: one of the shards that make variants. A file belongs to one shard, by its id.
+//! `CdnCache`: a shard of the image cache, in which equal requests wait for one render, and failures are remembered
+//! (`cdn.remember_failures`).
 //!
-//! Equal requests that come while a variant is made wait for that one; a client that leaves cancels no other. Failures
-//! are remembered for `cdn.remember_failures`. Survives a restart: both tiers (in [`ImageServices`]). May be lost:
-//! waiting requests, which are answered to come again, and the remembered failures. Mailbox 1024; when it is full, 503
-//! with Retry-After.
+//! A file belongs to one shard, by its id. A client that leaves cancels no other's render. Survives a restart: both tiers
+//! (in [`ImageServices`]). May be lost: waiting requests, which are answered to come again, and the remembered failures.
+//! Mailbox 1024; when it is full, 503 with Retry-After.
 
 use std::{collections::HashMap, panic::AssertUnwindSafe, sync::Arc, time::Instant};
 
@@ -67,7 +67,7 @@ impl PendingRender {
     }
 }
 
-/// Give the variant, or make it.
+/// Answer with the variant; render it where it is not kept.
 #[derive(Debug)]
 pub(super) struct Fetch {
     pub(super) wanted: VariantJob,
@@ -76,7 +76,7 @@ pub(super) struct Fetch {
     pub(super) answer: oneshot::Sender<Outcome>,
 }
 
-/// A flight has ended.
+/// A render has ended.
 #[derive(Debug)]
 struct RenderFinished {
     key: VariantKey,
@@ -127,7 +127,7 @@ impl Message<Fetch> for CdnCache {
 }
 
 impl CdnCache {
-    /// Returns the answer that needs no flight.
+    /// Returns the answer that needs no render.
     fn known(&mut self, variant: &VariantKey, wanted: &VariantJob) -> Option<Outcome> {
         if !wanted.source.is_current() {
             return Some(Err(Problem::Stale));
@@ -204,7 +204,7 @@ impl CdnCache {
         self.failures.insert(key, (failure, Instant::now()));
     }
 
-    /// Publishes what was rendered; the disk tier follows.
+    /// Publishes a rendered variant in memory, then on disk.
     fn publish(&self, wanted: &VariantJob, fetched: &Fetched) {
         let (services, source) = (self.services.clone(), wanted.source.clone());
         let (request, entry) = (wanted.cache_key.clone(), fetched.entry.clone());
@@ -216,7 +216,7 @@ impl CdnCache {
     }
 }
 
-/// From disk, else rendered.
+/// Reads the variant from disk, or renders it.
 async fn render(services: &ImageServices, wanted: &VariantJob) -> Outcome {
     if let Some(entry) = render::load(services, &wanted.source, &wanted.cache_key).await {
         return Ok(Fetched {

@@ -1,4 +1,5 @@
-//! Facts of the files that are delivered: read from the store once, kept in a bounded cache, dropped when a file changes.
+//! Facts of delivered files (format, blob, focal point) and whether they are stale: read once, kept in a bounded cache
+//! (`cdn.known_files`).
 //!
 //! A [`ImageSource`] that was dropped is *stale* for ever. Whatever is rendered from it may be answered to no one and kept
 //! nowhere: the tiers ask [`ImageSource::is_current`] under their own locks, and a purge marks the source first and empties
@@ -47,7 +48,7 @@ pub(super) struct LiveFrame {
 pub(super) struct KnownLiveVariants(Mutex<HashSet<Arc<str>>>);
 
 impl KnownLiveVariants {
-    /// So many are known of an input; further ones count as new each time.
+    /// Most that are known of an input; further ones count as new each time.
     const MOST: usize = 64;
 
     /// Returns whether it was requested before; from now on it counts as known.
@@ -69,7 +70,7 @@ pub struct ImageSource {
     pub id: Uuid,
     pub account_id: Uuid,
     pub(super) material: Material,
-    /// `None`: of no format that we know.
+    /// `None`: of an unknown format.
     pub(super) format: Option<Format>,
     pub(super) mime_type: String,
     pub(super) size_bytes: u64,
@@ -78,7 +79,7 @@ pub struct ImageSource {
     pub(super) changed_at: i64,
     /// Facts that a worker found in the bytes; inspected once, for the first request that needs it.
     pub(super) inspected: OnceCell<ImageFacts>,
-    /// Anyone who makes a mezzanine has it.
+    /// Held by the request that makes a mezzanine.
     pub(super) mezzanine_turn: tokio::sync::Mutex<()>,
     stale: AtomicBool,
 }
@@ -101,7 +102,7 @@ impl ImageSource {
         }
     }
 
-    /// The frame of a live input, in the format of all frames.
+    /// Makes a source of a live input's frame, in the format of all frames.
     pub(super) fn of_frame(
         input_id: Uuid,
         account_id: Uuid,
@@ -128,7 +129,7 @@ impl ImageSource {
         matches!(self.material, Material::Live(_))
     }
 
-    /// A newer one has come.
+    /// Marks the source as stale.
     pub(super) fn expire(&self) {
         self.stale.store(true, SeqCst);
     }
@@ -143,7 +144,7 @@ impl ImageSource {
         self.format.map(Format::class) == Some(Class::Video)
     }
 
-    /// Changes with whatever changes variants: a variant on disk that was made from another stamp is none.
+    /// Returns a text that changes with all that changes variants: a variant on disk with another stamp is not used.
     pub(super) fn stamp(&self) -> String {
         let (x, y) = self.focal_point.unwrap_or((-1.0, -1.0));
         match &self.material {
@@ -153,7 +154,7 @@ impl ImageSource {
     }
 }
 
-/// The bounded cache; files that are not there are remembered, too.
+/// Bounded cache of sources; missing files are remembered, too.
 #[derive(Debug)]
 pub(super) struct Sources {
     most: usize,
@@ -170,7 +171,7 @@ struct Known {
 }
 
 impl Sources {
-    /// At most `most` files are remembered.
+    /// Makes a cache of at most `most` files.
     pub(super) fn new(most: usize) -> Self {
         Self {
             most: most.max(1),
@@ -179,7 +180,7 @@ impl Sources {
         }
     }
 
-    /// The file's facts; `None` when there is no such file.
+    /// Returns the file's facts; `None` when there is no such file.
     pub(super) async fn get(
         &self,
         store: &Store,
@@ -198,7 +199,7 @@ impl Sources {
         }
     }
 
-    /// `None` when something was invalidated since `epoch`: then it must be read again.
+    /// Keeps what was read; `None` when something was invalidated since `epoch`: then it must be read again.
     fn keep(
         &self,
         id: Uuid,
@@ -215,25 +216,25 @@ impl Sources {
         if known.by_id.len() >= self.most
             && let Some(oldest) = known.order.pop_front()
         {
-            mark(known.by_id.remove(&oldest).flatten());
+            expire(known.by_id.remove(&oldest).flatten());
         }
         known.by_id.insert(id, source.clone());
         known.order.push_back(id);
         Some(source)
     }
 
-    /// The file was changed or deleted, and that is committed.
+    /// Forgets a file after its committed change or deletion, and marks its source as stale.
     pub(super) fn invalidate(&self, id: Uuid) {
         let mut known = self.known.lock();
         self.epoch.fetch_add(1, SeqCst);
         if let Some(source) = known.by_id.remove(&id) {
             known.order.retain(|known| *known != id);
-            mark(source);
+            expire(source);
         }
     }
 }
 
-fn mark(source: Option<Arc<ImageSource>>) {
+fn expire(source: Option<Arc<ImageSource>>) {
     if let Some(source) = source {
         source.expire();
     }

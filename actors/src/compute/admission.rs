@@ -1,4 +1,5 @@
-//! Admission to the image workers: a permit for each worker, a bounded queue in front of them, and turns by account.
+//! Queue of image tasks (`image_workers.queue`, `queue_per_account`): a permit for each worker, interactive before batch,
+//! turns by account.
 //!
 //! The arbiter's own queue has no order and no bound, so nothing gets into it without a permit; there is one for each
 //! worker. The rules:
@@ -55,7 +56,7 @@ enum WorkClass {
     Slow,
 }
 
-/// Leave to use a worker, until it is dropped.
+/// The right to use a worker, until it is dropped.
 pub(super) struct Permit {
     admission: AdmissionQueue,
     ticket: Ticket,
@@ -68,7 +69,7 @@ struct Waiter {
     turn: oneshot::Sender<Permit>,
 }
 
-/// Share of an account in the workers, by pace. Forgotten when it has nothing running and nothing waiting.
+/// Share of an account in the workers, by class of work. Forgotten when it has nothing running and nothing waiting.
 #[derive(Clone, Copy, Debug, Default)]
 struct Share {
     running: usize,
@@ -96,9 +97,9 @@ struct Queue {
     /// Permits that were given back since the start.
     ended: u64,
     shares: HashMap<(Uuid, WorkClass), Share>,
-    /// Until when.
+    /// Accounts, and the time until which each is a suspect.
     suspects: HashMap<Uuid, Instant>,
-    /// In the order of their arrival.
+    /// Waiting tasks, in the order of their arrival.
     waiting: Vec<Waiter>,
 }
 
@@ -111,7 +112,7 @@ impl Ticket {
         }
     }
 
-    fn pace(self) -> WorkClass {
+    fn class(self) -> WorkClass {
         match self.lane == Lane::Batch || self.is_long {
             true => WorkClass::Slow,
             false => WorkClass::Fast,
@@ -119,11 +120,11 @@ impl Ticket {
     }
 
     fn is_slow(self) -> bool {
-        self.pace() == WorkClass::Slow
+        self.class() == WorkClass::Slow
     }
 
     fn share(self) -> (Uuid, WorkClass) {
-        (self.account_id, self.pace())
+        (self.account_id, self.class())
     }
 }
 
@@ -165,17 +166,17 @@ impl AdmissionQueue {
         Ok(turn.await.expect("the queue outlives those who wait in it"))
     }
 
-    /// Permits that are out.
+    /// Returns the number of permits that are held.
     pub(super) fn busy(&self) -> usize {
         self.0.lock().busy
     }
 
-    /// Permits that were given back since the start.
+    /// Returns the number of permits that were given back since the start.
     pub(super) fn ended(&self) -> u64 {
         self.0.lock().ended
     }
 
-    /// Tasks that wait, over both lanes.
+    /// Returns the number of waiting tasks, over both lanes.
     pub(super) fn waiting(&self) -> usize {
         self.0.lock().waiting.iter().filter(|it| it.waits()).count()
     }
@@ -225,7 +226,7 @@ impl Waiter {
 impl Queue {
     fn has_room(&self, ticket: Ticket) -> bool {
         let bounds = &self.bounds;
-        let running = |pace| self.share((ticket.account_id, pace)).running;
+        let running = |class| self.share((ticket.account_id, class)).running;
         let is_worker_free = self.busy < bounds.workers
             && running(WorkClass::Fast) + running(WorkClass::Slow) < bounds.of_account;
         let is_slow_place_free =
@@ -286,7 +287,7 @@ impl Queue {
         Some(self.waiting.remove(next))
     }
 
-    /// The less, the sooner.
+    /// Returns the precedence of a waiting task: the least goes first.
     fn precedence(&self, ticket: Ticket, now: Instant) -> (bool, bool, usize, u64) {
         let Share { running, served } = self.share(ticket.share());
         let suspect_until = self.suspects.get(&ticket.account_id);

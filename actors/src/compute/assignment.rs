@@ -1,4 +1,5 @@
-//! Assignments to the pool, and their results.
+//! Tasks for the workers with their files, lane (interactive, delivery, batch) and progress; their results and errors (`all
+//! workers are busy`).
 
 use std::{fmt, fs::File, sync::Arc};
 
@@ -12,10 +13,10 @@ use uuid::Uuid;
 /// Lane of the work, in the order of priority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Lane {
-    /// Someone looks at a spinner: requests with one file. May use every worker and goes first.
+    /// Requests with one file, whose caller waits. May use every worker and goes first.
     Interactive,
-    /// A page waits for an image, and its viewers need not say who they are: delivery misses. With the image workers the
-    /// same as interactive; on clips behind it.
+    /// Delivery misses: a page waits for an image, and its viewers are anonymous. With the image workers the same as
+    /// interactive; on clips behind it.
     Delivery,
     /// Jobs and requests with several files. Leaves one worker free, where there are two or more.
     Batch,
@@ -59,7 +60,7 @@ impl Follow {
         }
     }
 
-    /// With a call on the worker's thread when the task has its worker, before it runs; an error is a reason why it must not.
+    /// Adds a call on the worker's thread when the task has its worker, before it runs; an error is a reason why it must not.
     pub fn beginning(
         mut self,
         begin: impl Fn() -> Result<(), String> + Send + Sync + 'static,
@@ -68,7 +69,7 @@ impl Follow {
         self
     }
 
-    /// [`Error::Unavailable`] when the task must not run.
+    /// Makes that call; [`Error::Unavailable`] when the task must not run.
     pub(super) fn begin(&self) -> Result<(), Error> {
         match &self.begin {
             Some(begin) => begin().map_err(Error::Unavailable),
@@ -76,18 +77,18 @@ impl Follow {
         }
     }
 
-    pub(super) fn tell(&self, report: Report) {
+    pub(super) fn report(&self, report: Report) {
         if let Some(hear) = &self.hear {
             hear(report);
         }
     }
 
-    /// As [`tell`](Self::tell), from a thread that must not wait.
-    pub(crate) async fn tell_from_async(&self, report: Report) {
+    /// Passes a report on from a thread that must not wait.
+    pub(crate) async fn report_from_async(&self, report: Report) {
         if self.hear.is_some() {
             let follow = self.clone();
             // A panic is its own.
-            let _ = tokio::task::spawn_blocking(move || follow.tell(report)).await;
+            let _ = tokio::task::spawn_blocking(move || follow.report(report)).await;
         }
     }
 }

@@ -1,6 +1,7 @@
-//! The ring of video and audio: a process for each task, as many as cores and memory allow, in two queues.
+//! Work on video and audio (`av_workers.jobs`, `short_jobs`, `memory_total`): a worker process for each task, as many as
+//! cores and memory allow.
 //!
-//! A task waits in the [line], then has a thread and a process of its own. The thread lives as long as the process, which the
+//! A task waits in the [process queue](process_queue), then has a thread and a process of its own. The thread lives as long as the process, which the
 //! kernel ends with it. Dropping the future of a task ends both, or gives its place up. Nothing runs when there is nothing to do.
 
 mod attempt;
@@ -34,9 +35,9 @@ use process_queue::{ProcessQueue, Supply};
 
 pub use settings::VideoSettings;
 
-/// A first start writes the registry of plug-ins.
+/// Longest start of a process; the first one writes GStreamer's registry of plug-ins.
 const READY_WITHIN: Duration = Duration::from_secs(60);
-/// After the service's start, when what comes back with it has had its time.
+/// Pause between the service's start and the writing of the registry of plug-ins, for work that begins with the start.
 const WARM_UP_AFTER: Duration = Duration::from_secs(10);
 
 /// The ring. Clones share it.
@@ -69,7 +70,7 @@ impl Ring {
         }
     }
 
-    /// Writes the registry of plug-ins in a while, so that the first task need not.
+    /// Writes the registry of plug-ins after [`WARM_UP_AFTER`], so that the first task need not.
     pub(super) fn warm_up_later(&self) {
         let terms = Arc::downgrade(&self.terms);
         let warming = thread::Builder::new().name("av-warm-up".into());
@@ -98,7 +99,7 @@ impl Ring {
                 None => Err(internal("no work on video or audio").into()),
             };
             let outcome = catch_unwind(AssertUnwindSafe(perform))
-                .unwrap_or_else(|_| Err(internal("the ring gave up on this task").into()));
+                .unwrap_or_else(|_| Err(internal("the task panicked in the service").into()));
             drop(assignment);
             drop(permit);
             // A caller that left needs no answer.
@@ -131,7 +132,7 @@ impl fmt::Debug for Ring {
     }
 }
 
-/// Returns how the ring starts its processes; `sluice doctor` starts one the same way.
+/// Returns the program, limits and time-out of a process; `sluice doctor` starts one the same way.
 pub fn launch(settings: &VideoSettings, program: PathBuf, registry: PathBuf) -> Launch {
     Launch {
         program,
@@ -142,7 +143,7 @@ pub fn launch(settings: &VideoSettings, program: PathBuf, registry: PathBuf) -> 
     }
 }
 
-/// Descriptors or threads have run out: that passes.
+/// Makes the error of a task for which descriptors or threads have run out: that passes.
 fn no_room(error: std::io::Error) -> Error {
     Error::Unavailable(format!("no room for a task: {error}"))
 }

@@ -1,4 +1,5 @@
-//! Whether the caller still waits: its future, as the blocked thread of a worker can watch it.
+//! Watches whether the caller of a task still waits: an eventfd that the blocked thread of a worker polls, to kill abandoned
+//! work.
 
 use std::{
     io,
@@ -12,7 +13,7 @@ use rustix::{
     io::{Errno, write},
 };
 
-/// Held by the caller; dropping it says that no caller waits any more.
+/// Held by the caller; dropping it signals that no caller waits any more.
 #[derive(Debug)]
 pub(super) struct Caller(Arc<OwnedFd>);
 
@@ -35,7 +36,7 @@ impl Drop for Caller {
 }
 
 impl Watch {
-    /// Waits for that long at most; whether the caller has left.
+    /// Returns whether the caller has left; waits for that long at most.
     pub(super) fn has_left_within(&self, time: Duration) -> bool {
         let mut event = [PollFd::new(&*self.0, PollFlags::IN)];
         let time = Timespec::try_from(time).unwrap_or_default();

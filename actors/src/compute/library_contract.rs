@@ -1,5 +1,6 @@
-//! Facts about actix's `SyncArbiter` that the pool relies on. When one of these fails after an
-//! upgrade, the rule beside it has to be looked at again.
+//! Tests of facts about actix's `SyncArbiter` that the image workers rely on.
+//!
+//! When one of these fails after an upgrade, the rule beside it has to be checked again.
 
 use std::{
     collections::HashSet,

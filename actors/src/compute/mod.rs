@@ -1,8 +1,8 @@
-//! The compute pool: image workers behind an actix `SyncArbiter`, with an admission queue in front, and beside them the ring of
-//! [video and audio](av).
+//! Image workers and [video and audio workers](av): start of the processes, task to worker, degradations in `/readyz`,
+//! metrics.
 //!
-//! Each thread of the arbiter owns one worker process and blocks on it. A task comes through the [admission](admission) to whichever
-//! thread is free, with a deadline; when it is over, or when its caller leaves, the process is killed and replaced. What a
+//! Each thread of an actix `SyncArbiter` owns one worker process and blocks on it. A task comes through the [admission](admission)
+//! to a thread that is free, with a deadline; when it is over, or when its caller leaves, the process is killed and replaced. What a
 //! file does to its process is that process's end and no other's.
 
 mod admission;
@@ -47,7 +47,7 @@ use crate::{
     subsystem::{Degradation, Subsystem},
 };
 
-/// A worker that has not loaded its codecs by then never will; a busy machine takes its time.
+/// Longest start of an image worker, in which it loads its codecs on a busy machine.
 const READY_WITHIN: Duration = Duration::from_secs(20);
 
 /// The handle of the pool. Clones share it; the workers end with the last.
@@ -131,7 +131,7 @@ impl Compute {
         self.limits
     }
 
-    /// The pool at this moment; costs no message.
+    /// Returns the state of the pool at this moment; costs no message.
     pub fn status(&self) -> PoolStatus {
         PoolStatus {
             workers: self.state.workers.load(Relaxed),
@@ -181,7 +181,7 @@ impl fmt::Debug for Compute {
     }
 }
 
-/// Returns how the pool starts its workers; `sluice doctor` starts one the same way.
+/// Returns the program, limits and time-out of an image worker; `sluice doctor` starts one the same way.
 pub fn launch(settings: &ComputeSettings, program: PathBuf) -> Launch {
     Launch {
         program,

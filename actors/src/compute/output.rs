@@ -1,4 +1,5 @@
-//! The files that a worker writes into, and how their content comes back.
+//! Output files of a worker: memory files or files of the caller, sealed, bounded (`image_workers.max_output`) and read
+//! back.
 
 use std::{
     fs::File,
@@ -15,7 +16,7 @@ use sluice_media::task::{Failure, FailureCode, Task};
 
 use super::assignment::Output;
 
-/// Results that a task has.
+/// Returns the number of results that a task has.
 pub(crate) fn count(task: &Task) -> usize {
     match task {
         Task::Inspect { .. } | Task::ListArchive => 0,
@@ -36,7 +37,7 @@ pub(super) enum Target<'a> {
 }
 
 impl<'a> Target<'a> {
-    /// Memory is fresh for each attempt.
+    /// Makes the target of an attempt; memory is fresh for each.
     pub(super) fn of(output: &'a Output, task: &Task) -> Result<Self, Failure> {
         let expected = count(task);
         match output {
@@ -61,7 +62,7 @@ impl<'a> Target<'a> {
         files.iter().map(AsFd::as_fd).collect()
     }
 
-    /// The content of memory; at most `max_bytes` of each are taken.
+    /// Returns the content of memory files; at most `max_bytes` of each are taken.
     pub(super) fn collect(self, max_bytes: u64) -> Result<Vec<Bytes>, Failure> {
         match self {
             Self::Files(_) => Ok(Vec::new()),
@@ -75,8 +76,8 @@ fn memory() -> io::Result<File> {
     Ok(File::from(memfd_create("result", flags)?))
 }
 
-/// Sealed first: the worker has a descriptor too, and what is read must neither change nor grow any more. Emptied at the end,
-/// since a descriptor that a worker keeps would keep the memory.
+/// Reads a result. The file is sealed first: the worker has a descriptor too, and the content must neither change nor grow any
+/// more. It is emptied at the end, since a descriptor that a worker keeps would keep the memory.
 fn read(file: &File, max_bytes: u64) -> Result<Bytes, Failure> {
     let seals = SealFlags::SEAL | SealFlags::GROW | SealFlags::WRITE;
     fcntl_add_seals(file, seals).map_err(|error| unreadable(error.into()))?;
@@ -85,7 +86,7 @@ fn read(file: &File, max_bytes: u64) -> Result<Bytes, Failure> {
     bytes
 }
 
-/// The length was the worker's to choose; one that cuts the file short meanwhile makes the read fail.
+/// Reads the whole content. The worker chose the length; one that shortens the file meanwhile makes the read fail.
 fn content(file: &File, max_bytes: u64) -> Result<Bytes, Failure> {
     let length = file.metadata().map_err(unreadable)?.len();
     if length > max_bytes {

@@ -1,11 +1,12 @@
-//! State that the pool's threads publish, read without a message.
+//! State that the threads of the worker pools publish: processes, kills, failed starts, unexplained deaths in a row, reason
+//! why nothing works.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use parking_lot::RwLock;
 use sluice_worker::protocol::Layers;
 
-/// So many unexplained deaths without a finished task between them are no longer the fault of files.
+/// Unexplained deaths without a finished task between them from which on the cause is the pool, not its files.
 const SUSPICIOUS_DEATHS: u32 = 6;
 
 #[derive(Debug, Default)]
@@ -21,7 +22,7 @@ pub(super) struct PoolState {
 #[derive(Clone, Debug, Default)]
 struct FailureReasons {
     layers: Layers,
-    /// For good: the kernel will not change while the service runs.
+    /// Reason why no work is accepted, for good: the kernel will not change while the service runs.
     refused: Option<String>,
     /// Reason why the last start failed, until one succeeds.
     start_failure: Option<String>,

@@ -1,5 +1,5 @@
-//! Recovery of both rings from failed processes: one more attempt after a death without a known cause, none after a
-//! limit, and a pause after a start that failed.
+//! Recovery from failed worker processes: one more attempt after a death without a known cause, none after a limit, pauses
+//! after a failed start.
 
 use std::{
     sync::atomic::Ordering::Relaxed,
@@ -20,7 +20,7 @@ use super::{
 };
 use crate::component::park_for;
 
-/// A task is tried so often, when its worker dies and the cause is unknown.
+/// Most attempts at a task whose worker dies without a known cause.
 pub(super) const ATTEMPTS: u32 = 2;
 
 /// Consequence of an error.
@@ -84,12 +84,12 @@ pub(super) fn attempts(
     .into())
 }
 
-/// The answer for one who has left.
+/// Makes the error for a caller that has left.
 pub(super) fn abandoned() -> Error {
     Error::Unavailable("no caller waits any more".into())
 }
 
-/// Returns why nothing may be decoded, if so.
+/// Returns the reason why nothing may be decoded, if there is one.
 pub(super) fn rejection(sandbox: Sandbox, layers: &Layers) -> Option<String> {
     match sandbox {
         Sandbox::Required => layers.rejection(),
@@ -107,7 +107,7 @@ pub(super) struct ProcessUnavailable {
 }
 
 impl ProcessUnavailable {
-    /// The kernel will not change while the service runs.
+    /// Makes one without an end: the kernel will not change while the service runs.
     pub(super) fn for_good(reason: String) -> Self {
         Self {
             reason,
@@ -116,7 +116,7 @@ impl ProcessUnavailable {
         }
     }
 
-    /// A start failed, after `last`: the pause doubles.
+    /// Makes one of a failed start, after `last`: the pause doubles.
     pub(super) fn after(last: Option<&Self>, error: &StartError, ring: &'static str) -> Self {
         let failures = last.map_or(0, |it| it.failures) + 1;
         let again_in = park_for(failures);

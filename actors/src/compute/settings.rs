@@ -1,4 +1,5 @@
-//! The `[image_workers]` section: how many image workers, and what one of them may use.
+//! Settings of image workers (`[image_workers]`): number, sandbox, queue, time-outs, memory, most megapixels, frames and
+//! members, recycling.
 
 use std::{num::NonZeroUsize, thread, time::Duration};
 
@@ -9,9 +10,9 @@ use sluice_media::{
     task::Limits,
 };
 
-/// Each is a thread here and a process beside; more than any machine has cores is a mistake.
+/// Most workers: each is a thread and a process, and more than any machine has cores is a mistake.
 const MAX_WORKERS: usize = 256;
-/// So that one is free for short work while drawings of two accounts run.
+/// Least number of workers by default: one is free for short work while drawings of two accounts run.
 const FEWEST_WORKERS: usize = 3;
 
 /// Settings of the decode ring; every field is documented in `config/default.toml`.
@@ -21,7 +22,7 @@ pub struct ComputeSettings {
     /// 0: one more than cores, and at least [`FEWEST_WORKERS`].
     pub workers: usize,
     pub sandbox: Sandbox,
-    /// Tasks that may wait, over both lanes; one more is refused as busy.
+    /// Tasks that may wait, over both lanes; one more is rejected as busy.
     pub queue: usize,
     /// Waiting tasks of one account.
     pub queue_per_account: usize,
@@ -47,7 +48,7 @@ pub struct ComputeSettings {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sandbox {
-    /// Decoding is refused.
+    /// Nothing is decoded.
     #[default]
     Required,
     /// Decodes with the layers that exist.

@@ -1,10 +1,11 @@
-//! State of the rings for `/readyz`, `/metrics` and `sluice doctor`.
+//! State of image, video and audio workers for `/readyz`, `sluice doctor` and `/metrics` (`image_workers`,
+//! `image_tasks_waiting`, `video_tasks`).
 
 use sluice_worker::protocol::Layers;
 
 use crate::metric::{Metric, Sample};
 
-/// The rings at one moment; but for `video`, it is of the ring of images.
+/// State of the workers at one moment: of the image workers, but for `video`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PoolStatus {
     /// Processes that are up.
@@ -87,7 +88,7 @@ impl PoolStatus {
     }
 }
 
-/// The ring of video and audio at one moment.
+/// State of the video and audio workers at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VideoStatus {
     pub short: QueueStatus,

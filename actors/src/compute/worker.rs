@@ -1,4 +1,5 @@
-//! A thread of the pool: owns a worker process, blocks on it, and replaces it.
+//! Thread of one image worker process: time-outs (`image_workers.timeout`, `document_timeout`), restart, recycling
+//! (`recycle_after`, `recycle_above`).
 //!
 //! Nothing survives a restart of the thread's actor but the terms; the process ends with it. The mailbox is the arbiter's
 //! own, without a bound: the [admission](super::admission) lets in one task for each worker.
@@ -27,7 +28,7 @@ use super::{
     settings::Sandbox,
 };
 
-/// Its name in the log.
+/// Name of these processes in the log.
 const RING: &str = "image";
 /// Longest wait of a task for a worker that could not be started, while others of the pool are up.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -45,7 +46,7 @@ pub(super) struct ImageRing {
 }
 
 impl ImageRing {
-    /// Returns the longest time of a task, and the setting that says so.
+    /// Returns the setting that bounds the time of a task, and its value.
     fn timeout_of(&self, task: &Task) -> (&'static str, Duration) {
         match task.reads_document() && self.document_timeout < self.timeout {
             true => ("image_workers.document_timeout", self.document_timeout),
@@ -111,7 +112,7 @@ impl Handler<Perform> for ImageWorker {
         let outcome = catch_unwind(AssertUnwindSafe(|| self.perform(&assignment, &watch)))
             .unwrap_or_else(|_| {
                 self.kill_process();
-                Err(internal("the pool gave up on this task").into())
+                Err(internal("the task panicked in the service").into())
             });
         // A caller that left needs no answer.
         let _ = reply.send(outcome);
@@ -160,7 +161,7 @@ impl ImageWorker {
         match outcome {
             Ok(done) => {
                 self.terms.state.finished();
-                // Anyone who leaves what cannot be read is not the worker that was started.
+                // A worker whose result cannot be read is not trusted any more.
                 let bytes = target
                     .collect(assignment.limits.max_output_bytes)
                     .inspect_err(|_| self.kill_process())?;
@@ -217,7 +218,7 @@ impl ImageWorker {
             self.kill_process();
         }
         if self.process.is_none() {
-            self.sit_out_setback(watch)?;
+            self.wait_for_retry(watch)?;
             self.start_process();
         }
         match (&mut self.process, &self.unavailable) {
@@ -227,8 +228,8 @@ impl ImageWorker {
         }
     }
 
-    /// Fails at once when no other of the pool could have done better.
-    fn sit_out_setback(&self, watch: &Watch) -> Result<(), Error> {
+    /// Waits until the next start may be tried, [`PATIENCE`] at most; fails at once when no other worker is up.
+    fn wait_for_retry(&self, watch: &Watch) -> Result<(), Error> {
         let Some(unavailable) = &self.unavailable else {
             return Ok(());
         };
@@ -243,7 +244,7 @@ impl ImageWorker {
         Ok(())
     }
 
-    /// Starts a process; when that fails, there is a unavailable instead.
+    /// Starts a process; when that fails, the reason is noted in its place.
     fn start_process(&mut self) {
         let started = Instant::now();
         match WorkerProcess::start(&self.terms.launch) {
@@ -289,7 +290,7 @@ impl ImageWorker {
         }
     }
 
-    /// Between tasks, before the next may come: replaces a process that is gone, old or fat.
+    /// Replaces a process that is gone, has done many tasks or has grown large; between tasks, before the next may come.
     fn look_after(&mut self) {
         if let Some(process) = &self.process
             && self.is_worn_out(process)

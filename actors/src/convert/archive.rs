@@ -1,6 +1,7 @@
-//! Archives of a job: an incoming one is replaced by its members, results and files go out in a stored one.
+//! ZIP archives of conversion jobs: an archive that comes in is replaced by its members within the plan's limits, results go
+//! out in one archive.
 //!
-//! What comes in is read in a worker; what goes out is packed by [`pack`](super::pack).
+//! Incoming archives are read in a worker; outgoing ones are packed by [`pack`](super::pack).
 
 use std::sync::Arc;
 
@@ -93,7 +94,7 @@ async fn members_of(
     )
     .await?;
     let members = done.members.unwrap_or_default();
-    // Asked again: another archive of the job may have been opened since.
+    // Read again: another archive of the job may have been opened since.
     let job = jobs::by_id(&mut services.store.read().await?, job.id).await?;
     check(&job, archive, &members)?;
     let items = members.into_iter().map(|member| NewItem {
@@ -147,7 +148,7 @@ fn check(job: &Job, archive: &Item, members: &[Member]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// All results of a job in one archive.
+/// Packs all results of a job into one archive.
 pub(super) async fn of_results(
     services: &ConversionServices,
     job: &Job,
@@ -165,7 +166,7 @@ pub(super) async fn of_results(
     Ok(packed(services, results.collect()).await?)
 }
 
-/// The files of an item as they are, in one archive.
+/// Packs the files of an item as they are into one archive.
 pub(super) async fn of_inputs(
     services: &ConversionServices,
     inputs: &[Input],

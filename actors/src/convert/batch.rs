@@ -1,4 +1,5 @@
-//! `ConversionBatch`: one job, from its first unfinished file to its end.
+//! `ConversionBatch`: one conversion job (`/api/convert`, `/api/compress`, tools), from its first unfinished file to its
+//! end.
 //!
 //! Nothing survives a restart but the row: a batch that begins again continues with the files that have no result yet.
 //! Each result is recorded in one transaction with its blob, its file, its lineage and the lease that it was made
@@ -58,13 +59,13 @@ impl RowTask for Batch {
     }
 }
 
-/// Archives are opened, files converted, results packed, and the job ended.
+/// Opens archives, converts files, packs results, and ends the job.
 async fn work(services: &ConversionServices, lease: &Lease) -> Result<(), OwnerError> {
     let job = jobs::by_id(&mut services.store.read().await?, lease.id).await?;
     services
         .followers
         .publish(job.account_id, job.id, JobProgress::of(&job));
-    // Interactive work is no archive: that was looked at when it was made.
+    // Interactive work is no archive: that was checked when it was made.
     if job.lane == Lane::Batch {
         for item in pending(services, &job).await? {
             archive::open(services, lease, &job, item).await?;
@@ -95,7 +96,7 @@ async fn convert(
     record(services, lease, job, &item, outcome).await
 }
 
-/// Writes what became of a file and publishes it; with a job's last file, its end.
+/// Writes the outcome of a file and publishes it; with a job's last file, its end.
 pub(super) async fn record(
     services: &ConversionServices,
     lease: &Lease,

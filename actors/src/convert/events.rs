@@ -1,4 +1,5 @@
-//! Events of a job's changes: each function writes the events of one change, in the transaction of the change.
+//! Events of conversion jobs (`conversion.started`, `.progress`, `.completed`, `.failed`, `media.tool.*`), each in the
+//! transaction of its change.
 //!
 //! Conversions and compressions emit their beginning, each file and their end; a media tool its end alone.
 
@@ -16,7 +17,7 @@ use crate::events::{
 /// The code of a job that its owner cancelled.
 const CANCELLED: &str = "cancelled";
 
-/// Work on the job begins for the first time.
+/// Emits that work on the job begins for the first time.
 pub(super) async fn began(tx: &mut Tx<'_>, job: &Job, now_ms: i64) -> Result<(), Error> {
     if job.job_type == JobType::Tool {
         return Ok(());
@@ -30,7 +31,7 @@ pub(super) async fn began(tx: &mut Tx<'_>, job: &Job, now_ms: i64) -> Result<(),
     emit(tx, job, Event::ConversionStarted(started), now_ms).await
 }
 
-/// A file is finished, with that error or without one; `job` as it is since.
+/// Emits that a file is finished, with that error or without one; `job` as it is since.
 pub(super) async fn file_finished(
     tx: &mut Tx<'_>,
     job: &Job,
@@ -57,7 +58,7 @@ pub(super) async fn file_finished(
     emit(tx, job, Event::ConversionProgress(progress), now_ms).await
 }
 
-/// The job has ended, in whatever way.
+/// Emits that the job has ended, in any way.
 pub(super) async fn ended(tx: &mut Tx<'_>, job: &Job, now_ms: i64) -> Result<(), Error> {
     let results = results(tx, job).await?;
     let is_success = job.state == JobState::Completed && job.failed_files == 0;
@@ -139,7 +140,7 @@ async fn failures(tx: &mut Tx<'_>, job: &Job) -> Result<(Failures, Cause), Error
     Ok((Failures::new(files, u64::from(job.failed_files)), cause))
 }
 
-/// The cancellation, else the job's own error, else that of the first file that failed.
+/// Returns the cancellation, else the job's own error, else that of the first file that failed.
 fn cause(job: &Job, first: Option<&Item>) -> Cause {
     if job.state == JobState::Cancelled {
         return Cause {

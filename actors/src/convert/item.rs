@@ -1,4 +1,5 @@
-//! A file of a job: its inputs as descriptors, its operation as a worker's task, its result as a sealed blob.
+//! One file of a conversion job: its inputs, its operation as a worker's task, its result as a blob, its storing in the
+//! account (`storage_used_up`).
 
 use std::{fs::File, slice, sync::Arc};
 
@@ -63,7 +64,7 @@ impl From<Failure> for ItemOutcome {
     }
 }
 
-/// Does an item's operation, whatever comes of it.
+/// Does an item's operation; its failure is an outcome, too.
 pub(super) async fn perform(
     services: &ConversionServices,
     job: &Job,
@@ -123,7 +124,7 @@ async fn made(
     })
 }
 
-/// Pixels of a frame of a stored source, as its row has them.
+/// Returns the pixels of a frame of a stored source, as its row has them.
 async fn pixels_of(
     services: &ConversionServices,
     job: &Job,
@@ -143,7 +144,7 @@ async fn pixels_of(
     })
 }
 
-/// The operation of an item's row.
+/// Reads the operation of an item's row.
 pub(super) fn operation_of(item: &Item) -> Result<Operation, Failure> {
     serde_json::from_value(item.operation.clone()).map_err(|_| {
         Failure::new(
@@ -153,7 +154,7 @@ pub(super) fn operation_of(item: &Item) -> Result<Operation, Failure> {
     })
 }
 
-/// Opens the inputs of an item.
+/// Reads the inputs of an item.
 pub(super) async fn inputs_of(
     services: &ConversionServices,
     item: &Item,
@@ -217,7 +218,7 @@ pub(super) async fn run(
 }
 
 impl ItemOutcome {
-    /// The error code of a failure.
+    /// Returns the error code of a failure.
     pub(super) fn code(&self) -> Option<String> {
         match self {
             Self::Failed { code, .. } => Some(code.clone()),
@@ -233,7 +234,7 @@ impl ItemOutcome {
         }
     }
 
-    /// Records it under the lease; the job as it is then. `Error::OverQuota` when the result was to be stored and the account's
+    /// Records it under the lease, and returns the job as it is then. `Error::OverQuota` when the result was to be stored and the account's
     /// storage is full.
     pub(super) async fn record(
         &self,

@@ -1,4 +1,7 @@
-//! Conversion jobs: one actor per job under a registry, rows and leases as the truth.
+//! Conversion jobs (`/api/convert`, `/api/compress`, media tools): submitting, cancelling, waiting, following; metrics
+//! `jobs`, `files_converted`, `files_failed`.
+//!
+//! One actor runs each job under a registry; rows and leases are the truth.
 //!
 //! A job is committed first, with its charge, and then announced; a caller that waits for it waits for its row, and
 //! learns of changes sooner through the batch's progress. A client that goes away does not lose the job.
@@ -62,7 +65,7 @@ struct ConversionServices {
     settings: ConvertSettings,
     store: Store,
     workers: Arc<dyn Workers>,
-    /// Makes a safe name of what an archive calls its member.
+    /// Makes a safe name of a member's name in an archive.
     clean: fn(&str) -> String,
     followers: Followers<JobProgress>,
     counters: OutcomeCounters<JobTotals>,
@@ -83,7 +86,7 @@ impl fmt::Debug for Conversions {
 }
 
 impl Conversions {
-    /// `clean` makes a safe name of what an archive calls its member.
+    /// `clean` makes a safe name of a member's name in an archive.
     pub fn new(
         settings: ConvertSettings,
         store: Store,
@@ -93,7 +96,7 @@ impl Conversions {
         Self::over(settings, store, Arc::new(compute), clean)
     }
 
-    /// With other workers than the compute pool's, for tests.
+    /// [`Self::new`] with other workers than the compute pool's, for tests.
     pub fn over(
         settings: ConvertSettings,
         store: Store,
@@ -156,7 +159,7 @@ impl Conversions {
         Ok(job)
     }
 
-    /// The job once it has ended, or as it is at the deadline.
+    /// Returns the job once it has ended, or as it is at the deadline.
     pub async fn wait(&self, id: Uuid, deadline: Instant) -> Result<Job, Error> {
         self.services.followers.wait(id, deadline).await?;
         Ok(jobs::by_id(&mut self.services.store.read().await?, id).await?)
@@ -172,7 +175,7 @@ impl Conversions {
         self.services.followers.seen(job.id, JobProgress::of(job))
     }
 
-    /// Returns why no job would make progress at present, in words for the operator.
+    /// Returns the reason why no job would make progress at present, for the operator.
     pub fn refused(&self) -> Option<String> {
         self.services.workers.refused()
     }

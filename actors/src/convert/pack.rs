@@ -1,4 +1,4 @@
-//! Stored archives: what goes out is written here, since nothing of it is parsed.
+//! Writes ZIP archives of results: stored entries without compression, zip64, names that differ (`name (2).jpg`).
 //!
 //! Entries are copied as they are, on the blocking pool, in constant memory.
 
@@ -15,8 +15,9 @@ use std::{
 use sluice_store::Error;
 use zip::{CompressionMethod, ZipWriter, write::SimpleFileOptions};
 
-/// From here on an entry needs zip64 fields; the writer wants to know beforehand.
+/// Bytes from which on an entry needs zip64 fields; the writer has to know beforehand.
 const LARGE: u64 = u32::MAX as u64;
+/// Bytes copied at a time.
 const PIECE: usize = 256 * 1024;
 
 /// Copies files into a stored archive (APPNOTE 4.4.5, method 0) under names that differ.
@@ -42,7 +43,7 @@ pub(super) async fn pack(output: File, files: Vec<(File, String)>) -> Result<(),
     }
 }
 
-/// Tells the blocking pool that no one waits for the archive any more.
+/// Stops the blocking work when no one waits for the archive any more.
 #[derive(Default)]
 struct Abandoned(Arc<AtomicBool>);
 
@@ -74,7 +75,7 @@ fn write(output: File, entries: Vec<(File, String)>, abandoned: &AtomicBool) -> 
     Ok(())
 }
 
-/// The name, or with " (2)" and so on before the extension when an entry has it already. Names compare without case, since
+/// Returns the name, with " (2)" and so on before the extension when an entry has it already. Names compare without case, since
 /// many file systems do.
 fn distinct(name: &str, taken: &mut HashSet<String>) -> String {
     let (stem, extension) = match name.rfind('.') {

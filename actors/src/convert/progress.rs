@@ -1,4 +1,5 @@
-//! Progress of jobs, for callers that wait or follow, and their results, for metrics.
+//! Progress of a conversion job in per cent and its place in the queue, for callers that wait or follow; counts of files,
+//! for metrics.
 
 use std::collections::BTreeMap;
 
@@ -46,13 +47,13 @@ impl JobProgress {
         }
     }
 
-    /// 0 to 100: the mean over its files, what is done of running ones included; 100 only at the end, and once the job has
-    /// ended well.
+    /// Returns the progress from 0 to 100: the mean over its files, the finished shares of running ones included; 100 only
+    /// at the end, and once the job has ended well.
     pub fn percent(&self) -> u8 {
         self.percent
     }
 
-    /// `thousandths`: of files that are being worked on.
+    /// Returns the mean over all files; `thousandths`: those of files that are being worked on.
     fn mean(&self, thousandths: u32) -> u8 {
         let done = u64::from(self.completed_files + self.failed_files) * u64::from(WHOLE);
         let all = u64::from(self.total_files.max(1)) * u64::from(WHOLE);
@@ -108,7 +109,7 @@ impl Report for JobProgress {
     }
 }
 
-/// Files by what became of them since the start.
+/// Counts of files since the start, by outcome.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct JobTotals {
     pub converted: u64,

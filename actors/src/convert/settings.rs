@@ -1,4 +1,5 @@
-//! The `[convert]` section: how long a client waits, and how many jobs run.
+//! Settings of conversion jobs (`[convert]`): longest wait before 202, jobs at a time, lease, time for which results are
+//! kept, followers.
 
 use std::time::Duration;
 

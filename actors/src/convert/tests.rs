@@ -97,7 +97,7 @@ impl Fake {
     /// Waits in the second place, begins, and comes to the half; each takes a permit.
     async fn do_half(&self, follow: &Follow) {
         for report in [Report::Waiting { place: 2 }, Report::Working { share: 0.5 }] {
-            follow.tell_from_async(report).await;
+            follow.report_from_async(report).await;
             self.permits.acquire().await.unwrap().forget();
         }
     }

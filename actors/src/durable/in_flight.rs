@@ -1,5 +1,7 @@
-//! Progress of running tasks beside their rows: in memory only, for the rows that are worked on, and lost with the
-//! process.
+//! Progress of running tasks of jobs, runs and streams beside their rows: shares in thousandths, places in the queue, at
+//! most four reports a second.
+//!
+//! In memory only, for the rows that are worked on, and lost with the process.
 //!
 //! Workers report the share of a task some four times a second; rows only change when a task is done. The reported
 //! progress of a row is its last known state [with](Report::beside) the shares of its tasks.
@@ -18,8 +20,8 @@ use super::progress_channels::Report;
 
 /// Share of a whole task.
 pub(crate) const WHOLE: u32 = 1_000;
-/// Between two words about one row, unless a task comes to another place in the queue.
-const TELL_EVERY: Duration = Duration::from_millis(250);
+/// Shortest time between two reports of one row, unless a task comes to another place in the queue.
+const REPORT_EVERY: Duration = Duration::from_millis(250);
 
 /// Shares of the running tasks of a row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -96,7 +98,7 @@ impl<R> InFlight<R> {
         }
     }
 
-    /// A task is counted from its first report on.
+    /// Makes a task of a row, which is counted from its first report on.
     pub(super) fn task(&self, row: Uuid, task: Uuid) -> RunningTask<R> {
         RunningTask {
             in_flight: self.clone(),
@@ -112,7 +114,7 @@ impl<R: Report> InFlight<R> {
         match self.0.lock().get_mut(&id) {
             Some(row) => {
                 row.known = Some((account_id, known.clone()));
-                row.tell(known)
+                row.report(known)
             }
             None => known,
         }
@@ -121,7 +123,7 @@ impl<R: Report> InFlight<R> {
     /// Returns the progress to report of a row that was just read.
     pub(super) fn seen(&self, id: Uuid, seen: R) -> R {
         match self.0.lock().get_mut(&id) {
-            Some(row) => row.tell(seen),
+            Some(row) => row.report(seen),
             None => seen,
         }
     }
@@ -133,12 +135,14 @@ impl<R: Report> InFlight<R> {
         let row = rows.get_mut(&id)?;
         let before = row.tasks.insert(task, state);
         let (account_id, known) = row.known.clone()?;
-        let reported = row.tell(known);
+        let reported = row.report(known);
         let has_moved = match (before, state) {
             (Some(TaskState::Working { .. }), TaskState::Working { .. }) => false,
             (before, state) => before != Some(state),
         };
-        let is_due = row.published_at.is_none_or(|at| at.elapsed() >= TELL_EVERY);
+        let is_due = row
+            .published_at
+            .is_none_or(|at| at.elapsed() >= REPORT_EVERY);
         (has_moved || is_due).then(|| {
             row.published_at = Some(Instant::now());
             (account_id, reported)
@@ -147,7 +151,7 @@ impl<R: Report> InFlight<R> {
 }
 
 impl<R: Report> Row<R> {
-    fn tell(&mut self, known: R) -> R {
+    fn report(&mut self, known: R) -> R {
         let reported = known.beside(self.shares(), self.reported.as_ref());
         self.reported = Some(reported.clone());
         reported

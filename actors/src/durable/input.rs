@@ -1,4 +1,4 @@
-//! Files that operations read.
+//! Input files of operations: format by the first bytes (`is of no type that is known`), names in messages.
 
 use std::{fs::File, os::unix::fs::FileExt as _};
 
@@ -8,10 +8,10 @@ use sluice_media::{
 };
 use sluice_store::blob::HEAD_BYTES;
 
-/// Characters of a name in a message.
+/// Most characters of a name in a message.
 const SHOWN_CHARS: usize = 80;
 
-/// The format of a file by its first bytes, which the page cache has: uploads were just written.
+/// Returns the format of a file by its first bytes, which the page cache has: uploads were just written.
 pub(crate) fn sniff(file: &File, filename: &str) -> Result<Option<Format>, Failure> {
     let mut head = vec![0; HEAD_BYTES];
     let mut length = 0;
@@ -30,7 +30,7 @@ pub(crate) fn sniff(file: &File, filename: &str) -> Result<Option<Format>, Failu
     Ok(Format::recognise(&head[..length], filename))
 }
 
-/// See [`sniff`], for an operation that needs a known format.
+/// [`sniff`] for an operation that needs a known format.
 pub(crate) fn known_format(file: &File, filename: &str) -> Result<Format, Failure> {
     sniff(file, filename)?.ok_or_else(|| {
         Failure::new(
@@ -40,7 +40,7 @@ pub(crate) fn known_format(file: &File, filename: &str) -> Result<Format, Failur
     })
 }
 
-/// A name in a message.
+/// Returns a name as messages show it.
 pub(crate) fn shown(filename: &str) -> String {
     filename.chars().take(SHOWN_CHARS).collect()
 }

@@ -1,11 +1,12 @@
-//! Parts that the kinds of durable work share: conversions, workflow runs, video streams and recordings.
+//! Parts that all durable work shares: conversion jobs, workflow runs, video streams and recordings.
 //!
 //! - [`owner`]: the actor that holds one row's task, and gives the row back when the task stops before its end;
-//! - [`progress_channels`]: progress for those who wait or follow, with [what running tasks tell](in_flight);
-//! - [`workers`]: a task in a worker, which waits for its turn while all are busy;
-//! - [`registry_handle`]: the way to their registry; [`shutdown`]: until when rows are taken up; [`outcome_counters`]: what has come of them;
+//! - [`progress_channels`]: progress for callers that wait or follow, with [that of running tasks](in_flight);
+//! - [`workers`]: tasks in the workers, waiting while all are busy;
+//! - [`registry_handle`]: reference to their registry; [`shutdown`]: end of the claims at a stop;
+//! - [`outcome_counters`]: counts of outcomes, for metrics;
 //! - [`input`], [`stored`]: files that come in and that are kept;
-//! - [`step_error`]: why work stops, and what becomes of its row then.
+//! - [`step_error`]: reasons why work stops, and what happens to its row.
 
 pub(crate) mod in_flight;
 pub(crate) mod input;

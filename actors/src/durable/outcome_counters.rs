@@ -1,4 +1,4 @@
-//! Outcomes of work since the start of the process, for metrics.
+//! Counts of outcomes of jobs, runs and streams since the start of the process, failures by error code, for metrics.
 
 use std::{collections::BTreeMap, sync::Arc};
 

@@ -1,4 +1,5 @@
-//! The actor of one row: it holds the task that works on it, and the task's end is its own.
+//! Owner of a leased row: the actor that runs the row's task, and gives the lease back when the task stops before the row
+//! has ended.
 //!
 //! Nothing survives a restart but the row. A task that stops before its row has ended gives the lease back, to be tried
 //! again after a pause; one that panics takes its actor along, and the registry gives the lease back. The end of the
@@ -30,7 +31,7 @@ pub(crate) trait RowTask: Send + Sync + 'static {
     /// The right to work on the row, by which every write goes.
     fn lease(&self) -> &Lease;
 
-    /// Works until the row has ended, or returns why it has not.
+    /// Works until the row has ended; an error is the reason why it has not.
     fn work(&self) -> impl Future<Output = Result<(), OwnerError>> + Send;
 }
 
@@ -96,7 +97,7 @@ impl Beginning {
         }
     }
 
-    /// Returns that of the row on whose task the caller runs; `None` outside of one.
+    /// Returns the beginning of the row on whose task the caller runs; `None` outside of one.
     pub(crate) fn current() -> Option<Self> {
         BEGINNING.try_with(Clone::clone).ok()
     }
@@ -120,7 +121,7 @@ impl Beginning {
     }
 }
 
-/// Called in the task of a row before it works outside the pool, such as on files: its begin is committed.
+/// Commits that work on the row begins; called in its task before it works outside the pool, such as on files.
 pub(crate) async fn begin() -> Result<(), StoreError> {
     match Beginning::current() {
         Some(beginning) => beginning.note().await,
@@ -135,7 +136,7 @@ enum Return {
     Untouched,
     /// To be tried again after a pause.
     Later,
-    /// The same, and it counts.
+    /// To be tried again after a pause, counted as an attempt.
     Counted,
 }
 
@@ -166,7 +167,7 @@ async fn run(task: impl RowTask) {
         })
     });
     if let Err(error) = given_back.await {
-        // No one prolongs the lease any more: it expires.
+        // The lease is not prolonged any more and expires.
         debug!(kind, %id, %error, "the row was not given back");
     }
 }

@@ -1,4 +1,7 @@
-//! Progress of rows, published for callers that wait or follow. The rows are the truth, nothing here.
+//! Followers of jobs, runs and streams (`max_followers`): publishes progress to callers that wait or follow, which read the
+//! row again every 2 s.
+//!
+//! The rows are the truth, nothing here.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -16,23 +19,23 @@ use uuid::Uuid;
 use super::in_flight::{InFlight, InFlightGuard, RunningTask, TaskShares};
 use crate::{Error, compute::Follow};
 
-/// A row is looked at again after this, whatever was published: its owner may be gone.
+/// Time after which a follower reads the row again, although nothing was published: its owner may be gone.
 const LOOK_AGAIN: Duration = Duration::from_secs(2);
 
 /// Progress of a row.
 pub trait Report: Clone + PartialEq + Send + Sync + 'static {
-    /// The rows, as those who follow an account's changes know them.
+    /// Kind of the rows in the account's changes.
     const KIND: Kind;
 
-    /// From the row itself.
+    /// Reads it from the row itself.
     fn look(store: &Store, id: Uuid) -> impl Future<Output = Result<Self, StoreError>> + Send;
 
     fn has_ended(&self) -> bool;
 
-    /// Per cent of the whole that are done, 100 once a row has ended well; `None` when that is not known.
+    /// Returns the finished part in per cent, 100 once a row has ended well; `None` when that is not known.
     fn percent_done(&self) -> Option<u8>;
 
-    /// The place in the queue of the workers, while the row waits there; 1 is next.
+    /// Returns the place in the queue of the workers, while the row waits there; 1 is next.
     fn queue_place(&self) -> Option<u32>;
 
     /// Returns whether a row never has this progress after the other, so that it is outdated beside it.
@@ -75,7 +78,7 @@ impl<R: Report> Followers<R> {
         self.channels.publish(id, report);
     }
 
-    /// An owner works on the row until this is dropped: its running tasks count from now on.
+    /// Notes that an owner works on the row until the guard is dropped: its running tasks count from now on.
     pub(crate) fn attend(&self, id: Uuid) -> InFlightGuard<R> {
         self.in_flight.attend(id)
     }
@@ -100,7 +103,7 @@ impl<R: Report> Followers<R> {
         self.in_flight.seen(id, seen)
     }
 
-    /// Tells those who follow, although it seems to be older: the row began again.
+    /// Publishes a report of a row that began again, although it seems to be older.
     pub(crate) fn begin_again(&self, account_id: Uuid, id: Uuid, report: R) {
         if let Some(progress) = progress_of(id, &report) {
             self.store.changes().restart(account_id, progress);
@@ -158,7 +161,7 @@ pub struct Follower<R: Report> {
 }
 
 impl<R: Report> Follower<R> {
-    /// The present state at first, then the next one that differs. Never resolves again after the end of the row.
+    /// Returns the present state at first, then the next one that differs. Never resolves again after the end of the row.
     pub async fn next(&mut self) -> Result<R, Error> {
         loop {
             let report = match self.last {
@@ -201,7 +204,7 @@ impl<R> Clone for ProgressChannels<R> {
 }
 
 impl<R: Report> ProgressChannels<R> {
-    /// Progress from now on; `None` until some is published.
+    /// Follows progress from now on; `None` until some is published.
     fn follow(&self, id: Uuid) -> Following<R> {
         let published = self
             .0
@@ -244,7 +247,7 @@ struct Following<R> {
 }
 
 impl<R: Clone> Following<R> {
-    /// The next report that was not seen yet.
+    /// Waits for the next report that was not seen yet.
     async fn next(&mut self) -> Option<R> {
         let _ = self.published.changed().await;
         self.published.borrow_and_update().clone()

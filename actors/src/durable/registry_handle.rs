@@ -1,4 +1,4 @@
-//! The handle of the registry of one kind of work: it exists before the registry runs, and outlives its restarts.
+//! Handle of a registry (nudge, withdraw, drain, close): exists before the registry runs, and outlives its restarts.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -25,7 +25,7 @@ impl<E: Entity> RegistryHandle<E> {
         }
     }
 
-    /// The component that runs the registry, with at most `max_active` rows at a time.
+    /// Makes the component that runs the registry, with at most `max_active` rows at a time.
     pub(crate) fn component(
         &self,
         name: &'static str,
@@ -44,7 +44,7 @@ impl<E: Entity> RegistryHandle<E> {
         Component::new(name, args, registry::MAILBOX, self.handle.clone())
     }
 
-    /// The actors that live, each with its row.
+    /// Returns the actors that live, each with its row.
     #[cfg(test)]
     pub(crate) async fn owners(&self) -> std::collections::HashMap<kameo::actor::ActorId, Uuid> {
         let registry = self.handle.get().expect("the registry runs");

@@ -1,5 +1,5 @@
-//! Shutdown of one kind of durable work: no row is claimed after its begin, and it is complete when every owner has ended
-//! its row or given it back.
+//! Shutdown of one kind of durable work: rows are claimed until it begins, and it is complete when every owner has ended its
+//! row or given it back.
 
 use tokio_util::{
     sync::CancellationToken,

@@ -1,4 +1,5 @@
-//! Reasons why work on a row stops, by what happens to the row.
+//! Reasons why work on a row stops, and what happens to the row: failed, given back, tried later; tries of a write while the
+//! database is busy.
 
 use std::time::Duration;
 
@@ -6,8 +7,9 @@ use rustix::io::Errno;
 use sluice_media::task::{Failure, FailureCode};
 use sluice_store::Error as StoreError;
 
-/// Tries of a change that the busy database refused, before the row is given back.
+/// Most tries of a change while the database is busy, before the row is given back.
 const WRITE_TRIES: u32 = 5;
+/// Pause between two of them.
 const WRITE_PAUSE: Duration = Duration::from_millis(200);
 
 /// Reason why an owner ends before its row does.
@@ -15,11 +17,11 @@ const WRITE_PAUSE: Duration = Duration::from_millis(200);
 pub(crate) enum OwnerError {
     /// The row is another's, or has ended.
     Lost,
-    /// The service stops, and this stopped in good order.
+    /// The service stops, and the work was stopped in order.
     Drained,
     /// Nothing can be done at present; the text is for the log.
     Later(String),
-    /// Something that waiting does not mend, such as an input that is gone: a few tries, and the row is given up.
+    /// Waiting does not help, as with an input that is gone: a few tries, and the row is given up.
     Broken(String),
 }
 
@@ -61,7 +63,7 @@ impl From<Failure> for StepError {
 }
 
 impl From<StoreError> for StepError {
-    /// Bytes that are gone do not come back, and spoil their own piece only.
+    /// Missing bytes stay missing, and fail their own piece only.
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::NotFound(what) => Self::Failed(Failure::new(
@@ -73,7 +75,7 @@ impl From<StoreError> for StepError {
     }
 }
 
-/// The stable word of a failure, as it is serialised.
+/// Returns the code of a failure as it is serialised.
 pub(crate) fn code_of(code: FailureCode) -> String {
     match serde_json::to_value(code) {
         Ok(serde_json::Value::String(word)) => word,

@@ -1,4 +1,5 @@
-//! Results that become files of the account.
+//! Stores results as files of the account: quota of storage, folder, lineage (source of a derived file), event
+//! `file.uploaded`.
 
 use sluice_store::{
     Error, Tx,
@@ -68,7 +69,7 @@ async fn existing(
     }
 }
 
-/// Notes what a result was made of.
+/// Notes the source and the operation of a result.
 pub(crate) async fn note_lineage(
     tx: &mut Tx<'_>,
     derived: Derived,

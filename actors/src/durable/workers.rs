@@ -1,4 +1,4 @@
-//! The port to the compute pool, so that owners can be tested without worker processes.
+//! Port to the worker processes for durable work, which tests replace: tries again while all workers are busy.
 
 use std::{fs::File, io, sync::Arc, time::Duration};
 
@@ -13,7 +13,7 @@ use super::{
 };
 use crate::compute::{Assignment, Compute, Error, Finished, Follow, Lane, Output};
 
-/// While all workers are busy the next try comes after this.
+/// Pause before the next try while all workers are busy.
 const BUSY_PAUSE: Duration = Duration::from_millis(250);
 
 /// Performs tasks. Dropping a future of [`Workers::run`] cancels its task.
@@ -23,14 +23,14 @@ pub trait Workers: Send + Sync {
     /// Returns the limits of a task.
     fn limits(&self) -> Limits;
 
-    /// Tasks that make sense at a time.
+    /// Returns the number of tasks that a job may run at a time.
     fn width(&self) -> usize;
 
     /// Returns the signs of progress since the start: tasks that have ended in any way, and reports of others. A task
     /// that waits for its turn sees by it that others make progress.
     fn signs(&self) -> u64;
 
-    /// Returns why nothing is performed at present, in words for the operator.
+    /// Returns the reason why nothing is performed at present, for the operator.
     fn refused(&self) -> Option<String>;
 }
 
@@ -59,7 +59,7 @@ impl Workers for Compute {
     }
 }
 
-/// A task with its files, and who follows it.
+/// A task with its files and the receiver of its progress.
 pub(crate) struct TaskRequest {
     pub(crate) account_id: Uuid,
     pub(crate) task: Task,
@@ -86,7 +86,7 @@ impl TaskRequest {
     }
 }
 
-/// Runs a task in a worker, waiting for its turn while as many wait already as may. Once a worker has it, and before it runs,
+/// Runs a task in a worker; while the queue is full it is tried again. Once a worker has it, and before it runs,
 /// the begin of the row that it belongs to is committed ([`Beginning`]).
 pub(crate) async fn run(
     workers: &dyn Workers,
@@ -116,12 +116,12 @@ pub(crate) async fn run(
     }
 }
 
-/// Descriptors have run out: that passes.
+/// Makes the error of a task for which descriptors have run out: that passes.
 fn unusable() -> StepError {
     StepError::Stop(OwnerError::Later("no descriptor for a result".into()))
 }
 
-/// The first of what a task made that makes files.
+/// Returns the facts of the first file that a task made.
 pub(crate) fn first_output(done: Done) -> Result<OutputFacts, Failure> {
     let none = || Failure::new(FailureCode::Internal, "a task that makes a file made none");
     done.outputs.into_iter().next().ok_or_else(none)

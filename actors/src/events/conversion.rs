@@ -1,4 +1,5 @@
-//! Conversions, compressions and the media tools.
+//! Payloads of `conversion.started`, `.progress`, `.completed`, `.failed` and `media.tool.completed`, `.failed`: fields,
+//! most listed files and bytes.
 //!
 //! A job may have a thousand files and an event's body must stay small: [`Results`] and [`Failures`] hold the first ones,
 //! by number and by length, and say how many there are.
@@ -8,12 +9,12 @@ use uuid::Uuid;
 
 use super::payload::Payload;
 
-/// Entries of one list in an event.
+/// Most entries of one list in an event.
 pub const MOST_ENTRIES: usize = 100;
-/// JSON bytes of the results in an event, and of its failures: with the rest of the event less than 64 KiB.
+/// Most JSON bytes of the results in an event, and of its failures: with the rest of the event less than 64 KiB.
 const RESULTS_BYTES: usize = 40 << 10;
 const FAILURES_BYTES: usize = 16 << 10;
-/// Characters of one error's text; a longer one is cut.
+/// Most characters of one error's text; a longer one is truncated.
 const ERROR_CHARS: usize = 300;
 
 /// `conversion.started`: a job is worked on for the first time.
@@ -34,7 +35,7 @@ impl Payload for ConversionStarted {
     }
 }
 
-/// `conversion.progress`: a file of a job is finished, whatever came of it.
+/// `conversion.progress`: a file of a job is finished, with a result or an error.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ConversionProgress {
@@ -57,7 +58,7 @@ impl Payload for ConversionProgress {
     }
 }
 
-/// `conversion.completed`: every file of a job came out.
+/// `conversion.completed`: every file of a job has a result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ConversionCompleted {
@@ -74,7 +75,7 @@ impl Payload for ConversionCompleted {
     }
 }
 
-/// `conversion.failed`: a job ended, or was cancelled, and not all of its files came out.
+/// `conversion.failed`: a job ended, or was cancelled, and not all of its files have a result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ConversionFailed {
@@ -112,15 +113,15 @@ impl Payload for MediaToolCompleted {
     }
 }
 
-/// `media.tool.failed`: a tool could not, or its request was refused.
+/// `media.tool.failed`: a tool failed, or its request was rejected.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct MediaToolFailed {
     /// `None` when the request could not be read so far.
     pub tool: Option<String>,
-    /// `None` for a refused request, of which no job was made.
+    /// `None` for a rejected request, of which no job was made.
     pub job_id: Option<Uuid>,
-    /// `None` when the request was refused before its file was known.
+    /// `None` when the request was rejected before its file was known.
     pub filename: Option<String>,
     pub error: String,
     pub code: Option<String>,
@@ -197,7 +198,7 @@ impl Failures {
     }
 }
 
-/// An error's text as an event has it.
+/// Returns an error's text as an event has it, at most [`ERROR_CHARS`] long.
 pub fn error_text(text: &str) -> String {
     text.chars().take(ERROR_CHARS).collect()
 }

@@ -1,4 +1,4 @@
-//! Files.
+//! Payload of `file.uploaded`.
 
 use serde::Serialize;
 use sluice_store::files::File;

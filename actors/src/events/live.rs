@@ -1,4 +1,4 @@
-//! Live inputs.
+//! Payloads of `live.input.connected`, `live.input.disconnected` (`reason`) and `live.input.recording.ready`.
 
 use serde::{Deserialize, Serialize};
 use sluice_store::events::EventPosition;
@@ -43,7 +43,7 @@ impl Payload for LiveInputDisconnected {
 }
 
 impl LiveInputDisconnected {
-    /// No event follows that of a deleted input.
+    /// Returns the place among the input's events: none follows that of a deleted input.
     pub(super) fn position(&self) -> EventPosition {
         match self.reason {
             Parting::Deleted => EventPosition::Last,
@@ -56,7 +56,7 @@ impl LiveInputDisconnected {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Parting {
-    /// The encoder said goodbye.
+    /// The encoder ended its publish.
     Ended,
     /// The connection was lost or cut.
     Dropped,
@@ -66,12 +66,12 @@ pub enum Parting {
     Closed,
     /// The input was deleted.
     Deleted,
-    /// The service itself was cut short while the publisher was connected.
+    /// The service was killed while the publisher was connected.
     Interrupted,
 }
 
 impl Parting {
-    /// The word in events and lists.
+    /// Returns the name in events and lists.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Ended => "ended",

@@ -1,8 +1,8 @@
-//! Events: every type that the service sends, with its payload, and the one way to write one down.
+//! Events that the service sends to webhooks and lists: writing of an event in the transaction of its change ([`emit`]).
 //!
-//! An event is written in the transaction of the change that it reports ([`emit`]), so that there is never one without the
-//! other. A new kind of change adds its payload, its row in `table.rs` and a call where it happens. Payloads carry neither secrets nor
-//! addresses that depend on how the service was reached; they are described in `docs/reference/events.md`.
+//! There is never an event without its change or a change without its event. A new kind of change adds its payload, its row
+//! in `table.rs` and a call where it happens. Payloads carry neither secrets nor addresses that depend on how the service
+//! was reached; they are described in `docs/reference/events.md`.
 
 mod conversion;
 mod file;
@@ -32,7 +32,7 @@ pub use table::{Event, EventType, known_types};
 pub use video::VideoStream;
 pub use workflow::{RunOutput, WorkflowCompleted, WorkflowFailed};
 
-/// Writes an event down, with its deliveries, in the transaction of the change that it reports.
+/// Writes an event with its deliveries, in the transaction of the change that it reports.
 pub async fn emit(
     tx: &mut Tx<'_>,
     account_id: Uuid,
@@ -42,7 +42,7 @@ pub async fn emit(
     emit_also(tx, account_id, event, Vec::new(), now_ms).await
 }
 
-/// As [`emit`]; those endpoints get it besides, whatever they subscribe to.
+/// [`emit`] with endpoints that get the event besides, whatever they subscribe to.
 pub async fn emit_also(
     tx: &mut Tx<'_>,
     account_id: Uuid,
@@ -63,7 +63,7 @@ pub async fn emit_also(
     outbox::append(tx, new, now_ms).await
 }
 
-/// `file.uploaded`, in the transaction that makes the file.
+/// Emits `file.uploaded`, in the transaction that makes the file.
 pub async fn file_stored(tx: &mut Tx<'_>, file: &File, now_ms: i64) -> Result<(), Error> {
     let event = Event::FileUploaded(file.into());
     emit(tx, file.account_id, &event, now_ms).await?;

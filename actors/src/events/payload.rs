@@ -1,4 +1,4 @@
-//! Requirements of the event table on a payload.
+//! Trait of event payloads: the resource that an event is about (`job:<uuid>`).
 
 use serde::Serialize;
 

@@ -1,4 +1,4 @@
-//! `live.input.recording.ready`: one for each file of a recording, once its stream has ended, in the transaction of that.
+//! Event `live.input.recording.ready`: one for each file of a recording, in the transaction that ends its video stream.
 
 use sluice_store::{
     Error, Tx,
@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use crate::events::{self, Event, LiveInputRecordingReady};
 
-/// A video stream has ended, well or not, or is about to be deleted.
+/// Emits the event of the recording whose video stream has ended, well or not, or is about to be deleted.
 pub(crate) async fn stream_ended(
     tx: &mut Tx<'_>,
     stream_id: Uuid,
@@ -20,7 +20,7 @@ pub(crate) async fn stream_ended(
     }
 }
 
-/// A file of a recording is there, and its stream, if it has one. Nothing when the file was deleted meanwhile.
+/// Emits the event of a recording's file once its stream, if any, has ended; nothing when the file was deleted meanwhile.
 pub(crate) async fn ready(
     tx: &mut Tx<'_>,
     recording: &Recording,

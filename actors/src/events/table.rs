@@ -1,4 +1,4 @@
-//! The table of events: what is not in it, the service does not send.
+//! Table of event types: name, summary, opt-in or sent with `*`, place among the events of a resource.
 
 use serde_json::{Map, Value};
 use sluice_store::events::{
@@ -12,7 +12,7 @@ use super::{conversion, file, live, payload::Payload, video, workflow};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EventType {
     pub name: &'static str,
-    /// Sent to those endpoints only that name it; `*` does not.
+    /// Sent only to endpoints that name it; `*` does not include it.
     pub is_opt_in: bool,
     /// Occasion of the event, in a sentence without a full stop.
     pub summary: &'static str,
@@ -54,7 +54,7 @@ macro_rules! events {
                 }
             }
 
-            /// The resource that it is about, and its place among the events about that.
+            /// Returns the resource that it is about, and its place among the events about that.
             pub(super) fn subject(&self) -> (String, EventPosition) {
                 match self {
                     $(Self::$name(payload) => {
@@ -64,7 +64,7 @@ macro_rules! events {
                 }
             }
 
-            /// The payload, without what the store adds.
+            /// Returns the payload, without the fields that the store adds.
             pub(super) fn data(&self) -> Map<String, Value> {
                 let data = match self {
                     $(Self::$name(payload) => serde_json::to_value(payload),)*
@@ -78,7 +78,7 @@ macro_rules! events {
     };
 }
 
-// The types of `*`, then those that are sent to endpoints only that name them (docs/reference/events.md).
+// The types of `*`, then those that are sent only to endpoints that name them (docs/reference/events.md).
 events! {
     ConversionStarted(conversion::ConversionStarted) =
         listed("conversion.started", "a batch conversion or compression begins processing"),
@@ -128,13 +128,13 @@ events! {
         |_| Next;
 }
 
-/// Every type to which an endpoint can subscribe, those of the specification first.
+/// Returns every type to which an endpoint can subscribe, those of the specification first.
 pub fn known_types() -> &'static [EventType] {
     TYPES
 }
 
 impl Event {
-    /// Its name on the wire.
+    /// Returns its name on the wire.
     pub fn event_type(&self) -> &'static str {
         self.row().name
     }

@@ -1,11 +1,11 @@
-//! Video streams.
+//! Payload of `video.stream.started`, `video.stream.ready` and `video.stream.failed`.
 
 use serde::Serialize;
 use uuid::Uuid;
 
 use super::payload::Payload;
 
-/// `video.stream.started`, `.ready` and `.failed`: what has become of a stream asset.
+/// `video.stream.started`, `.ready` and `.failed`: the status of a stream asset.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct VideoStream {

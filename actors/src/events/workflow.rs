@@ -1,4 +1,4 @@
-//! Runs of workflows.
+//! Payloads of `workflow.completed` and `workflow.failed`, with the outputs of the run.
 
 use serde::Serialize;
 use uuid::Uuid;
@@ -44,7 +44,7 @@ impl Payload for WorkflowFailed {
     }
 }
 
-/// A file that came out of a run, which has one for each of its at most 50 nodes.
+/// An output of a run, which has one for each of its nodes at most.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RunOutput {

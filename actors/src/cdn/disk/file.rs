@@ -1,4 +1,5 @@
-//! A cached variant as a file: a magic number, the length of the head, the head as JSON, then the body.
+//! Format of a variant in the disk cache: magic number `SLV1`, length of the head, head as JSON with checksum and state of
+//! the source, body.
 
 use std::{fs, io, path::Path};
 
@@ -8,9 +9,9 @@ use uuid::Uuid;
 
 use crate::cdn::{entry::Entry, source::ImageSource};
 
-/// Also the version: another one is a miss.
-const MARK: &[u8; 4] = b"SLV1";
-const LENGTH: usize = MARK.len() + 4;
+/// Magic number and version of the format: a file with another one is a miss.
+const MAGIC: &[u8; 4] = b"SLV1";
+const LENGTH: usize = MAGIC.len() + 4;
 
 #[derive(Serialize, Deserialize)]
 struct Head {
@@ -24,7 +25,7 @@ struct Head {
     body_crc32: u32,
 }
 
-/// The whole file.
+/// Returns the content of the file.
 pub(super) fn compose(source: &ImageSource, request: &str, entry: &Entry) -> Vec<u8> {
     let head = Head {
         account_id: entry.account_id,
@@ -37,17 +38,19 @@ pub(super) fn compose(source: &ImageSource, request: &str, entry: &Entry) -> Vec
     };
     let head = serde_json::to_vec(&head).expect("a head is plain data");
     let length = u32::try_from(head.len()).expect("a request is a bounded text");
-    [MARK, &length.to_le_bytes()[..], &head, &entry.body].concat()
+    [MAGIC, &length.to_le_bytes()[..], &head, &entry.body].concat()
 }
 
-/// An error says why this is not the variant of that request and source.
+/// Reads a variant; the error is the reason why the file is not the variant of that request and source.
 pub(super) fn read(path: &Path, source: &ImageSource, request: &str) -> io::Result<Entry> {
     let image = Bytes::from(fs::read(path)?);
     parse(image, source, request).map_err(io::Error::other)
 }
 
 fn parse(image: Bytes, source: &ImageSource, request: &str) -> Result<Entry, &'static str> {
-    let rest = image.strip_prefix(MARK).ok_or("it has another mark")?;
+    let rest = image
+        .strip_prefix(MAGIC)
+        .ok_or("it has another magic number")?;
     let (length, rest) = rest.split_first_chunk().ok_or("it ends in its head")?;
     let length = u32::from_le_bytes(*length) as usize;
     let head = rest.get(..length).ok_or("it ends in its head")?;

@@ -1,4 +1,4 @@
-//! Index of the disk tier, in memory: sizes, and the order of use.
+//! Index of the disk cache, in memory: sizes of variants, order of use, eviction of the least recently used.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -87,7 +87,7 @@ impl Index {
         self.by_file.keys().copied().collect()
     }
 
-    /// Entries and bytes.
+    /// Returns numbers of entries and bytes.
     pub(super) fn size(&self) -> (usize, u64) {
         (self.slots.len(), self.bytes)
     }

@@ -1,4 +1,5 @@
-//! A task of the ring: a fresh process for each attempt, watched for silence, and ended with its task.
+//! One attempt at work on video or audio: a fresh process, ended for its time (`av_workers.timeout`) or its silence
+//! (`av_workers.stall`).
 
 use std::{
     cell::Cell,
@@ -25,7 +26,7 @@ use crate::compute::{
     settings::Sandbox,
 };
 
-/// Its name in the log.
+/// Name of these processes in the log.
 const RING: &str = "video";
 
 /// State that all tasks of the ring share.
@@ -73,7 +74,7 @@ impl AvRing {
     }
 
     /// Performs a task, in a second process if the first dies and the cause is unknown. A ladder is not tried again: its files
-    /// have grown, and anyone who owns them knows where they end.
+    /// have grown, and their owner knows where they end.
     pub(super) fn perform(
         &self,
         task: &AvTask,
@@ -97,7 +98,7 @@ impl AvRing {
             self.attempt(assignment, watch)
         });
         if is_long {
-            tell_end(task, &outcome, began.elapsed());
+            log_end(task, &outcome, began.elapsed());
         }
         outcome
     }
@@ -123,7 +124,7 @@ impl AvRing {
         let outcome = counted.process.run(&order, &mut |report| {
             self.reports.fetch_add(1, Relaxed);
             if let Some(report) = heard(report, &share) {
-                assignment.follow.tell(report);
+                assignment.follow.report(report);
             }
         });
         drop(counted);
@@ -172,7 +173,7 @@ impl AvRing {
         }
     }
 
-    /// A process that is ready. Fails at once while the last start that failed is not long ago.
+    /// Starts a process and waits until it is ready. Fails at once for a while after a failed start.
     fn start(&self, watch: Option<&Watch>) -> Result<Counted<'_>, Error> {
         if let Some(unavailable) = &*self.unavailable.lock()
             && unavailable.left().is_none_or(|left| !left.is_zero())
@@ -226,8 +227,8 @@ fn heard(report: Report, so_far: &Cell<f32>) -> Option<Report> {
     }
 }
 
-/// A line in the log for each long task.
-fn tell_end(task: &AvTask, outcome: &Result<Finished, Error>, took: Duration) {
+/// Logs the end of a long task.
+fn log_end(task: &AvTask, outcome: &Result<Finished, Error>, took: Duration) {
     let (work, took_s) = (task.name(), rounded(took.as_secs_f32()));
     match outcome {
         Ok(Finished { done, .. }) => {
@@ -239,7 +240,7 @@ fn tell_end(task: &AvTask, outcome: &Result<Finished, Error>, took: Duration) {
     }
 }
 
-/// To two decimals, for people.
+/// Rounds to two decimals, for the log.
 fn rounded(number: f32) -> f32 {
     (number * 100.0).round() / 100.0
 }

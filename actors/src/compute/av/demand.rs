@@ -1,4 +1,4 @@
-//! Demand of a task: its queue, its lane, and the memory that it is expected to take.
+//! Memory that work on video and audio is expected to take, by pixels of the source; its queue (short, long) and lane.
 
 use sluice_media::av::{AvTask, Transcode};
 
@@ -7,15 +7,15 @@ use crate::compute::assignment::Lane;
 const MIB: u64 = 1 << 20;
 /// Memory of GStreamer with a demuxer, a decoder and their queues.
 const BASE_BYTES: u64 = 200 * MIB;
-/// For each pixel of a source's frame: reference frames of decoder and encoder, x264's lookahead, queues. Measured: 420 MiB
+/// Memory for each pixel of a source's frame: reference frames of decoder and encoder, x264's lookahead, queues. Measured: 420 MiB
 /// at 1080p.
 const TRANSCODE_BYTES_PER_PIXEL: u64 = 112;
 /// The same for a ladder of four renditions, of which all but the largest are small: 650 MiB at 1080p.
 const LADDER_BYTES_PER_PIXEL: u64 = 228;
-/// A source of which nothing is known is taken for 2560 × 1440.
+/// Pixels of a source of unknown size: 2560 × 1440.
 const UNKNOWN_PIXELS: u64 = 2_560 * 1_440;
 
-/// Two lines that do not wait for each other.
+/// Two queues that do not wait for each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Queue {
     Short,

@@ -1,4 +1,5 @@
-//! Memory for this service: the machine's, or the limit of its control group.
+//! Memory of the machine, or the limit of the service's control group (cgroup `memory.max`), from which
+//! `av_workers.memory_total` is derived.
 
 use std::{fs, path::Path};
 
@@ -6,21 +7,21 @@ use rustix::system::sysinfo;
 
 const CONTROL_GROUPS: &str = "/sys/fs/cgroup";
 
-/// In bytes. A bound of a group above the service's own is not seen.
+/// Returns it in bytes. A bound of a group above the service's own is not seen.
 pub(super) fn memory_bytes() -> u64 {
     let machine = sysinfo();
     let whole = machine.totalram.saturating_mul(u64::from(machine.mem_unit));
     own_bound().map_or(whole, |bound| bound.min(whole))
 }
 
-/// `memory.max` of the service's control group (version 2).
+/// Reads `memory.max` of the service's control group (version 2).
 fn own_bound() -> Option<u64> {
     let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
     let folder = Path::new(CONTROL_GROUPS).join(unified(&groups)?);
     bound(&fs::read_to_string(folder.join("memory.max")).ok()?)
 }
 
-/// The path below the mount point of the one hierarchy of version 2 (cgroups(7)).
+/// Returns the path below the mount point of the one hierarchy of version 2 (cgroups(7)).
 fn unified(groups: &str) -> Option<&str> {
     let path = groups.lines().find_map(|line| line.strip_prefix("0::"))?;
     Some(path.trim_start_matches('/'))

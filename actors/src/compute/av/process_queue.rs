@@ -1,12 +1,13 @@
-//! Process queue: two queues with slots of their own, memory that long work shares, and a bound on waiting tasks.
+//! Process queue of video and audio work: short and long queue with slots of their own, shared memory, most waiting tasks
+//! (`av_workers.queue`), places.
 //!
 //! - Short work needs a slot, and never waits for memory or for long work.
 //! - Long work needs a slot and its memory. It goes in turn: what does not fit yet holds up those behind it, so that it gets its
-//!   memory once enough of those before it have ended. More than there is at all, and it runs alone.
+//!   memory once enough of those before it have ended. Work that needs more than there is at all runs alone.
 //! - Interactive work comes before delivery and that before batch work of its queue; each task is passed [`MOST_PASSED`] times
 //!   at most.
-//! - Delivery may take one place of [`PLACES_FOR_DELIVERY`] to wait in: anyone who may fetch frames of clips that take long
-//!   does not keep those out who have a key.
+//! - Delivery may take one waiting place of [`PLACES_FOR_DELIVERY`]: anonymous requests for frames of clips, which take long, do
+//!   not keep out those with a key.
 
 use std::{collections::VecDeque, fmt, mem, sync::Arc};
 
@@ -20,9 +21,9 @@ use crate::compute::{
     status::QueueStatus,
 };
 
-/// Tasks of a lane that goes first which may pass another one while it waits.
+/// Most tasks of an earlier lane that may pass a waiting one.
 const MOST_PASSED: u32 = 16;
-/// One in so many places is for delivery.
+/// One in so many waiting places may be taken by delivery.
 const PLACES_FOR_DELIVERY: usize = 4;
 
 /// Slots and memory for all tasks.
@@ -35,11 +36,11 @@ pub(super) struct Supply {
     pub(super) max_waiting: usize,
 }
 
-/// The way to the processes. Clones share it.
+/// The queue. Clones share it.
 #[derive(Clone)]
 pub(super) struct ProcessQueue(Arc<Mutex<State>>);
 
-/// Leave to run a task, until it is dropped.
+/// The right to run a task, until it is dropped.
 pub(super) struct Permit {
     line: ProcessQueue,
     demand: Demand,
@@ -73,7 +74,7 @@ struct Waiter {
     place: watch::Sender<u32>,
 }
 
-/// A place in the line; dropping it gives it up.
+/// A place in the queue; dropping it gives it up.
 struct QueuePlace {
     line: ProcessQueue,
     id: u64,
@@ -129,7 +130,7 @@ impl ProcessQueue {
         Ok(place)
     }
 
-    /// Someone has come, ended or left.
+    /// Admits tasks after one has come, ended or left.
     fn let_in(&self, mut state: MutexGuard<'_, State>) {
         let admitted = state.admit();
         // Anyone who leaves in this very moment gives the permit back by dropping it, which takes the lock again.
@@ -164,7 +165,7 @@ impl Drop for Permit {
 impl QueuePlace {
     /// Waits, and reports its place.
     async fn turn(mut self, follow: &Follow) -> Result<Permit, Error> {
-        let gone = |_| Error::Unavailable("the line of video work is gone".into());
+        let gone = |_| Error::Unavailable("the queue of video work is gone".into());
         loop {
             tokio::select! {
                 biased;
@@ -174,7 +175,7 @@ impl QueuePlace {
                         return (&mut self.turn).await.map_err(gone);
                     }
                     let place = *self.place.borrow_and_update();
-                    follow.tell_from_async(Report::Waiting { place }).await;
+                    follow.report_from_async(Report::Waiting { place }).await;
                 }
             }
         }
@@ -198,7 +199,7 @@ impl State {
         }
     }
 
-    /// The id of the place; `Error::Busy` when as many wait as may, and it would have to.
+    /// Adds a task and returns the id of its place; `Error::Busy` when it would have to wait and the queue is full.
     fn line_up(
         &mut self,
         mut demand: Demand,

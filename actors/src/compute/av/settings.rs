@@ -1,4 +1,5 @@
-//! The `[av_workers]` section: how much video and audio work runs at a time, and what one task may use.
+//! Settings of video and audio work (`[av_workers]`): tasks at a time, memory, queue, longest silence and time, longest
+//! source, largest side.
 
 use std::{num::NonZeroUsize, thread, time::Duration};
 

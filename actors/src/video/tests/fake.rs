@@ -143,7 +143,7 @@ impl Fake {
             }
             heard = round + 1;
             let share = (round + 1) as f32 / last as f32;
-            follow.tell_from_async(Report::Working { share }).await;
+            follow.report_from_async(Report::Working { share }).await;
         }
         let drawn = storyboard.iter().filter(|_| !self.is_blind.load(SeqCst));
         let drawn = drawn.map(|file| file.write_all_at(IMAGE, 0).unwrap());
@@ -202,7 +202,7 @@ async fn write(rendition: usize, number: u32, is_video_frame: bool, file: &File,
             },
             copied: false,
         };
-        follow.tell_from_async(init).await;
+        follow.report_from_async(init).await;
     }
     let offset = file.metadata().unwrap().len();
     file.write_all_at(&content(rendition, number), offset)
@@ -216,7 +216,7 @@ async fn write(rendition: usize, number: u32, is_video_frame: bool, file: &File,
         duration_90k: DURATION_90K,
         key_length: if is_video_frame { 40 } else { 0 },
     };
-    follow.tell_from_async(segment).await;
+    follow.report_from_async(segment).await;
 }
 
 impl Performer for Fake {

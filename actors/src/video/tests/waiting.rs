@@ -24,7 +24,7 @@ impl Performer for Line {
             matches!(&assignment.task, Task::Av(task) if matches!(**task, AvTask::Still(_)));
         if is_poster {
             let waiting = Report::Waiting { place: 2 };
-            assignment.follow.tell_from_async(waiting).await;
+            assignment.follow.report_from_async(waiting).await;
             self.turns.acquire().await.unwrap().forget();
         }
         self.workers.perform(assignment).await
