@@ -1,5 +1,5 @@
-//! The service as a whole: opens the store, recovers what was on air, starts tree, listeners and HTTP, and stops them
-//! in reverse.
+//! Start and stop of the service: order of store, recovery, actor tree, listeners, HTTP and drain; `addresses.json`, first
+//! credentials, sweep of expired rows.
 
 use std::{
     borrow::Cow, collections::HashSet, net::SocketAddr, path::Path, sync::Arc, time::Duration,
@@ -44,7 +44,7 @@ use crate::{
 const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 /// Path of this same program for workers, also when another one has replaced it on the disk (proc_pid_exe(5)).
 const OWN_PROGRAM: &str = "/proc/self/exe";
-/// Between two sweeps of expired rows.
+/// Pause between two sweeps of expired rows.
 const SWEEP_EVERY: Duration = Duration::from_secs(60);
 
 /// Reason why the service cannot start, or ended.
@@ -267,7 +267,7 @@ impl Service {
         text
     }
 
-    /// Without this the next start makes other first credentials and shows those.
+    /// Notes that the first credentials were shown; else the next start makes others and shows those.
     async fn note_greeted(&self) {
         if self.first.is_some()
             && let Err(error) =
@@ -382,7 +382,7 @@ fn fixed_credentials(config: &Config) -> Bootstrap {
     }
 }
 
-/// For scripts and tests that asked for port 0. Replaced by rename, so that no one reads half of it.
+/// Writes `addresses.json`, for scripts and tests that asked for port 0; replaced by rename, so that no one reads half of it.
 fn write_addresses(data_dir: &Path, addresses: &Addresses) -> Result<(), Error> {
     let json = serde_json::to_vec_pretty(addresses).expect("addresses are plain data");
     let (path, fresh) = (
@@ -397,7 +397,7 @@ fn write_addresses(data_dir: &Path, addresses: &Addresses) -> Result<(), Error> 
         })
 }
 
-/// How long rows are kept that are swept by settings.
+/// Retention of rows that are swept by settings.
 struct Retention {
     events: webhooks::Retention,
     runs: workflows::Retention,
@@ -440,7 +440,7 @@ async fn sweep(store: Store, retention: Retention, stop: CancellationToken) {
     }
 }
 
-/// SIGHUP reads the certificate again. It is listened for without one too: its default action would end the service.
+/// Reads the certificate again at SIGHUP. Without one the signal is listened for too: its default action would end the service.
 async fn follow_hangups(certificates: Option<Arc<Certificates>>, stop: CancellationToken) {
     let following = async {
         match certificates {

@@ -1,4 +1,4 @@
-//! Errors for people: with what caused them, on one line.
+//! Errors with their causes on one line, for logs and the terminal (`WithCauses`).
 
 use std::{
     error::Error,

@@ -1,5 +1,4 @@
-//! Fuzz targets of the whole program (see [`sluice_media::fuzzing`]): each parser of bytes that a stranger, a client, another
-//! program or a file decides.
+//! Fuzz targets of the whole program (see [`sluice_media::fuzzing`]): each parser of bytes from clients, other programs and files.
 
 pub use sluice_media::fuzzing::Target;
 

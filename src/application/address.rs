@@ -1,4 +1,5 @@
-//! Public addresses in answers, and the address of the client itself.
+//! Public base URL (`http.base_url`), client address and trusted proxies: `X-Forwarded-For`, `-Proto`, `-Host`; RTMP, RTMPS and SRT
+//! server addresses.
 //!
 //! Pure: [`Seen`] holds the facts of one request; `X-Forwarded-*` counts only when the peer is a trusted proxy.
 
@@ -8,7 +9,7 @@ use url::Url;
 
 use crate::config::Cidr;
 
-/// Connection and headers of a request that tell how it reached the service.
+/// Connection and headers of a request: how it reached the service.
 #[derive(Clone, Debug, Default)]
 pub struct Seen<'a> {
     pub peer: Option<IpAddr>,
@@ -87,7 +88,7 @@ impl PublicAddress {
         }
     }
 
-    /// The same over TLS; a `public_url` of `rtmp` is not of this listener.
+    /// The server address of RTMPS; a `public_url` of `rtmp` is not of this listener.
     pub fn rtmps_server(&self, public_url: &str, port: u16) -> String {
         match public_url.trim_end_matches('/') {
             configured if configured.starts_with("rtmps://") => {
@@ -110,7 +111,7 @@ fn with_application(server: String) -> String {
 }
 
 impl PublicAddress {
-    /// `srt://host:8890`, or `public_url` when it is set.
+    /// The server address of SRT: `srt://host:8890`, or `public_url` when it is set.
     pub fn srt_server(&self, public_url: &str, port: u16) -> String {
         match public_url.trim_end_matches('/') {
             "" => format!("srt://{}:{port}", self.host),
@@ -150,7 +151,7 @@ pub fn is_trusted(address: IpAddr, trusted: &[Cidr]) -> bool {
     trusted.iter().any(|network| network.contains(address))
 }
 
-/// Proxies write `192.0.2.1`, some `192.0.2.1:4711`, `2001:db8::1` or `[2001:db8::1]:4711`.
+/// Reads an entry. Proxies write `192.0.2.1`, some `192.0.2.1:4711`, `2001:db8::1` or `[2001:db8::1]:4711`.
 fn forwarded_entry(entry: &str) -> Option<IpAddr> {
     entry
         .parse()

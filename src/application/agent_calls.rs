@@ -1,4 +1,4 @@
-//! Running tool calls: their bound, and their cancellation by the client.
+//! MCP tool calls in progress: `mcp.max_calls`, the share of one account, and cancellation (`notifications/cancelled`).
 
 use std::{net::IpAddr, sync::Arc};
 
@@ -15,7 +15,7 @@ pub type Client = (Uuid, Option<IpAddr>);
 /// and other accounts must get through meanwhile. This also bounds the list of the permits taken.
 #[derive(Debug)]
 pub struct Calls {
-    places: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
     most_of_account: usize,
     taken: Arc<Mutex<CallSlots>>,
 }
@@ -47,7 +47,7 @@ pub struct CallPermit {
 impl Calls {
     pub fn new(most: usize) -> Self {
         Self {
-            places: Arc::new(Semaphore::new(most)),
+            permits: Arc::new(Semaphore::new(most)),
             most_of_account: most.saturating_mul(3).div_ceil(4),
             taken: Arc::default(),
         }
@@ -66,7 +66,7 @@ impl Calls {
         if taken.calls.iter().filter(own).count() >= self.most_of_account {
             return None;
         }
-        let permit = self.places.clone().try_acquire_owned().ok()?;
+        let permit = self.permits.clone().try_acquire_owned().ok()?;
         let number = taken.next;
         taken.next += 1;
         taken.calls.push(Listed {

@@ -1,4 +1,4 @@
-//! Shapes that several resources answer with.
+//! Shared forms of answers: `{"success": true}`, ISO 8601 times with milliseconds, dates.
 
 use serde::{Serialize, Serializer};
 use utoipa::ToSchema;

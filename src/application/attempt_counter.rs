@@ -1,4 +1,5 @@
-//! Counts of failed attempts by a key, inside a window of time.
+//! Lock-out after failed attempts (sign-in, passwords and tokens of shares): counts by key within a window, at most `CAPACITY`
+//! keys.
 //!
 //! The number of keys is bounded. Room is made at the cost of keys below their limit only: a key at its limit is kept until its
 //! window is over, however many others come.
@@ -11,7 +12,7 @@ use std::{
 
 use parking_lot::Mutex;
 
-/// Keys counted at a time.
+/// Most keys that are counted at a time.
 const CAPACITY: usize = 10_000;
 
 /// Allows up to `allowed` failed attempts for each key; a window begins with a key's first one.

@@ -1,4 +1,5 @@
-//! The audit log: who is behind a change, and the entries as clients read them.
+//! Audit log, `GET /api/audit`: its entries and filters (`actor`, `action`, `since`), the author of a change and the client's
+//! network.
 
 use serde::Serialize;
 use sluice_actors::network::client_network;
@@ -11,8 +12,11 @@ use crate::application::{
     answer::Time, caller::Caller, error::ApiError, object::camel_case, reached::Reached,
 };
 
-/// Characters of an action to look for.
+/// Longest `action` of a query, in characters.
 const MAX_ACTION: usize = 100;
+
+/// Characters of a wrong value that an error shows.
+const MAX_SHOWN: usize = 60;
 
 /// The credential behind a change, and where the client is.
 #[derive(Clone, Debug)]
@@ -73,7 +77,7 @@ pub struct AuditActor {
     /// `user` (a dashboard session) or `key` (an API key).
     kind: String,
     id: Uuid,
-    /// As it was called then.
+    /// Its name at that time.
     name: String,
 }
 
@@ -82,7 +86,7 @@ pub struct AuditTarget {
     /// For instance `liveInput`.
     kind: String,
     id: String,
-    /// As it was called then.
+    /// Its name at that time.
     name: Option<String>,
 }
 
@@ -148,7 +152,7 @@ fn time(text: &str) -> Result<i64, ApiError> {
 }
 
 fn wrong(expected: &str, got: &str) -> ApiError {
-    let shown: String = got.chars().take(60).collect();
+    let shown: String = got.chars().take(MAX_SHOWN).collect();
     ApiError::Invalid(format!("{expected}, got `{shown}`"))
 }
 

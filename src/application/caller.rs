@@ -1,4 +1,5 @@
-//! The authenticated caller, as a type: a function that takes `Caller<Write>` cannot be called without a credential of that scope.
+//! The authenticated caller and its scope (`read`, `write`, `admin`, operator); 403 `insufficient_scope`. A function that takes
+//! `Caller<Write>` cannot be called without a credential of that scope.
 
 use std::{marker::PhantomData, sync::Arc};
 
@@ -145,7 +146,7 @@ impl<S> Caller<S> {
         self.identity.account_id
     }
 
-    /// Who makes a change, for the audit log.
+    /// Returns the author of a change, for the audit log.
     pub(crate) fn actor(&self) -> Actor {
         match &self.identity.credential {
             Credential::Key(id) => Actor::Key(*id),

@@ -1,4 +1,4 @@
-//! The handles and settings that the use cases act on, by resource.
+//! Contexts of the use cases, one for each resource: handles, settings, limits; the list of subsystems.
 
 use std::{
     ops::Deref,
@@ -164,7 +164,7 @@ pub struct Platform {
     pub closing: CancellationToken,
 }
 
-/// Lets the use cases of a resource act on the platform as on their own fields.
+/// Lets the use cases of a resource use the platform's fields as their own.
 macro_rules! on_the_platform {
     ($($context:ty, $($field:ident).+;)+) => {$(
         impl Deref for $context {
@@ -207,7 +207,7 @@ pub struct AgentContext {
     pub jobs: Arc<JobContext>,
     pub live: Arc<LiveContext>,
     pub workflows: Arc<WorkflowContext>,
-    /// Places for calls of agents.
+    /// Permits for calls of agents.
     pub(crate) calls: Calls,
 }
 
@@ -234,7 +234,7 @@ pub struct EventContext {
     platform: Arc<Platform>,
     pub webhooks: Webhooks,
     pub outbound: Outbound,
-    /// Places for clients that follow events.
+    /// Permits for clients that follow events.
     pub(crate) followers: Followers,
 }
 
@@ -248,7 +248,7 @@ pub struct FileContext {
     pub workflows: Workflows,
     /// A deleted folder ends its share links.
     pub(crate) shares: Arc<Shares>,
-    /// Places for archives that are sent.
+    /// Permits for archives that are sent.
     pub(crate) archives: ArchiveLimiter,
     /// Permits to render previews for owners.
     pub(crate) previews: Previews,

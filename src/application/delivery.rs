@@ -1,5 +1,5 @@
-//! Delivery keys and presets: requests and changes. A change is committed first, then image delivery knows it at once, also when
-//! the client has gone meanwhile.
+//! Changes of delivery keys and presets: `/api/delivery-keys` (`alias`, `presets_only`), `/api/cdn-presets`; length of a preset's
+//! name. A change is committed first, then image delivery has it at once, also when the client has gone meanwhile.
 
 use std::sync::Arc;
 
@@ -22,7 +22,8 @@ use crate::application::{
     files::to_its_end,
 };
 
-const LONGEST_NAME: usize = 64;
+/// Longest name of a preset, in characters.
+const MAX_PRESET_NAME: usize = 64;
 
 /// A key to be made.
 #[derive(Deserialize, ToSchema)]
@@ -44,7 +45,7 @@ pub struct NewDeliveryKeyRequest {
 pub struct ChangeDeliveryKey {
     /// 1 to 120 characters.
     name: Option<String>,
-    /// As in a creation. Addresses with the alias before are 404 from the answer on.
+    /// The same form as at the creation. Addresses with the former alias are 404 from the answer on.
     #[serde(deserialize_with = "given")]
     #[schema(value_type = Option<String>)]
     alias: Option<Option<String>>,
@@ -181,9 +182,9 @@ pub(crate) async fn delete_preset(
 fn checked_name(given: Option<String>) -> Result<Option<String>, ApiError> {
     let Some(name) = given else { return Ok(None) };
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-".contains(&byte);
-    if !(1..=LONGEST_NAME).contains(&name.len()) || !name.bytes().all(is_plain) {
+    if !(1..=MAX_PRESET_NAME).contains(&name.len()) || !name.bytes().all(is_plain) {
         return Err(ApiError::Invalid(format!(
-            "name must be 1 to {LONGEST_NAME} of a-z, A-Z, 0-9, _ and -"
+            "name must be 1 to {MAX_PRESET_NAME} of a-z, A-Z, 0-9, _ and -"
         )));
     }
     Ok(Some(name))

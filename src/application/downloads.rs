@@ -1,4 +1,4 @@
-//! Grants to download something until a time, signed with the key of the installation.
+//! Signed download addresses `/api/downloads/{token}`: what a token grants, its expiry (`uploads.link_lifetime`).
 
 use sluice_store::now_ms;
 use uuid::Uuid;
@@ -8,7 +8,7 @@ use crate::application::{
     signing::{self, Purpose, SIGNATURE_BYTES, Signer},
 };
 
-/// Kind, id and expiry.
+/// Length of a token's message: kind, id and expiry.
 pub(crate) const MESSAGE_BYTES: usize = 1 + 16 + 8;
 
 /// A resource that can be downloaded.
@@ -28,7 +28,7 @@ pub(crate) enum Downloadable {
     Selection(Uuid),
 }
 
-/// Leave to download something until a time.
+/// Right to download something until a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct DownloadGrant {
     pub what: Downloadable,

@@ -1,4 +1,4 @@
-//! The error of every use case, by what the caller can do about it.
+//! Errors of the API by what the caller can do: texts, `code`, JSON body; mapping of store, worker and actor errors.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -28,7 +28,7 @@ pub struct ErrorBody {
     pub upgrade_url: Option<String>,
 }
 
-/// An operator repairs a disk in minutes; a remounted one is usable at once.
+/// `Retry-After` while the storage fails. An operator repairs a disk in minutes; a remounted one is usable at once.
 pub(crate) const STORAGE_RETRY_AFTER_S: u64 = 10;
 
 pub(crate) type Cause = Box<dyn std::error::Error + Send + Sync>;
@@ -116,7 +116,7 @@ pub enum ApiError {
         "the bytes do not have the checksum of Upload-Checksum: none of them was kept, send them again"
     )]
     ChecksumMismatch,
-    /// Another is at work on it (423).
+    /// Another request works on it (423).
     #[error("{0}; try again")]
     Locked(&'static str),
     /// The resource existed and is not kept any longer (410).
@@ -209,7 +209,7 @@ impl ApiError {
         }
     }
 
-    /// Names where a larger plan can be had, if one would help.
+    /// Adds the address of larger plans, if one would help.
     pub fn offering(mut self, plans: impl FnOnce() -> String) -> Self {
         if let Self::OperationsUsedUp { upgrade_url, .. }
         | Self::DeliveriesUsedUp { upgrade_url, .. }

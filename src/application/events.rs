@@ -1,4 +1,4 @@
-//! Places for clients that follow events.
+//! Limit of clients that follow events (`webhooks.max_followers`), 503 beyond it.
 
 use std::sync::Arc;
 
@@ -6,10 +6,10 @@ use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
 
 use crate::application::error::ApiError;
 
-/// Places for those who follow events.
+/// Permits for clients that follow events.
 #[derive(Debug)]
 pub(crate) struct Followers {
-    places: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
     /// Held while reading for one of them.
     pub(crate) reading: Mutex<()>,
 }
@@ -17,13 +17,13 @@ pub(crate) struct Followers {
 impl Followers {
     pub(crate) fn new(most: usize) -> Self {
         Self {
-            places: Arc::new(Semaphore::new(most)),
+            permits: Arc::new(Semaphore::new(most)),
             reading: Mutex::new(()),
         }
     }
 
     pub(crate) fn place(&self) -> Result<OwnedSemaphorePermit, ApiError> {
-        self.places
+        self.permits
             .clone()
             .try_acquire_owned()
             .map_err(|_| ApiError::Unavailable {

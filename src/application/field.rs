@@ -1,13 +1,18 @@
-//! Checks of single fields; every message names the field, the value given and what is allowed.
+//! Checks of single fields: length of `name` and `description`, `allowedDomains`, times, numbers, choices; every message names
+//! field, value and range.
 
 use crate::application::error::ApiError;
 
+/// Longest `name`, in characters.
 const MAX_NAME: usize = 120;
+/// Most entries of `allowedDomains`.
 const MAX_DOMAINS: usize = 25;
+/// Characters of a foreign text that a message shows.
+const MAX_SHOWN: usize = 60;
 
 /// Rejects a field that clients of this interface may send and that would change what they rely on: if it were ignored
 /// like an unknown one, clients would notice by addresses that do not work.
-pub fn refuse_unsupported(name: &str, is_given: bool) -> Result<(), ApiError> {
+pub fn reject_unsupported(name: &str, is_given: bool) -> Result<(), ApiError> {
     match name {
         "cdnSlug" | "cdn_slug" if is_given => Err(ApiError::Invalid(
             "cdnSlug is not supported: leave it out, and use /cdn/v1/{deliveryKey}/{fileId}; an alias of the delivery key may \
@@ -88,7 +93,7 @@ pub fn choice<T>(
     }
 }
 
-/// A whole number of `range`.
+/// Checks a whole number of `range`.
 pub fn within(
     field: &str,
     given: Option<i64>,
@@ -158,12 +163,12 @@ where
     T::deserialize(deserializer).map(Some)
 }
 
-/// Milliseconds since 1970 of Unix seconds.
+/// Converts Unix seconds to milliseconds.
 pub(crate) fn unix_ms(seconds: i64) -> Option<i64> {
     (seconds >= 0).then(|| seconds.checked_mul(1_000))?
 }
 
-/// Milliseconds since 1970 of a time as ISO 8601 with an offset, or in Unix seconds.
+/// Reads a time, as ISO 8601 with an offset or in Unix seconds, as milliseconds since 1970.
 pub(crate) fn time_of(text: &str) -> Option<i64> {
     let text = text.trim();
     match text.parse::<i64>() {
@@ -175,7 +180,7 @@ pub(crate) fn time_of(text: &str) -> Option<i64> {
     }
 }
 
-/// [`time_of`] of a parameter; the error names it.
+/// Reads a parameter by [`time_of`]; the error names it.
 pub(crate) fn time(field: &str, text: &str) -> Result<i64, ApiError> {
     time_of(text).ok_or_else(|| {
         ApiError::Invalid(format!(
@@ -187,7 +192,10 @@ pub(crate) fn time(field: &str, text: &str) -> Result<i64, ApiError> {
 
 /// Foreign text, shortened for a message.
 pub(crate) fn shorten(text: &str) -> String {
-    text.chars().filter(|c| !c.is_control()).take(60).collect()
+    text.chars()
+        .filter(|c| !c.is_control())
+        .take(MAX_SHOWN)
+        .collect()
 }
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! File names, as clients send them and as answers carry them (RFC 6266).
+//! File names from clients: cleaning (paths, control and bidirectional characters, NFC), longest name and extension, default `file`
+//! (RFC 6266).
 //!
 //! A name is shown to people, written into headers and joined to folders by downloaders. So cleaning removes what could
 //! mislead any of them, and answers encode the name; any script is accepted.
@@ -12,7 +13,7 @@ const MAX_BYTES: usize = 255;
 /// The longest extension that a shortened name keeps.
 const MAX_EXTENSION_BYTES: usize = 16;
 /// Name of a file when nothing is left of its own.
-const NAMELESS: &str = "file";
+const DEFAULT_NAME: &str = "file";
 
 /// Makes a safe name out of any text: the last component of a path, in NFC, without control and bidirectional
 /// formatting characters, at most 255 bytes with its extension kept; `file` when nothing is left.
@@ -20,13 +21,13 @@ pub fn clean(given: &str) -> String {
     // NFC comes last: a removed character may have separated a letter from its accent.
     let name: String = last_component(given)
         .chars()
-        .filter(|&c| !is_refused(c))
+        .filter(|&c| !is_rejected(c))
         .nfc()
         .collect();
     // Checked after shortening, which may leave dots only.
     let name = shorten(name.trim_matches(|c: char| c.is_whitespace()));
     match name.chars().all(|c| c == '.') {
-        true => NAMELESS.to_owned(),
+        true => DEFAULT_NAME.to_owned(),
         false => name,
     }
 }
@@ -40,7 +41,10 @@ pub fn checked(field: &str, given: &str) -> Result<String, ApiError> {
             name.len()
         )));
     }
-    if name.chars().any(|c| is_refused(c) || c == '/' || c == '\\') {
+    if name
+        .chars()
+        .any(|c| is_rejected(c) || c == '/' || c == '\\')
+    {
         return Err(ApiError::Invalid(format!(
             "{field} must not hold path separators, control characters or marks of writing direction"
         )));
@@ -63,13 +67,13 @@ fn last_component(path: &str) -> &str {
 
 /// Returns whether a character is rejected: control characters, line and paragraph separators, marks that change the
 /// direction of writing, byte order marks.
-fn is_refused(c: char) -> bool {
+fn is_rejected(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{2028}' | '\u{2029}' | '\u{61C}' | '\u{200E}' | '\u{200F}' | '\u{FEFF}'
             | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Cuts the stem, never inside a character, and without a space at its end.
+/// Shortens the stem, never inside a character, and without a space at its end.
 fn shorten(name: &str) -> String {
     if name.len() <= MAX_BYTES {
         return name.to_owned();

@@ -1,4 +1,4 @@
-//! The port of live inputs, so that tests of the façade need no actor tree.
+//! Interface of live inputs for the use cases (`LivePort`), so that tests need no actor tree.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use uuid::Uuid;
 /// The façade's view of [`Live`]. Reads are published state and cost no message.
 pub trait LivePort: Subsystem {
     fn status(&self, input_id: Uuid) -> InputStatus;
-    /// Newer than the row's.
+    /// Returns the times of the broadcast, which are newer than the row's.
     fn times(&self, input_id: Uuid) -> Times;
     fn health(&self, input_id: Uuid) -> Option<Arc<Health>>;
     /// Number of viewers now.

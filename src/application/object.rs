@@ -1,4 +1,4 @@
-//! Typed requests out of JSON objects: both spellings of a field are read, and errors name the field.
+//! JSON bodies to typed requests: camelCase and snake_case of a field, errors that name the field.
 
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -25,7 +25,7 @@ pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
 pub(crate) fn from_object<T: DeserializeOwned>(object: Map<String, Value>) -> Result<T, ApiError> {
     for (name, value) in &object {
         let is_given = !value.is_null() && value.as_str() != Some("");
-        field::refuse_unsupported(name, is_given)?;
+        field::reject_unsupported(name, is_given)?;
     }
     let object = in_camel_case(object)?;
     serde_json::from_value(Value::Object(object.clone())).map_err(|error| {

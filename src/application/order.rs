@@ -1,4 +1,4 @@
-//! Order of lists (`sort`, `order`), and the cursors of lists that have several orders.
+//! `sort` and `order` of lists, flags of queries, and the cursors of lists that have several orders.
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use sluice_store::{Cursor, Direction, Position, SortKey};
@@ -10,11 +10,11 @@ use crate::application::{
     page::{cursor_text, read_cursor},
 };
 
-/// Marks of cursors by their key; a cursor without one is of a list by time.
+/// First letters of cursors by their key; a cursor without one is of a list by time.
 const SIZE: char = 's';
 const NAME: char = 'n';
 
-/// What a list is ordered by, as far as its cursors tell orders apart.
+/// Order of a list, as far as its cursors distinguish orders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SortedBy {
     Time,
@@ -87,9 +87,9 @@ pub(crate) fn read_position(text: &str, sorted_by: SortedBy) -> Result<Position,
     })
 }
 
-/// The key and the id of a cursor with this mark. The text of a name may hold the separator.
-fn parts(text: &str, mark: char) -> Option<(&str, Uuid)> {
-    let (key, id) = text.strip_prefix(mark)?.rsplit_once('-')?;
+/// The key and the id of a cursor with this first letter. The text of a name may hold the separator.
+fn parts(text: &str, letter: char) -> Option<(&str, Uuid)> {
+    let (key, id) = text.strip_prefix(letter)?.rsplit_once('-')?;
     Some((key, Uuid::try_parse(id).ok()?))
 }
 

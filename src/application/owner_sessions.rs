@@ -1,7 +1,8 @@
-//! Dashboard sessions as the owners of streams: they may watch what is theirs, whatever its terms of access.
+//! Dashboard sessions as owners of streams at playback: they may watch what is theirs without a token; how long a session is
+//! remembered.
 //!
 //! A player asks several times a second, so what the database said of a session is remembered for [`REMEMBERED_FOR`]; a session
-//! that has ended is refused by then.
+//! that has ended is rejected by then.
 
 use std::{
     collections::HashMap,

@@ -1,4 +1,4 @@
-//! Keyset pages (`limit`, `cursor`), whose cursor is opaque to clients.
+//! `limit`, `offset` and `cursor` of lists: largest and default `limit`, `nextCursor`, `pagination`.
 
 use serde::Serialize;
 use sluice_store::{Cursor, Page};
@@ -27,7 +27,7 @@ pub(crate) fn page(query: &str, limit: u32) -> Result<Page, ApiError> {
     Ok(page)
 }
 
-/// A `limit` of 1 to 100.
+/// Reads a `limit`: 1 to 100.
 pub(crate) fn row_count(text: &str) -> Result<u32, ApiError> {
     text.parse()
         .ok()
@@ -41,7 +41,7 @@ pub(crate) fn row_offset(text: &str) -> Result<u32, ApiError> {
         .map_err(|_| ApiError::Invalid(format!("offset must be a whole number, got `{text}`")))
 }
 
-/// `{created_at in hexadecimal}-{id}`
+/// Reads a cursor: `{created_at in hexadecimal}-{id}`.
 pub(crate) fn read_cursor(text: &str) -> Result<Cursor, ApiError> {
     text.split_once('-')
         .and_then(|(created_at, id)| {

@@ -1,4 +1,4 @@
-//! Files sent with a request, and their size limits.
+//! Files sent with a request, and their size limits: `image_upload` and `video_upload` of the plan (413).
 
 use sluice_media::format::Format;
 use sluice_store::blob::Spool;

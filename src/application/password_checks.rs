@@ -1,8 +1,9 @@
-//! Turns at hashing passwords; a hash takes 19 MiB and tens of milliseconds of a core.
+//! Queue for password hashing (sign-in, shares): one hash for each client network, `sign_in.max_waiting`, 429 and 503. A hash takes
+//! 19 MiB and tens of milliseconds of a core.
 //!
-//! One client network hashes at most one password at a time and has a bounded number of requests waiting, and turns are
-//! taken in order of arrival, so that a network with many requests delays each other network by one check at most. A
-//! turn is held by the work and not by the request: it ends when the hash is made, also after a disconnect.
+//! One client network hashes at most one password at a time and has a bounded number of requests waiting, and permits are
+//! given in order of arrival, so that a network with many requests delays each other network by one check at most. A
+//! permit is held by the work and not by the request: it ends when the hash is made, also after a disconnect.
 
 use std::{collections::HashMap, net::IpAddr, sync::Arc, time::Duration};
 
@@ -15,8 +16,8 @@ use crate::application::error::ApiError;
 
 /// Passwords of links that are hashed at a time: sign-in must not wait behind strangers' attempts.
 const CONCURRENT_LINK_HASHES: usize = 1;
-/// Longest wait of a request for its turn.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Longest wait of a request for a permit.
+const LONGEST_WAIT: Duration = Duration::from_secs(5);
 
 /// Use of a password.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -29,10 +30,10 @@ pub(crate) enum PasswordUse {
 
 type Network = (PasswordUse, Option<IpAddr>);
 
-/// Turns, shared by client network.
+/// Permits, shared by client network.
 #[derive(Debug)]
 pub(crate) struct PasswordChecks {
-    /// Bound of the requests of one network that wait or have a turn.
+    /// Bound of the requests of one network that wait or have a permit.
     max_waiting: usize,
     all: Arc<Semaphore>,
     links: Arc<Semaphore>,
@@ -55,7 +56,7 @@ struct Queued {
     network: Network,
 }
 
-/// Leave to hash one password.
+/// Permit to hash one password.
 #[derive(Debug)]
 pub(crate) struct HashPermit {
     _permits: [Option<OwnedSemaphorePermit>; 3],
@@ -72,7 +73,7 @@ impl PasswordChecks {
         }
     }
 
-    /// Waits for a turn. 429 when too many requests of the network wait, 503 when the wait is too long.
+    /// Waits for a permit. 429 when too many requests of the network wait, 503 when the wait is too long.
     pub(crate) async fn turn(
         &self,
         purpose: PasswordUse,
@@ -91,7 +92,7 @@ impl PasswordChecks {
             let link = permit(links).await;
             [one, link, permit(Some(self.all.clone())).await]
         };
-        let permits = tokio::time::timeout(PATIENCE, permits).await;
+        let permits = tokio::time::timeout(LONGEST_WAIT, permits).await;
         Ok(HashPermit {
             _permits: permits.map_err(|_| ApiError::Unavailable {
                 what: "the check of passwords",
@@ -125,7 +126,7 @@ async fn permit(semaphore: Option<Arc<Semaphore>>) -> Option<OwnedSemaphorePermi
 }
 
 impl HashPermit {
-    /// Runs `work` on the blocking pool. The turn ends with the work, also when this future is dropped.
+    /// Runs `work` on the blocking pool. The permit ends with the work, also when this future is dropped.
     pub(crate) async fn run<T: Send + 'static>(
         self,
         work: impl FnOnce() -> T + Send + 'static,

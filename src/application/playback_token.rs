@@ -1,5 +1,6 @@
-//! Playback tokens: a compact JWT (RFC 7519 in RFC 7515 §3.1) in the path, in place of the playback id, so that the
-//! relative addresses of playlists keep it.
+//! Playback tokens: JWT (HS256) of the service and of an account's signing keys; claims `sub`, `exp`, `dom`, `nbf`, longest token.
+//! The token (RFC 7519 in RFC 7515 §3.1) is in the path, in place of the playback id, so that the relative addresses of playlists
+//! keep it.
 //!
 //! There are two kinds, both HS256 and nothing else. What the service issues is written exactly as [`TokenKeys::issue`]
 //! writes it: one header, one spelling of base64url, an expiry always. What an account mints itself names its signing key as
@@ -23,7 +24,7 @@ use crate::application::{
     signing::{self, Purpose, Signer},
 };
 
-/// Longer texts are no tokens; more than 25 short hosts in `dom` fit.
+/// Longest token; more than 25 short hosts in `dom` fit.
 const MAX_CHARACTERS: usize = 4096;
 /// Header of the tokens that the service issues.
 const HEADER: &str = r#"{"alg":"HS256","typ":"JWT"}"#;
@@ -37,7 +38,7 @@ const SECRET_PREFIX: &str = "svc_play_";
 pub(crate) struct PlaybackGrant {
     /// The playback id.
     pub sub: String,
-    /// Seconds since 1970; from then on it is worth nothing.
+    /// Seconds since 1970; it is not valid from then on.
     pub exp: i64,
     /// Hosts, as in `allowedDomains`, whose pages may play; empty: those of the stream.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -134,7 +135,7 @@ impl TokenKeys {
         minters.insert(key_id, account_id);
     }
 
-    /// A signing key was revoked, and that is committed: what was minted with it is worthless from here on.
+    /// Removes a signing key whose revocation is committed: tokens minted with it are not valid from here on.
     pub(crate) fn revoked(&self, key_id: Uuid) {
         let mut minters = self.minters.write();
         minters.remove(&key_id);
@@ -237,7 +238,7 @@ fn minted(claims: &[u8], now_s: i64) -> Option<PlaybackGrant> {
 
 /// Reads a NumericDate (RFC 7519 §2), which may have a fraction.
 fn seconds(date: &Number) -> Option<i64> {
-    /// Beyond it a `f64` is no longer exact to the second.
+    /// Largest `f64` that is exact to the second.
     const LATEST: f64 = 9e15;
     let fractional = || date.as_f64().filter(|date| date.abs() < LATEST);
     date.as_i64()
@@ -283,7 +284,7 @@ pub(crate) async fn issue(
     })
 }
 
-/// Returns whether a text that is no playback id is meant as a token, and so refused rather than not found: base64url,
+/// Returns whether a text that is no playback id is meant as a token, and so rejected rather than not found: base64url,
 /// perhaps padded, and dots alone (RFC 7515 §3.1).
 pub(crate) fn looks_like_token(text: &str) -> bool {
     let is_of_token = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '=');

@@ -1,4 +1,4 @@
-//! Requests per minute of an account's keys, and of a session: a fixed window, counted in memory.
+//! Rate limit: requests a minute (`requests_per_minute`) of an account's keys and of a session; fixed window, counted in memory.
 //!
 //! Windows are counted on the monotonic clock, so that a clock set back neither blocks nor admits requests. The table
 //! is emptied with each new minute and is thereby bounded by the accounts and sessions with requests in one minute.
@@ -11,6 +11,7 @@ use std::{
 use parking_lot::Mutex;
 use uuid::Uuid;
 
+/// Length of a window.
 const WINDOW: Duration = Duration::from_secs(60);
 
 /// State of an account or session in the current minute.

@@ -1,4 +1,4 @@
-//! The address under which a caller reached the service.
+//! Base address under which a caller reached the service, its own address, and `upgradeUrl` (`http.upgrade_url`).
 
 use std::net::IpAddr;
 

@@ -1,4 +1,5 @@
-//! Reasons why the service is not ready, or not well, and the task that makes a change of it when they differ.
+//! Reasons why `/readyz` is not ready or degraded: stage, components, database, disk (`store.min_free`); they are looked at each
+//! second. The task makes a change when the reasons differ, as long as changes are followed.
 //!
 //! What no commit of this process shows is looked at each second while changes are followed, and not at all else.
 
@@ -12,10 +13,10 @@ use utoipa::ToSchema;
 
 use super::context::{ServiceContext, Stage};
 
-/// Time between two looks for those who follow changes.
+/// Time between two looks while changes are followed.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// Something that is not well.
+/// A reason why the service is not well.
 #[derive(Debug, PartialEq, Serialize, ToSchema)]
 pub struct Reason {
     /// Subject: `service`, `database`, `disk`, `image workers`, `video`, or a component of the tree.
@@ -74,7 +75,7 @@ pub(crate) fn reasons(context: &ServiceContext) -> Vec<Reason> {
     reasons
 }
 
-/// Tells those who follow changes when other reasons hold than before, until `stop`.
+/// Notifies followers of changes when other reasons hold than before, until `stop`.
 pub(crate) async fn follow(context: Arc<ServiceContext>, stop: CancellationToken) {
     let mut known = BTreeSet::new();
     loop {

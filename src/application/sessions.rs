@@ -1,4 +1,4 @@
-//! Dashboard sessions: signing in by password or welcome code, another password, and the sessions of a user.
+//! Sign-in by password or welcome code, change of password, sessions of a user (`sign_in.max_sessions`, `session_lifetime`).
 //!
 //! Whatever proves who a person is makes a session with an id of its own; another password ends every session before it.
 
@@ -62,7 +62,7 @@ pub(crate) async fn sign_in(
         .begin(username, address, Instant::now())
         .map_err(too_many_passwords)?;
     let Some(user) = turn.run(move || verified(user, &password)).await? else {
-        tracing::info!(client = ?address, "sign-in refused");
+        tracing::info!(client = ?address, "sign-in rejected");
         return Err(ApiError::Unauthenticated("wrong user name or password"));
     };
     attempts.succeeded(username, address);
@@ -97,7 +97,7 @@ pub(crate) async fn welcome(
         })?;
     let mut db = context.store.read().await?;
     let Some(user_id) = welcome_codes::user_of(&mut db, &code, now_ms()).await? else {
-        tracing::info!(client = ?address, "welcome code refused");
+        tracing::info!(client = ?address, "welcome code rejected");
         return Err(used_up());
     };
     attempts.succeeded(CODES, address);
@@ -251,7 +251,7 @@ fn network(address: IpAddr) -> String {
     }
 }
 
-/// `None` when nothing can be shown of it.
+/// Shortens a `User-Agent`; `None` when nothing can be shown of it.
 fn shortened(user_agent: &str) -> Option<String> {
     let shown = user_agent.chars().filter(|c| !c.is_control());
     let shown: String = shown.take(MAX_USER_AGENT).collect();

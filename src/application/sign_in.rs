@@ -1,5 +1,5 @@
-//! Wrong passwords: counted by name and client network, so that no other client is locked out, and by network alone, so
-//! that many names do not allow many attempts.
+//! Lock-out after wrong passwords (`sign_in.attempts`, `network_attempts`, `window`), by name and client network. Counted by name
+//! and network, so that no other client is locked out, and by network alone, so that many names do not allow many attempts.
 
 use std::{
     net::IpAddr,
@@ -10,7 +10,7 @@ use sluice_actors::network::client_network;
 
 use crate::application::attempt_counter::AttemptCounter;
 
-/// Characters of a name that count, so that an entry is small.
+/// Characters of a user name that count, so that an entry is small.
 const NAME_LENGTH: usize = 64;
 
 /// Wrong passwords of the last `window`.

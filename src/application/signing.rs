@@ -1,4 +1,5 @@
-//! Addresses with a permission in them: signed with the installation's key, so that no secret is stored.
+//! HMAC signatures of addresses and tokens by `Purpose` (downloads, uploads, shares), under the installation's key. No secret is
+//! stored.
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use hmac::{Hmac, KeyInit as _, Mac as _};
@@ -39,7 +40,7 @@ impl Purpose {
     }
 }
 
-/// Signs and checks. Never in Debug output.
+/// Signs messages and checks signatures. Never in Debug output.
 pub(crate) struct Signer {
     key: Hmac<Sha256>,
 }
@@ -77,7 +78,7 @@ pub(crate) fn encode(bytes: &[u8]) -> String {
     URL_SAFE_NO_PAD.encode(bytes)
 }
 
-/// `None` for what [`encode`] never writes.
+/// Decodes base64url; `None` for what [`encode`] never writes.
 pub(crate) fn decode(text: &str) -> Option<Vec<u8>> {
     URL_SAFE_NO_PAD.decode(text).ok()
 }

@@ -1,4 +1,4 @@
-//! `sourceUrl`: files that a request names by their address instead of sending them.
+//! `sourceUrl` and `sourceUrls`: fetch of files by their addresses (`outbound.fetch_timeout`), 422 `source_failed`.
 //!
 //! They are fetched by the guarded connector into spools and checked as uploads are. A request none of whose files may
 //! be kept stores nothing, and nothing is charged before all of its files are complete.
@@ -23,6 +23,8 @@ use crate::application::{
 pub(crate) const ONE: &str = "sourceUrl";
 /// The field that names several: a JSON array.
 const MANY: &str = "sourceUrls";
+/// `Retry-After` when too many files are being fetched.
+const RETRY_AFTER_S: u64 = 5;
 
 /// Returns the addresses among the fields of a form or of a JSON body, by either spelling, in their order. Empty text
 /// and null mean "not given".
@@ -54,7 +56,7 @@ fn address(value: &Value) -> Result<Option<String>, ApiError> {
     }
 }
 
-/// An array, or text that holds one.
+/// Reads an array, or text that holds one.
 fn list(value: &Value) -> Result<Vec<Value>, ApiError> {
     let values = match value {
         Value::Null => Some(Vec::new()),
@@ -84,13 +86,13 @@ pub(crate) async fn fetch(
     limits: impl Into<SizeLimits>,
 ) -> Result<Vec<Part>, ApiError> {
     let limits = limits.into();
-    let patience = context.config.outbound.fetch_timeout;
+    let longest = context.config.outbound.fetch_timeout;
     tokio::select! {
-        fetched = tokio::time::timeout(patience, fetch_all(context, field, addresses, limits)) => {
+        fetched = tokio::time::timeout(longest, fetch_all(context, field, addresses, limits)) => {
             fetched.unwrap_or_else(|_| {
                 Err(source_failed(format!(
                     "{field}: fetching all of it took longer than {} s (outbound.fetch_timeout)",
-                    patience.as_secs()
+                    longest.as_secs()
                 )))
             })
         }
@@ -217,7 +219,7 @@ fn rejection(error: outbound::Error, which: &str, limit: SizeLimit) -> ApiError 
 fn busy() -> ApiError {
     ApiError::Unavailable {
         what: "the fetching of files",
-        retry_after_s: 5,
+        retry_after_s: RETRY_AFTER_S,
     }
 }
 

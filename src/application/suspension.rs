@@ -1,5 +1,4 @@
-//! Suspended accounts: the set for requests that do not read the database, and the task that updates it from the
-//! database.
+//! Suspended accounts (`sluice accounts suspend`): how requests, playback, encoders learn of them, `account.look_every`.
 //!
 //! `sluice accounts suspend` runs in a process of its own, so a running service learns of it from the database.
 //! Requests of the API read the account's row anyway and are rejected at once; image delivery, playback and live inputs
@@ -37,7 +36,7 @@ impl Suspensions {
     }
 }
 
-/// See [`Suspensions::in_force`].
+/// The live input as encoders meet it, see [`Suspensions::in_force`].
 pub fn in_force(input: LiveInput, suspended: &HashSet<Uuid>) -> LiveInput {
     LiveInput {
         enabled: input.enabled && !suspended.contains(&input.account_id),
@@ -77,7 +76,7 @@ async fn look(
     let changed: Vec<Uuid> = applied.symmetric_difference(&suspended).copied().collect();
     context.suspensions.set(suspended);
     for account_id in changed {
-        tell_live_inputs(context, account_id).await?;
+        notify_live_inputs(context, account_id).await?;
         let is_suspended = context.suspensions.contains(account_id);
         match is_suspended {
             true => applied.insert(account_id),
@@ -88,7 +87,7 @@ async fn look(
     Ok(())
 }
 
-async fn tell_live_inputs(
+async fn notify_live_inputs(
     context: &LiveContext,
     account_id: Uuid,
 ) -> Result<(), sluice_actors::Error> {

@@ -1,4 +1,4 @@
-//! Direct uploads: their signed addresses, and their files.
+//! Direct uploads, `POST /api/uploads`: `signedUrl`, its signature and expiry (`uploads.keep_unfinished`), length of `contentType`.
 
 pub(crate) mod complete;
 
@@ -21,6 +21,7 @@ use crate::application::{
     signing::{self, Purpose, Signer},
 };
 
+/// Longest `contentType`, in characters.
 pub(crate) const MAX_CONTENT_TYPE: usize = 255;
 
 /// A file to be sent.

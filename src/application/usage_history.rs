@@ -1,4 +1,4 @@
-//! Usage of an account by day: operations by kind, deliveries by key.
+//! `GET /api/usage/history`: operations by kind and deliveries by key for each day; most days and keys.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use crate::application::{answer::Date, error::ApiError};
 
 /// Longest history: as long as days are kept.
 pub(crate) const MOST_DAYS: u32 = usage_history::KEPT_DAYS as u32;
-/// Keys that are shown by day.
+/// Most keys that are shown by day.
 const MOST_KEYS: u32 = 20;
 
 /// Operations and deliveries of the last days.

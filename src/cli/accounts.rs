@@ -1,4 +1,4 @@
-//! `sluice accounts`: the accounts of the installation, their plans, and which of them are suspended.
+//! `sluice accounts`: list, create, `set-plan`, `suspend` and `resume` accounts.
 //!
 //! Everything works beside a running service. Its API follows at once; see [`crate::application::suspension`] for the rest.
 
@@ -46,7 +46,7 @@ enum Command {
         /// A plan of the settings
         plan: String,
     },
-    /// Refuse an account's requests, encoders, viewers and image deliveries; nothing of it is deleted
+    /// Reject an account's requests, encoders, viewers and image deliveries; nothing of it is deleted
     Suspend {
         /// The account's name or id
         account: String,
@@ -71,7 +71,7 @@ pub(super) fn run(arguments: Arguments, settings: Option<&Path>) -> Result<ExitC
         }
         Command::Create { name, plan } => {
             let plan = plan.unwrap_or_else(|| config.account.plan.clone());
-            config.check_plan(&plan).map_err(Error::Refused)?;
+            config.check_plan(&plan).map_err(Error::Rejected)?;
             let account = block_on(create(&config.store, name, plan))?;
             let said = format!(
                 "made account {} (plan {}, id {})\n\
@@ -81,7 +81,7 @@ pub(super) fn run(arguments: Arguments, settings: Option<&Path>) -> Result<ExitC
             answer(&account, is_json, said)
         }
         Command::SetPlan { account, plan } => {
-            config.check_plan(&plan).map_err(Error::Refused)?;
+            config.check_plan(&plan).map_err(Error::Rejected)?;
             let account = block_on(set_plan(&config.store, account, plan))?;
             let said = format!("account {} has the plan {}\n", account.name, account.plan);
             answer(&account, is_json, said)
@@ -118,7 +118,7 @@ async fn list(settings: &StoreSettings) -> Result<Vec<Summary>, Error> {
     Ok(accounts?)
 }
 
-/// Names are unique among accounts made here, so that commands can be given them.
+/// Makes an account. Names are unique among accounts made here, so that commands can be given them.
 async fn create(settings: &StoreSettings, name: String, plan: String) -> Result<Account, Error> {
     let store = open_to_change(settings).await?;
     let created = store

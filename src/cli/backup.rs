@@ -1,4 +1,4 @@
-//! `sluice backup DIR`: a consistent copy of database and files while the service writes.
+//! `sluice backup DIR`: a consistent copy of database and files while the service writes; `--verify`.
 
 use std::{
     path::{Path, PathBuf},
@@ -10,7 +10,7 @@ use sluice_store::{backup, now_ms};
 
 use super::{
     Error, block_on, data_dir, open_to_read, show,
-    transfer::{summary, tell_lost, transfer},
+    transfer::{report_lost, summary, transfer},
 };
 
 #[derive(Debug, clap::Args)]
@@ -40,5 +40,5 @@ pub(super) fn run(arguments: &Arguments, settings: Option<&Path>) -> Result<Exit
         made.manifest.schema_version,
         summary(&made.blobs, &made.streams),
     ))?;
-    Ok(tell_lost(&made.blobs, &made.streams))
+    Ok(report_lost(&made.blobs, &made.streams))
 }

@@ -1,4 +1,4 @@
-//! `sluice config`: whether the settings can be used, and with `--print` which ones are in force.
+//! `sluice config`: check of the settings, `--print` of those in force, `--defaults`.
 
 use std::{path::Path, process::ExitCode};
 

@@ -1,4 +1,4 @@
-//! Server-sent events taken apart as they come (WHATWG HTML, "Server-sent events"). Pure: bytes in, events out.
+//! Parser of server-sent events for `sluice webhooks listen` and `sluice mcp` (WHATWG HTML). Pure: bytes in, events out.
 //!
 //! Of an event only the data count, and they stay bytes: of an envelope it is the bytes that are signed.
 
@@ -20,7 +20,7 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    /// The bound is on what one event may hold: on what another program could make of this one.
+    /// `max_event_bytes` bounds the memory that another program can make this one use.
     pub(crate) fn new(max_event_bytes: usize) -> Self {
         Self {
             max_event_bytes,
@@ -57,7 +57,7 @@ impl Reader {
         self.last_id.as_deref()
     }
 
-    /// An empty line ends an event, if it has data.
+    /// Takes a whole line; an empty one ends an event, if it has data.
     fn end_line(&mut self) -> Option<Vec<u8>> {
         let line = std::mem::take(&mut self.line);
         if !line.is_empty() {
@@ -70,7 +70,7 @@ impl Reader {
         data.pop().map(|_| data)
     }
 
-    /// `name: value`, `name:value` or `name`; a comment has no name. Names of no meaning here are passed over.
+    /// Reads `name: value`, `name:value` or `name`; a comment has no name. Other fields than `data` and `id` are ignored.
     fn take_field(&mut self, line: &[u8]) {
         let (name, value) = match line.iter().position(|&byte| byte == b':') {
             Some(colon) => (&line[..colon], &line[colon + 1..]),

@@ -1,4 +1,4 @@
-//! `sluice keys`: API keys of any account, also while the service runs, which takes a new key at once.
+//! `sluice keys`: add (`--scope`, `--name`), list and revoke API keys of any account, also while the service runs.
 
 use std::{collections::HashMap, path::Path, process::ExitCode};
 
@@ -48,7 +48,7 @@ enum Command {
         #[command(flatten)]
         account: AccountOption,
     },
-    /// Make an API key worthless from now on
+    /// End an API key at once
     Revoke {
         /// The key's id, or its first characters, as `sluice keys list` shows them
         key: String,
@@ -147,7 +147,7 @@ fn checked_name(name: &str) -> Result<&str, Error> {
         (1..=MAX_NAME).contains(&name.chars().count()) && !name.chars().any(char::is_control);
     match is_usable {
         true => Ok(name),
-        false => Err(Error::Refused(format!(
+        false => Err(Error::Rejected(format!(
             "--name: expected 1 to {MAX_NAME} characters without control characters"
         ))),
     }

@@ -1,5 +1,4 @@
-//! `sluice manual`: the man pages and the shell completions of the program, written from its own arguments for the
-//! Debian package (packaging/deb/build.sh).
+//! `sluice manual`: man pages and shell completions for the Debian package, written from the program's own arguments.
 
 use std::{
     fs, io,

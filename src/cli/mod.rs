@@ -1,5 +1,5 @@
-//! The sub-commands with which an operator looks after an installation: `accounts`, `users`, `keys`, `backup`, `restore`, `doctor`, `config`;
-//! `webhooks`, for those who write receivers; and `mcp`, for agents.
+//! Sub-commands of `sluice` beside `serve`: `accounts`, `users`, `keys`, `backup`, `restore`, `doctor`, `config`, `webhooks`,
+//! `mcp`.
 //!
 //! Each reads the same settings as `serve`. Decisions are pure functions; printing happens in the commands themselves.
 //! Passwords come from standard input or are generated and shown once; they are never arguments, which other users of
@@ -85,7 +85,7 @@ enum Error {
         source: io::Error,
     },
     #[error("{0}")]
-    Refused(String),
+    Rejected(String),
 }
 
 impl Command {
@@ -113,7 +113,7 @@ impl Command {
     }
 }
 
-/// The settings in force; what is odd about them goes to standard error, since these commands have no log.
+/// Loads the settings; warnings about them go to standard error, since these commands have no log.
 fn load(settings: Option<&Path>) -> Result<Config, Error> {
     let loaded = Config::load(settings)?;
     for warning in &loaded.warnings {
@@ -126,7 +126,7 @@ fn data_dir(settings: Option<&Path>) -> Result<PathBuf, Error> {
     Ok(load(settings)?.store.data_dir)
 }
 
-/// Runs what the store does on a small runtime of its own.
+/// Runs work on the store, on a small runtime of its own.
 fn block_on<T>(work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -144,7 +144,7 @@ async fn open_to_read(data_dir: &Path) -> Result<Store, Error> {
         .await
         .map_err(|error| match error {
             sluice_store::Error::File { source, .. } if source.kind() == io::ErrorKind::NotFound => {
-                Error::Refused(format!(
+                Error::Rejected(format!(
                     "there is no database in {}: start the service once, or set store.data_dir to the folder it uses",
                     data_dir.display()
                 ))
@@ -168,7 +168,7 @@ fn show(text: &str) -> Result<(), Error> {
     }
 }
 
-/// A foreign text without control characters, and of so many characters at most.
+/// Returns a foreign text without control characters, and of at most so many characters.
 fn shown(text: &str, most: usize) -> String {
     let mut characters = text.chars();
     let mut shown: String = characters

@@ -1,4 +1,4 @@
-//! Parts that the commands for accounts, users and API keys share: opening the database, naming an account, and tables.
+//! Parts that `sluice accounts`, `users` and `keys` share: opening the database, `--account`, tables, times.
 
 use sluice_store::{
     Connection, Error as StoreError, Store, StoreSettings, accounts, accounts::Account,
@@ -7,8 +7,9 @@ use uuid::Uuid;
 
 use super::{Error, open_to_read, shown};
 
-/// The most of a name that a table shows.
+/// Longest part of a name that a table shows.
 const MAX_CELL_CHARS: usize = 60;
+/// Text between two columns of a table.
 const BETWEEN_COLUMNS: &str = "  ";
 
 /// The account that a command is about.

@@ -1,4 +1,4 @@
-//! `sluice restore DIR`: the way back from `sluice backup`.
+//! `sluice restore DIR`: puts a backup's database and files into the data folder; `--force`, `--verify`.
 
 use std::{
     path::{Path, PathBuf},
@@ -9,7 +9,7 @@ use sluice_store::{backup, now_ms};
 
 use super::{
     Error, block_on, data_dir, show,
-    transfer::{summary, tell_lost, transfer},
+    transfer::{report_lost, summary, transfer},
 };
 
 #[derive(Debug, clap::Args)]
@@ -41,13 +41,13 @@ pub(super) fn run(arguments: &Arguments, settings: Option<&Path>) -> Result<Exit
     let (from, to) = (arguments.dir.display(), data_dir.display());
     let files = summary(&restored.blobs, &restored.streams);
     show(&format!("restored {from} to {to}: {files}\n{kept}"))?;
-    Ok(tell_lost(&restored.blobs, &restored.streams))
+    Ok(report_lost(&restored.blobs, &restored.streams))
 }
 
-/// A data folder in use needs a decision that only `--force` expresses.
+/// Explains that a data folder in use needs `--force`.
 fn explain(error: sluice_store::Error, force: bool) -> Error {
     match error {
-        sluice_store::Error::Conflict(text) if !force => Error::Refused(format!(
+        sluice_store::Error::Conflict(text) if !force => Error::Rejected(format!(
             "{text}; with --force its database is set aside and replaced"
         )),
         other => other.into(),

@@ -1,4 +1,5 @@
-//! The running service that a command of its user's machine talks to: where it is, the key, and the connector.
+//! The running service that `sluice webhooks` and `sluice mcp` call: `--url`, `--key` (`SLUICE_API_KEY`), default address, its
+//! error texts.
 //!
 //! The connector's guard is off here, and may be: it keeps a *service* from addresses that its users name. This process
 //! goes to the addresses that its own user typed, and follows no redirect from them.
@@ -13,10 +14,10 @@ use super::{Error, shown};
 use crate::{app, config::Config};
 
 /// Default address of a service.
-const USUAL: &str = "http://127.0.0.1:8080";
-/// The most that is read of a rejection.
-const MAX_REFUSAL_BYTES: usize = 64 << 10;
-/// The most that is shown of it.
+const DEFAULT_URL: &str = "http://127.0.0.1:8080";
+/// Most bytes that are read of a rejection.
+const MAX_REJECTION_BYTES: usize = 64 << 10;
+/// Most characters of a rejection's message that are shown.
 const MAX_SENTENCE_CHARS: usize = 1_000;
 
 /// The options by which a command finds its service.
@@ -36,7 +37,7 @@ impl Access {
         let key = self.key.filter(|key| !key.expose().is_empty());
         let key = key.ok_or_else(|| {
             let what = "an API key is needed: set SLUICE_API_KEY, or give one with --key";
-            Error::Refused(what.to_owned())
+            Error::Rejected(what.to_owned())
         })?;
         let outbound = unguarded(&config.outbound)?;
         let url = self.url.unwrap_or_else(|| local_url(config));
@@ -49,7 +50,7 @@ impl Access {
     }
 }
 
-/// A service and the way in.
+/// A service, its key, and the connector.
 #[derive(Debug)]
 pub(super) struct Service {
     /// Without a slash at its end.
@@ -58,7 +59,7 @@ pub(super) struct Service {
     pub(super) outbound: Outbound,
 }
 
-/// The key can be no header.
+/// Error for a key that cannot be a header.
 #[derive(Debug, thiserror::Error)]
 #[error("the API key has characters that cannot be sent")]
 pub(super) struct UnusableKey;
@@ -77,9 +78,9 @@ pub(super) async fn error_message(answer: &mut Stream) -> Option<String> {
     let mut body = Vec::new();
     // A rejection that breaks off is one all the same.
     while let Ok(Some(piece)) = answer.next().await {
-        let room = MAX_REFUSAL_BYTES - body.len();
+        let room = MAX_REJECTION_BYTES - body.len();
         body.extend_from_slice(&piece[..piece.len().min(room)]);
-        if body.len() == MAX_REFUSAL_BYTES {
+        if body.len() == MAX_REJECTION_BYTES {
             break;
         }
     }
@@ -107,13 +108,13 @@ fn unguarded(settings: &OutboundSettings) -> Result<Outbound, Error> {
         allow,
         ..settings.clone()
     };
-    Outbound::new(&settings).map_err(|error| Error::Refused(error.to_string()))
+    Outbound::new(&settings).map_err(|error| Error::Rejected(error.to_string()))
 }
 
 pub(super) fn check_url(outbound: &Outbound, option: &str, url: &str) -> Result<(), Error> {
     match outbound.check_url(url) {
         Ok(_) => Ok(()),
-        Err(rejection) => Err(Error::Refused(format!("{option} {url}: {rejection}"))),
+        Err(rejection) => Err(Error::Rejected(format!("{option} {url}: {rejection}"))),
     }
 }
 
@@ -121,7 +122,7 @@ pub(super) fn check_url(outbound: &Outbound, option: &str, url: &str) -> Result<
 fn local_url(config: &Config) -> String {
     announced(&config.store.data_dir)
         .map(|addresses| addresses.url(&config.http.base_url))
-        .unwrap_or_else(|| USUAL.to_owned())
+        .unwrap_or_else(|| DEFAULT_URL.to_owned())
 }
 
 /// Returns where a browser on this machine finds the service of the data folder, or where a service usually is.

@@ -1,4 +1,4 @@
-//! `sluice srt-gateway`: the process that holds libsrt and its UDP port, started by the service. Not for people.
+//! `sluice srt-gateway`: the process that holds libsrt and its UDP port, started by the service; its memory limit. Not for people.
 //!
 //! Its standard input is the socket to the service, its standard output the UDP socket. Nothing is set up for it, no log and
 //! no runtime: it must have one thread until its sandbox is on.
@@ -19,9 +19,9 @@ use sluice_worker::sandbox::{self, Choice, limits::Bounds};
 
 use super::Error;
 
-/// Address space: what libsrt begins with ...
+/// Address space that libsrt begins with.
 const MEMORY: u64 = 4 << 30;
-/// ... and a connection's buffers and its thread's stack.
+/// Address space of a connection's buffers and its thread's stack.
 const MEMORY_PER_CONNECTION: u64 = 32 << 20;
 
 #[derive(Debug, clap::Args)]
@@ -65,10 +65,10 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Error> {
     let udp = io::stdout().as_fd().try_clone_to_owned();
     let (control, udp) = match (control, udp) {
         (Ok(control), Ok(udp)) => (UnixStream::from(control), UdpSocket::from(udp)),
-        _ => return Err(Error::Refused("the service starts the SRT gateway".into())),
+        _ => return Err(Error::Rejected("the service starts the SRT gateway".into())),
     };
     if control.peer_addr().is_err() || udp.local_addr().is_err() {
-        return Err(Error::Refused("the service starts the SRT gateway".into()));
+        return Err(Error::Rejected("the service starts the SRT gateway".into()));
     }
     let connections = arguments.max_connections as u64;
     let bounds = Bounds {

@@ -1,4 +1,4 @@
-//! Progress of `backup` and `restore`, and the files that could not be copied.
+//! Progress line of `sluice backup` and `sluice restore`, their summary, and the files that could not be copied.
 
 use std::{
     io::{self, IsTerminal, Write},
@@ -9,7 +9,7 @@ use std::{
 use bytesize::ByteSize;
 use sluice_store::backup::{BackupProgress, Carried, CarriedStreams, Transfer};
 
-/// Between two updates of the line; a terminal far away is slow.
+/// Time between two updates of the line; a terminal far away is slow.
 const SHOWN_EVERY: Duration = Duration::from_millis(200);
 /// Returns to the beginning of the line and clears it.
 const CLEAR: &str = "\r\x1b[K";
@@ -52,7 +52,7 @@ fn line(progress: &BackupProgress) -> String {
     )
 }
 
-/// For the command's result, such as "12 files (3.4 MiB), 2 of them new (1.1 MiB), 1 video stream (8.0 MiB)".
+/// Formats the command's result, such as "12 files (3.4 MiB), 2 of them new (1.1 MiB), 1 video stream (8.0 MiB)".
 pub(super) fn summary(blobs: &Carried, streams: &CarriedStreams) -> String {
     let mut summary = format!(
         "{} files ({}), {} of them new ({})",
@@ -70,7 +70,7 @@ pub(super) fn summary(blobs: &Carried, streams: &CarriedStreams) -> String {
 }
 
 /// Names the files that could not be brought on standard error; then the command has failed, though the rest is there.
-pub(super) fn tell_lost(blobs: &Carried, streams: &CarriedStreams) -> ExitCode {
+pub(super) fn report_lost(blobs: &Carried, streams: &CarriedStreams) -> ExitCode {
     for lost in &streams.lost {
         eprintln!("sluice: {lost}");
     }

@@ -1,4 +1,4 @@
-//! `sluice users`: who may sign in to the dashboard, and with which role.
+//! `sluice users`: add, list, `reset-password`, `set-role`, `welcome` links for users of the dashboard.
 //!
 //! Everything works beside a running service, which sees a change with its next look at the database.
 
@@ -27,7 +27,7 @@ use super::{
 };
 use crate::app;
 
-/// The most of a name that an error shows.
+/// Longest part of a name that an error shows.
 const MAX_NAME_CHARS: usize = 60;
 
 #[derive(Debug, Args)]
@@ -166,7 +166,7 @@ pub(super) fn run(arguments: Arguments, settings: Option<&Path>) -> Result<ExitC
     Ok(ExitCode::SUCCESS)
 }
 
-/// What a user may do.
+/// Rights of a user.
 #[derive(Clone, Copy)]
 struct Rights {
     role: Role,
@@ -213,7 +213,7 @@ impl Password {
         Ok(credentials::hash_password(&self.secret)?)
     }
 
-    /// Nothing when its owner typed it.
+    /// Formats a password that was made up; nothing when its owner typed it.
     fn shown_once(&self) -> String {
         if self.made_up {
             format!(
@@ -324,7 +324,7 @@ async fn welcome(settings: &StoreSettings, name: String) -> Result<(String, Secr
     Ok(made?)
 }
 
-/// `Error::Invalid` says where the names are.
+/// Finds a user; `Error::Invalid` says where the names are.
 async fn find(db: &mut impl Connection, name: &str) -> Result<User, sluice_store::Error> {
     users::by_username(db, name).await?.ok_or_else(|| {
         sluice_store::Error::Invalid(format!(

@@ -1,4 +1,5 @@
-//! `sluice worker`: one process of the decode ring, started by the service. Not for people.
+//! `sluice worker`: one image, video or audio worker, started by the service; its arguments for memory, file size and tests. Not
+//! for people.
 //!
 //! Nothing is set up for it, no log and no runtime: it must have one thread until its sandbox is on. What tests ask of it is
 //! in debug builds only: a release program has no switch that weakens a worker.
@@ -57,7 +58,7 @@ pub(super) fn run(arguments: Arguments) -> Result<ExitCode, Error> {
     #[cfg(debug_assertions)]
     if let Some(layers) = arguments.prove {
         let choice = prove::choice(&layers)
-            .ok_or_else(|| Error::Refused(format!("{layers:?} names no layers")))?;
+            .ok_or_else(|| Error::Rejected(format!("{layers:?} names no layers")))?;
         return try_out(&Proof {
             choice,
             bounds,
@@ -72,7 +73,7 @@ pub(super) fn run(arguments: Arguments) -> Result<ExitCode, Error> {
         #[cfg(debug_assertions)]
         faults: arguments.faults,
     };
-    serve::serve(args).map_err(|error| Error::Refused(error.to_string()))?;
+    serve::serve(args).map_err(|error| Error::Rejected(error.to_string()))?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -1,4 +1,4 @@
-//! `[account]`: what holds for all accounts.
+//! `[account]`: `plan`, `look_every`, `keep_audit`.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! `[archive]`: folders that are downloaded whole.
+//! `[archive]`: `max_entries`, `max_active`, `memory`, `stall_timeout`, `keep_selections` of ZIP downloads.
 
 use std::time::Duration;
 

@@ -1,8 +1,8 @@
-//! `[changes]`: clients that follow what changes in their account.
+//! `[changes]`: `max_followers`, for all, each account and each credential.
 
 use serde::{Deserialize, Serialize};
 
-/// More connections than any machine holds.
+/// Largest value of the settings; more connections than any machine holds.
 const MOST_FOLLOWERS: usize = 1_000_000;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -1,4 +1,4 @@
-//! Settings from the environment: `SLUICE_SECTION__KEY=value`.
+//! Settings from environment variables: `SLUICE_SECTION__KEY=value`.
 //!
 //! A variable's text takes the type that its setting has by default, so that `SLUICE_HTTP__WORKERS=2` is a number and
 //! `SLUICE_BOOTSTRAP__ADMIN_PASSWORD=12345678` stays text. Lists are separated by commas; empty is the empty list. Their items
@@ -8,6 +8,7 @@ use toml::{Table, Value};
 
 use super::renamed;
 
+/// Beginning of the names of all variables.
 const PREFIX: &str = "SLUICE_";
 
 /// Variables with the prefix that are no settings: the path of the settings file itself, and the key with which

@@ -1,4 +1,4 @@
-//! `[files]`: stored files in the hands of their owners.
+//! `[files]`: `previews_per_account`.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,7 +1,8 @@
-//! The settings in force: compiled-in defaults ← file ← environment.
+//! All sections of the settings: defaults, file, environment; unknown keys, `check`, redaction of secrets by `sluice config
+//! --print`.
 //!
 //! `config/default.toml` is manual and default at once. Each crate owns its section and the checks of it; this module
-//! composes them, and refuses what it does not know: a misspelt key in the file must not be a silent default.
+//! composes them, and rejects what it does not know: a misspelt key in the file must not be a silent default.
 
 mod account;
 mod archive;
@@ -50,6 +51,7 @@ pub use sluice_actors::outbound::Cidr;
 /// The manual of all settings, and their defaults.
 pub const DEFAULT_TOML: &str = include_str!("../../config/default.toml");
 
+/// Text that is shown in place of secrets.
 const REDACTED: &str = "••••";
 
 /// Every setting of the service. Fields without meaning yet are accepted so that a configuration outlives upgrades.
@@ -341,7 +343,7 @@ fn read(path: &Path) -> Result<String, ConfigError> {
     })
 }
 
-/// Refuses the first key of the file that no setting has.
+/// Rejects the first key of the file that no setting has.
 fn check_keys(path: &Path, table: &toml::Table, known: &toml::Table) -> Result<(), ConfigError> {
     match unknown_key(table, known, "") {
         None => Ok(()),

@@ -1,4 +1,5 @@
-//! Limits of an account's plan: data, so that an operator can change or add plans.
+//! `[plans]`: limits of the plans `free`, `starter`, `pro`, `business`, `unlimited`. They are data, so that an operator can change
+//! or add plans.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Settings under the names of an earlier version: still read, with a warning that names the present one.
+//! Earlier names of settings, still read with a warning that names the present one.
 
 use toml::{Table, Value};
 

@@ -1,4 +1,5 @@
-//! Sections that the façade and the process themselves use; the others are beside the code that uses them.
+//! `[http]`, `[uploads]`, `[sign_in]`, `[bootstrap]`, `[log]`, `[mcp]`: defaults and checks; other sections are beside the code
+//! that uses them.
 
 use std::{
     fmt,
@@ -323,7 +324,7 @@ impl Log {
     }
 }
 
-/// Empty, or an address of one of `schemes` with a host and without query, fragment and user information.
+/// Checks an address: empty, or one of `schemes` with a host and without query, fragment and user information.
 pub(super) fn check_url(key: &str, text: &str, schemes: &[&str]) -> Result<(), String> {
     if text.is_empty() {
         return Ok(());

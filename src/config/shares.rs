@@ -1,4 +1,4 @@
-//! `[shares]`: links to folders.
+//! `[shares]`: `failed_tokens`, `password_attempts`, `unlock_lifetime`, `max_counted`, `max_previews` of share links.
 
 use std::time::Duration;
 

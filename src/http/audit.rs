@@ -1,4 +1,4 @@
-//! `GET /api/audit`: what users and API keys did that their account may have to account for.
+//! `GET /api/audit`: the audit log; default `limit`.
 
 use actix_web::{HttpRequest, HttpResponse, http::header, web};
 use serde::Serialize;
@@ -15,7 +15,7 @@ use crate::application::{
 };
 
 /// Entries in one answer when the client names no `limit`.
-const PAGE: u32 = 50;
+const DEFAULT_LIMIT: u32 = 50;
 
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -38,7 +38,7 @@ pub async fn list(
     request: HttpRequest,
     context: web::Data<AccountContext>,
     caller: Caller<Admin>,
-    PageQuery(page): PageQuery<PAGE>,
+    PageQuery(page): PageQuery<DEFAULT_LIMIT>,
 ) -> Result<HttpResponse, ApiError> {
     let filter = filter(request.query_string())?;
     let mut db = context.store.read().await?;

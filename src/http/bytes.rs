@@ -1,4 +1,5 @@
-//! The one place that answers with bytes that users stored, safe for anyone who opens them.
+//! Answers with stored bytes: `Content-Disposition`, `nosniff`, sandbox, entity tags, `If-None-Match`, `If-Range`; types shown
+//! inline.
 //!
 //! A browser must never take a user's file for a part of this site: nothing is sniffed, everything is sandboxed, and what
 //! is not a raster image, audio, video or PDF is a download whatever the address is used for.
@@ -18,7 +19,7 @@ use crate::{
     http::content_disposition::content_disposition,
 };
 
-/// Bytes that are stored, and what is said about them.
+/// Stored bytes, and the facts for their headers.
 #[derive(Clone, Debug)]
 pub(super) struct StoredBytes {
     pub blob: BlobHash,
@@ -51,7 +52,7 @@ pub(super) enum ShownAs {
     Attachment,
 }
 
-/// [`respond`], with the disposition chosen.
+/// Answers as [`respond`], with the disposition chosen.
 pub(super) async fn respond_as(
     request: &HttpRequest,
     platform: &Platform,

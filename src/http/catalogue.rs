@@ -1,4 +1,4 @@
-//! `GET /api/catalogue`: what the service can do, for forms.
+//! `GET /api/catalogue`: what the service can do, for forms; its entity tag.
 
 use actix_web::{HttpRequest, HttpResponse, http::header, web};
 
@@ -10,6 +10,7 @@ use crate::application::{
     error::ApiError,
 };
 
+/// `Cache-Control` of the answer.
 const CACHE: &str = "private, no-cache";
 
 /// Show what the service can do

@@ -156,7 +156,7 @@ async fn at_once(
         params: sent.params,
         files: sent.files,
         sources: sent.sources,
-        mark: None,
+        watermark: None,
         is_waited_for: true,
         archives: false,
         idempotency_key: None,

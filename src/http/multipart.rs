@@ -164,7 +164,7 @@ impl Reader<'_> {
                 }
                 None => {
                     let text = self.text(&name, &mut part, &mut text_left).await?;
-                    field::refuse_unsupported(&name, !text.is_empty())?;
+                    field::reject_unsupported(&name, !text.is_empty())?;
                     form.fields.push((name, text));
                 }
             }

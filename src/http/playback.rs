@@ -263,7 +263,7 @@ pub async fn live_poster(request: HttpRequest, playback_id: web::Path<String>) -
     answer(&request, &playback_id, async |access| {
         let entry =
             cdn::poster(context::of::<DeliveryContext>(&request), access.playback()).await?;
-        let cache = access.cache_control(CacheLifetime::Seconds(cdn::GOOD_FOR_S));
+        let cache = access.cache_control(CacheLifetime::Seconds(cdn::MAX_AGE_S));
         Ok(body::image(&request, &entry, cache))
     })
     .await

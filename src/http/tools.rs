@@ -161,7 +161,7 @@ pub async fn on_file(
             params: Params::from_json(&body.params),
             files: vec![file],
             sources: Vec::new(),
-            mark: None,
+            watermark: None,
             is_waited_for: !body.r#async,
             archives: false,
             idempotency_key: None,

@@ -1,4 +1,5 @@
-//! Bounds of the number of archives at a time, and of their memory.
+//! Limits of ZIP archives (`[archive]`): `max_active`, `max_per_account`, `max_listed`, `memory`; wait for a permit to list,
+//! `Retry-After`.
 
 use std::{sync::Arc, time::Duration};
 
@@ -8,8 +9,9 @@ use uuid::Uuid;
 
 use crate::{application::error::ApiError, config};
 
-/// Longest wait of a request for its turn to list a folder.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Longest wait of a request for a permit to list a folder.
+const LONGEST_WAIT: Duration = Duration::from_secs(5);
+/// `Retry-After` when there is no permit or no memory.
 const RETRY_AFTER_S: u64 = 5;
 const KIB: u64 = 1024;
 
@@ -25,7 +27,7 @@ pub(crate) struct ArchiveLimiter {
     max_entries: u32,
 }
 
-/// A place for one archive.
+/// Permit to send one archive.
 #[derive(Debug)]
 pub(crate) struct ArchivePermit {
     _of_account: KeyedPermit<Uuid>,
@@ -53,7 +55,7 @@ impl ArchiveLimiter {
         }
     }
 
-    /// A place for one archive of the account, from its listing to its last byte; 503 when there is none.
+    /// Returns the permit for one archive of the account, from its listing to its last byte; 503 when there is none.
     pub(crate) fn place(&self, account_id: Uuid) -> Result<ArchivePermit, ApiError> {
         let one_of_all = self.sent.clone().try_acquire_owned().map_err(|_| busy())?;
         let of_account = self.accounts.take(account_id);
@@ -64,9 +66,9 @@ impl ArchiveLimiter {
         })
     }
 
-    /// Waits for a turn to list a folder; 503 after `PATIENCE`.
+    /// Waits for a permit to list a folder; 503 after `LONGEST_WAIT`.
     pub(crate) async fn turn(&self) -> Result<SemaphorePermit<'_>, ApiError> {
-        match tokio::time::timeout(PATIENCE, self.listed.acquire()).await {
+        match tokio::time::timeout(LONGEST_WAIT, self.listed.acquire()).await {
             Ok(Ok(turn)) => Ok(turn),
             _ => Err(busy()),
         }

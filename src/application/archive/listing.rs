@@ -1,4 +1,4 @@
-//! The entries of an archive: everything in a folder, or chosen files and folders, at one moment.
+//! Entries and entity tag of a ZIP archive of a folder or of chosen files and folders, at one moment; `archive.max_entries`.
 
 use std::{collections::HashMap, ops::ControlFlow};
 
@@ -13,11 +13,11 @@ use uuid::Uuid;
 
 use crate::application::{archive::limiter::Memory, context::FileContext, error::ApiError};
 
-/// Version of the layout: changes whenever the same list gives other bytes than before, so that no download continues
+/// Version of an archive's layout: changes whenever the same list gives other bytes than before, so that no download continues
 /// in another archive.
-const FORM: &[u8] = b"3";
-/// Entries between two charges of the memory that the list takes.
-const COUNTED: u32 = 1024;
+const LAYOUT_VERSION: &[u8] = b"3";
+/// Entries between two checks of the memory that the list takes.
+const ENTRIES_PER_MEMORY_CHECK: u32 = 1024;
 
 /// The list of an archive; about 40 bytes and the name for each file.
 #[derive(Debug)]
@@ -102,7 +102,7 @@ async fn outermost(
     Ok(outermost)
 }
 
-fn until_refused(added: Result<(), ApiError>) -> ControlFlow<ApiError> {
+fn until_rejected(added: Result<(), ApiError>) -> ControlFlow<ApiError> {
     match added {
         Ok(()) => ControlFlow::Continue(()),
         Err(rejection) => ControlFlow::Break(rejection),
@@ -130,7 +130,7 @@ struct Draft {
 impl Draft {
     fn new(context: &FileContext) -> Self {
         let mut digest = Sha256::new();
-        digest.update(FORM);
+        digest.update(LAYOUT_VERSION);
         Self {
             builder: Builder::default(),
             folders: HashMap::new(),
@@ -146,7 +146,7 @@ impl Draft {
         // One more than the bound, to see that there are more.
         let most = self.max_entries.saturating_add(1);
         let folders = archive::each_subfolder(db, root, most, |folder| {
-            until_refused(self.add_folder(folder))
+            until_rejected(self.add_folder(folder))
         });
         accepted(folders.await?)
     }
@@ -163,7 +163,7 @@ impl Draft {
                 .folder_id
                 .and_then(|id| self.folders.get(&id))
                 .copied();
-            until_refused(match folder {
+            until_rejected(match folder {
                 Some(folder) => self.add_file(folder, member),
                 None => Ok(()),
             })
@@ -232,7 +232,7 @@ impl Draft {
             )));
         }
         self.entries += 1;
-        match self.entries.is_multiple_of(COUNTED) {
+        match self.entries.is_multiple_of(ENTRIES_PER_MEMORY_CHECK) {
             true => self.memory.hold(self.bytes() + self.scratch_bytes()),
             false => Ok(()),
         }

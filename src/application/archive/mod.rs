@@ -1,4 +1,4 @@
-//! ZIP archives of folders and of chosen files: their contents, and the bounds of how many are made at a time.
+//! ZIP archives of folders and of chosen files: their entries, selections, and limits.
 
 pub(crate) mod limiter;
 pub(crate) mod listing;

@@ -1,4 +1,4 @@
-//! Chosen files and folders that are downloaded as one archive under an address of their own.
+//! `POST /api/files/zip`: chosen `ids` and `folderIds` that are downloaded as one ZIP; most folders, default name.
 
 use serde::{Deserialize, Serialize};
 use sluice_store::{
@@ -23,7 +23,7 @@ use crate::application::{
 /// Folders that may be chosen.
 const MAX_FOLDERS: usize = 100;
 /// Name of an archive when the client gives none.
-const NAMELESS: &str = "files";
+const DEFAULT_NAME: &str = "files";
 const EXTENSION: &str = ".zip";
 
 /// Files and folders to be downloaded as one archive.
@@ -123,13 +123,13 @@ impl SelectionRequest {
                 let name = filename::checked("name", &name)?;
                 name.strip_suffix(EXTENSION).unwrap_or(&name).to_owned()
             }
-            None => NAMELESS.to_owned(),
+            None => DEFAULT_NAME.to_owned(),
         };
         Ok(Chosen {
             files,
             folders,
             name: match name.as_str() {
-                "" => NAMELESS.to_owned(),
+                "" => DEFAULT_NAME.to_owned(),
                 _ => name,
             },
         })

@@ -1,4 +1,4 @@
-//! Parameters of delivery URLs.
+//! `cdnParameters` of `GET /api/catalogue`: parameters of image addresses with aliases, ranges, defaults.
 
 use serde::Serialize;
 use serde_json::Value;

@@ -1,10 +1,10 @@
-//! Fields and operators of the conditions of workflows.
+//! `conditions` of `GET /api/catalogue`: fields and operators of workflow conditions.
 
 use serde::Serialize;
 use sluice_media::workflow::{Field, Operator};
 use utoipa::ToSchema;
 
-/// What conditions are made of.
+/// Fields and operators that conditions are made of.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Conditions {
     fields: Vec<ConditionField>,

@@ -1,4 +1,4 @@
-//! Operations, kinds of nodes, and their fields.
+//! `tools` and `kinds` of `GET /api/catalogue`: operations, workflow nodes and their fields.
 
 use serde::Serialize;
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! Formats of files, and named sizes.
+//! `formats` and `resizePresets` of `GET /api/catalogue`: file formats and named sizes.
 
 use serde::Serialize;
 use sluice_media::{format::Format, operation::SizePreset};
@@ -26,12 +26,12 @@ pub struct FormatRecord {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ResizePresetRecord {
     name: &'static str,
-    /// `original`, `inside`, `cover` (cut) or `canvas` (exactly that size).
+    /// `original`, `inside`, `cover` (cropped) or `canvas` (exactly that size).
     fit: &'static str,
     /// Pixels; null: as it comes, or from the fields of `takes`.
     width: Option<u32>,
     height: Option<u32>,
-    /// Fields without which it is refused.
+    /// Fields without which it is rejected.
     needs: &'static [&'static str],
     /// Fields that change its sides.
     takes: &'static [&'static str],

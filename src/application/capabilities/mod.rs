@@ -1,4 +1,5 @@
-//! What the service can do, by the tables that it works from: pages draw their forms and lists from this.
+//! `GET /api/catalogue`: operations, formats, conditions, event types, image parameters and plans, from which pages draw their
+//! forms.
 //!
 //! Nothing here names an operation, a format, a field or a plan: every part is a view of a table, so that a new row of a table
 //! is in every form.
@@ -93,7 +94,7 @@ impl Capabilities {
     }
 }
 
-/// The answer to everyone who asks, with its entity tag; the same until the service ends.
+/// The answer to all clients, with its entity tag; the same until the service ends.
 #[derive(Debug)]
 pub struct CapabilitiesDocument {
     pub json: Bytes,

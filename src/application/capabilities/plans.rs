@@ -1,4 +1,4 @@
-//! Plans of the settings.
+//! `plans` of `GET /api/catalogue`: limits of the configured plans.
 
 use serde::Serialize;
 use utoipa::ToSchema;

@@ -1,4 +1,4 @@
-//! Following the changes of an account: who may, how many, and at what pace.
+//! Followers of `GET /api/changes`: pace of batches, health samples of an input, end with the credential.
 //!
 //! A follower holds a position in the account's change log and nothing else. It takes what is new when its client has
 //! taken what came before, so that a slow client delays no other and no queue grows for it.
@@ -41,7 +41,7 @@ struct HealthSamples {
     next_at: Instant,
 }
 
-/// What a follower learns.
+/// News for a follower.
 pub(crate) enum News {
     Changes(Batch),
     Health { input_id: Uuid, health: Value },

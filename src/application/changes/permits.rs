@@ -1,4 +1,4 @@
-//! Permits for clients that follow changes, and whether their credentials are still valid.
+//! Limits of followers of changes (`[changes]` `max_followers`, per account, per credential), and validity of their credentials.
 //!
 //! Followers with one credential share the answer to that question: many tabs of a browser ask the database once.
 
@@ -17,9 +17,10 @@ use crate::{application::error::ApiError, config::Changes};
 /// Time for which a credential counts as valid without a look at the database. One that ends in this process is looked at
 /// at once.
 const VALID_FOR: Duration = Duration::from_secs(10);
+/// `Retry-After` beyond the limits.
 const RETRY_AFTER_S: u64 = 5;
 
-/// Names a credential without giving it away.
+/// Names a credential without revealing it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum CredentialId {
     Key(Uuid),
@@ -41,7 +42,7 @@ struct Taken {
     by_credential: HashMap<CredentialId, (usize, Arc<Validity>)>,
 }
 
-/// Whether a credential was valid when that was last looked at.
+/// Validity of a credential when that was last looked at.
 type Validity = tokio::sync::Mutex<Look>;
 
 #[derive(Debug)]

@@ -1,5 +1,5 @@
-//! One change of many files, in units of work of a hundred. The answer says of each file whether it was changed, also when the
-//! work stops halfway.
+//! `POST /api/files/bulk`: move, delete or tag many files; most `ids`, files of one transaction. The answer says of each file
+//! whether it was changed, also when the work stops halfway.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -21,7 +21,7 @@ use super::{
 };
 use crate::application::{context::FileContext, error::ApiError, field::given};
 
-/// Files that one request changes.
+/// Most files that one request changes.
 pub(crate) const MAX_IDS: usize = 1_000;
 /// Files that one unit of work changes, so that other work is done between them.
 const PER_TURN: usize = 100;
@@ -33,14 +33,14 @@ pub struct BulkRequest {
     /// Ids of files, 1 to 1000; one that is given twice counts once.
     ids: Vec<Uuid>,
     action: BulkAction,
-    /// Of `move`: the folder; null: the top.
+    /// Folder of `move`; null: the top.
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = Option<Uuid>)]
     folder_id: Option<Option<Uuid>>,
-    /// Of `tag`: tags that each file gets, beside those that it has. A file has at most 50.
+    /// Tags that `tag` adds to each file. A file has at most 50.
     #[serde(default)]
     tags: Vec<String>,
-    /// Of `tag`: tags that each file loses, before it gets the others.
+    /// Tags that `tag` removes from each file, before it adds the others.
     #[serde(default)]
     remove_tags: Vec<String>,
 }
@@ -53,7 +53,7 @@ pub enum BulkAction {
     Tag,
 }
 
-/// What became of each file.
+/// Result for each file.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct BulkAnswer {
     action: BulkAction,
@@ -69,7 +69,7 @@ pub struct BulkAnswer {
 pub struct BulkResult {
     id: Uuid,
     status: BulkStatus,
-    /// Of a failed one: what to change.
+    /// Advice for a failed one: what to change.
     error: Option<String>,
 }
 
@@ -172,7 +172,7 @@ pub(crate) async fn change(
     .await
 }
 
-/// What became of the files that the account has; others are missing.
+/// Results of the files that the account has; others are missing.
 struct Outcomes(HashMap<Uuid, Tagged>);
 
 impl Outcomes {

@@ -1,4 +1,5 @@
-//! Changes of stored files, carried out to their end also when their caller goes.
+//! Changes of a stored file (`PATCH` and `DELETE /api/files/{id}`), carried out to their end also when the caller goes; purge of
+//! its images.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! One file with all that is known of it: its place, its hash, and what its bytes hold.
+//! `GET /api/files/{id}`: one file with its folder path, SHA-256 and media facts.
 
 use serde::Serialize;
 use serde_json::Value;

@@ -1,5 +1,5 @@
-//! Facts that a worker finds in the bytes of a file: its size in pixels, its duration, its codecs. Uploads are inspected before they
-//! become files, other files when their facts are first asked for.
+//! Width, height, duration and codecs of files, found by a worker; longest wait of an upload for them. Uploads are inspected before
+//! they become files, other files when their facts are first asked for.
 
 use std::{fs::File, sync::Arc, time::Duration};
 
@@ -18,15 +18,15 @@ use uuid::Uuid;
 
 use crate::application::{context::FileContext, error::ApiError};
 
-/// Facts are optional: an upload does not wait longer for them.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Longest wait of an upload for its facts, which are optional.
+const LONGEST_WAIT: Duration = Duration::from_secs(5);
 
 /// Result of an inspection.
 #[derive(Debug, Default)]
 pub(crate) struct Inspection {
-    /// What the file's row holds.
+    /// Facts of the file's row.
     pub facts: Facts,
-    /// What is kept beside it; `None`: not known, as when no worker answered in time.
+    /// Facts that are kept beside it; `None`: not known, as when no worker answered in time.
     pub found: Option<FileFacts>,
 }
 
@@ -54,7 +54,7 @@ pub(crate) async fn find(
         pixels: None,
     };
     let inspection = context.compute.run(Lane::Interactive, assignment);
-    match tokio::time::timeout(PATIENCE, inspection).await {
+    match tokio::time::timeout(LONGEST_WAIT, inspection).await {
         Ok(Ok(finished)) => Inspection::of(&finished.done),
         Ok(Err(Error::Failed(failure))) if is_lasting(failure.code) => Inspection {
             facts: Facts::default(),

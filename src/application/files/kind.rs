@@ -1,4 +1,5 @@
-//! Media type of a stored file: by its bytes where they are known, else by its name, never by the client's declaration.
+//! Media type (`mime_type`) of a stored file: by its bytes where they are known, else by its extension, never by the client's
+//! `Content-Type`.
 
 use sluice_media::format::{Class, Format};
 

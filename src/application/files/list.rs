@@ -1,4 +1,4 @@
-//! Lists of stored files.
+//! `GET /api/files`: a page of stored files with `pagination` and `nextCursor`.
 
 use serde::Serialize;
 use sluice_store::file_list;

@@ -1,4 +1,5 @@
-//! The query of a list of files.
+//! Query of `GET /api/files`: `q`, `type`, `tag`, `folderId`, `recursive`, `sort`, `createdAfter`, `limit`; default page, longest
+//! search text.
 
 use jiff::{Timestamp, civil::Date, tz::TimeZone};
 use sluice_store::{
@@ -21,10 +22,10 @@ use crate::application::{
 };
 
 /// Files of one page when the client names no limit.
-const PAGE: u32 = 50;
-/// Longest text that is searched for, in bytes.
+const DEFAULT_LIMIT: u32 = 50;
+/// Longest `q`, `tag` or `mimePrefix`, in bytes.
 const MAX_SEARCH: usize = 255;
-/// Tags that a list may ask for.
+/// Most `tag` parameters of a list.
 const MAX_TAGS: usize = 10;
 
 /// Query of a list of files.
@@ -119,7 +120,7 @@ impl Asked {
             slice: Slice {
                 order: self.order,
                 direction: self.direction.unwrap_or(usual),
-                limit: self.limit.unwrap_or(PAGE),
+                limit: self.limit.unwrap_or(DEFAULT_LIMIT),
                 skip: match after {
                     Some(_) => 0,
                     None => self.offset,
@@ -216,7 +217,7 @@ mod tests {
         assert_eq!(query.filter.place, Place::In(Some(id)));
         assert_eq!(query.filter.text.as_deref(), Some("Ü"));
         assert_eq!(query.filter.mime_prefix.as_deref(), Some("image/"));
-        assert_eq!((query.slice.limit, query.slice.skip), (PAGE, 7));
+        assert_eq!((query.slice.limit, query.slice.skip), (DEFAULT_LIMIT, 7));
         // Decomposed, as some file systems and browsers write it.
         let query = ListQuery::parse("q=u%CC%88").unwrap();
         assert_eq!(query.filter.text.as_deref(), Some("\u{fc}"));

@@ -1,4 +1,5 @@
-//! Stored files: listing, storing, and the record that the API shows.
+//! Storing of files: fetch by `sourceUrl`, media type and facts, check of the plan's storage, runs of workflows; largest file
+//! (`uploads.max_file`).
 
 pub(crate) mod bulk;
 pub(crate) mod changes;

@@ -1,5 +1,5 @@
-//! Images of stored files, for their owners and for readers of a share: which files have one, in which sizes, and how many are
-//! rendered at a time for one account.
+//! Previews of stored files: which files have one, widths (`w`), images rendered at a time for an account
+//! (`files.previews_per_account`).
 
 use std::{
     collections::HashMap,
@@ -16,10 +16,11 @@ use crate::application::{error::ApiError, field};
 
 /// Widths of previews; each is rendered once for every file.
 pub(crate) const WIDTHS: [u32; 4] = [320, 640, 1280, 2560];
-/// The width without one in the query.
+/// Width when the query has none.
 pub(crate) const USUAL_WIDTH: u32 = 640;
-/// Longest wait of a preview for its turn.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Longest wait of a preview for a permit.
+const LONGEST_WAIT: Duration = Duration::from_secs(30);
+/// `Retry-After` when there is no permit in time.
 const RETRY_AFTER_S: u64 = 5;
 
 /// Returns whether image delivery makes an image of it, without a look at its bytes.
@@ -30,7 +31,7 @@ pub(crate) fn has_preview(mime_type: &str) -> bool {
     )
 }
 
-/// As [`has_preview`], and audio, which may have a cover.
+/// Returns whether there may be an image of it: as [`has_preview`], and of audio, which may have a cover.
 pub(crate) fn may_have_preview(mime_type: &str) -> bool {
     has_preview(mime_type) || class_of(mime_type) == Some(Class::Audio)
 }
@@ -78,10 +79,10 @@ impl Previews {
         }
     }
 
-    /// Waits for the account's turn: a page of thumbnails asks for fifty at once. 503 after [`PATIENCE`].
+    /// Waits for a permit of the account: a page of thumbnails asks for fifty at once. 503 after [`LONGEST_WAIT`].
     pub(crate) async fn turn(&self, account_id: Uuid) -> Result<PreviewPermit, ApiError> {
         let semaphore = self.semaphore(account_id);
-        match tokio::time::timeout(PATIENCE, semaphore.acquire_owned()).await {
+        match tokio::time::timeout(LONGEST_WAIT, semaphore.acquire_owned()).await {
             Ok(Ok(permit)) => Ok(PreviewPermit { _permit: permit }),
             _ => Err(ApiError::Unavailable {
                 what: "the previews of this account",

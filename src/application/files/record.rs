@@ -1,4 +1,4 @@
-//! A file as the API shows it: snake_case, for the sake of existing clients.
+//! Fields of a file in answers (snake_case): `download_url`, `preview_url`, `focal_point`, `duration`.
 
 use std::collections::HashSet;
 

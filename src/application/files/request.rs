@@ -1,4 +1,4 @@
-//! Requests about files: the fields of a change, and of a file to be fetched.
+//! Fields of `PATCH /api/files/{id}` and of files to fetch: bounds of `tags`, `description`, `filename`, `focalPoint`.
 
 use serde::Deserialize;
 use sluice_store::files::FilePatch;
@@ -12,9 +12,11 @@ use crate::application::{
     files::record::FocalPoint,
 };
 
+/// Longest `description`, in characters.
 const MAX_DESCRIPTION: usize = 2_000;
-/// Tags of one file.
+/// Most tags of one file.
 pub(crate) const MAX_TAGS: usize = 50;
+/// Longest tag, in characters.
 const MAX_TAG: usize = 100;
 
 /// Parses a folder id; the word `null`, or nothing, is the top.

@@ -1,4 +1,4 @@
-//! Lists of folders, for trees and for searching.
+//! `GET /api/folders`: query (`parentId`, `q`, `sort`, `totals`, `limit`, `cursor`) and answer.
 
 use serde::Serialize;
 use sluice_store::{

@@ -1,4 +1,4 @@
-//! Folders: requests, records, and their changes.
+//! Folders: create, rename, move, delete with contents; length of `color`, files deleted in one transaction.
 
 pub(crate) mod list;
 pub(crate) mod path;
@@ -22,6 +22,7 @@ use crate::application::{
     files::to_its_end,
 };
 
+/// Longest `color`, in characters.
 const MAX_COLOR: usize = 32;
 /// Files that one unit of work deletes of a folder.
 const FILES_PER_TURN: u32 = 100;
@@ -32,7 +33,7 @@ const FILES_PER_TURN: u32 = 100;
 pub struct NewFolderRequest {
     /// 1 to 255 bytes, without path separators and control characters; names may repeat.
     name: String,
-    /// At most 32 characters, as the client likes.
+    /// At most 32 characters, in any form.
     color: Option<String>,
     /// Null: at the top.
     parent_id: Option<Uuid>,
@@ -116,7 +117,7 @@ pub(crate) async fn delete(
     .await
 }
 
-/// In turns, so that a folder of a million files does not hold up the writer; cut short, the rest stays as it is.
+/// Deletes in turns, so that a folder of a million files does not hold up the writer; when it is interrupted, the rest stays.
 async fn delete_contents(
     context: &FileContext,
     account_id: Uuid,

@@ -1,4 +1,4 @@
-//! Folders by their path: what is missing of it is made. Uploads of whole folders begin here.
+//! `POST /api/folders/path`: finds a folder by its path and makes what is missing, for uploads of whole folders.
 
 use serde::{Deserialize, Serialize};
 use sluice_store::{

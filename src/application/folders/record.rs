@@ -1,4 +1,4 @@
-//! A folder as the API shows it, with its place and what is in it: snake_case, as files are.
+//! Fields of a folder in answers: `ancestors`, `has_children`, `shared`, `file_count`, `bytes`; most folders added up for sums.
 
 use std::collections::HashMap;
 

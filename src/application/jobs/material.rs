@@ -1,4 +1,4 @@
-//! The files of a request: uploaded with it, or stored before.
+//! Input files of a job, uploaded or stored (`fileIds`): format by first bytes, checks of an operation before the charge.
 
 use std::os::unix::fs::FileExt as _;
 

@@ -1,4 +1,4 @@
-//! Conversion jobs: their files, their records, and finding them.
+//! Conversion jobs: reading of `fileIds`, finding a job with its results.
 
 pub(crate) mod material;
 pub(crate) mod record;

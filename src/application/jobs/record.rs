@@ -1,4 +1,4 @@
-//! Jobs and their results as the API shows them.
+//! Fields of jobs and results in answers: `progress`, `savedPercent`, `downloadUrl` and its expiry (`convert.keep_results`).
 
 use std::time::Duration;
 

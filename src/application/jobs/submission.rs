@@ -1,4 +1,5 @@
-//! From a request to a job: everything is read and checked before anything is charged or stored.
+//! From a request to a job: `files_per_batch`, plan's operations, sizes and types, `saveToStorage`, `folderId`, `Idempotency-Key`.
+//! Everything is read and checked before anything is charged or stored.
 
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
@@ -27,6 +28,9 @@ use crate::{
     config::Plan,
 };
 
+/// `Retry-After` while no worker runs.
+const WORKERS_RETRY_AFTER_S: u64 = 10;
+
 /// The caller and its plan.
 pub(crate) struct Submitter<'a> {
     pub(crate) context: &'a JobContext,
@@ -46,8 +50,8 @@ pub(crate) struct JobRequest {
     /// Addresses of further files, which come after `files`.
     pub sources: Vec<String>,
     /// A watermark's own image.
-    pub mark: Option<Material>,
-    /// The caller waits for the answer.
+    pub watermark: Option<Material>,
+    /// True when the caller waits for the answer.
     pub is_waited_for: bool,
     /// `createArchive`.
     pub archives: bool,
@@ -75,10 +79,10 @@ impl<'a> Submitter<'a> {
     fn check_workers(&self, wanted: &JobRequest) -> Result<(), ApiError> {
         match self.context.conversions.refused() {
             Some(reason) if wanted.is_waited_for => {
-                tracing::warn!(reason, "a conversion is refused");
+                tracing::warn!(reason, "a conversion is rejected: workers do not run");
                 Err(ApiError::Unavailable {
                     what: "media processing",
-                    retry_after_s: 10,
+                    retry_after_s: WORKERS_RETRY_AFTER_S,
                 })
             }
             _ => Ok(()),
@@ -171,7 +175,7 @@ impl<'a> Submitter<'a> {
         Ok(operations)
     }
 
-    /// Puts the files at the request's addresses behind those that came with it.
+    /// Fetches the files at the request's addresses and adds them after those that came with it.
     async fn fetch(&self, wanted: &mut JobRequest) -> Result<(), ApiError> {
         let sources = std::mem::take(&mut wanted.sources);
         let fetched = source_url::fetch(
@@ -187,9 +191,9 @@ impl<'a> Submitter<'a> {
         Ok(())
     }
 
-    /// Sizes and types.
+    /// Checks sizes and types.
     fn check_files(&self, wanted: &JobRequest, operations: &[Operation]) -> Result<(), ApiError> {
-        for file in wanted.files.iter().chain(&wanted.mark) {
+        for file in wanted.files.iter().chain(&wanted.watermark) {
             let format = file.source().ok().map(|source| source.format);
             let limit = SizeLimits::of(&self.plan).of_format(format);
             limit.check(file.filename(), file.size_bytes())?;
@@ -226,7 +230,7 @@ fn joined(mut operations: Vec<Operation>) -> Vec<Operation> {
     operations
 }
 
-/// Refuses too few or too many files for an operation that joins them. An archive takes any.
+/// Rejects too few or too many files for an operation that joins them. An archive takes any.
 fn check_count(row: &Row, operations: &[Operation], count: usize) -> Result<(), ApiError> {
     let joins = |operation: &Operation| operation.joins() && !operation.is_packing();
     let (least, most) = (row.min_files, row.max_files);
@@ -242,13 +246,13 @@ fn check_count(row: &Row, operations: &[Operation], count: usize) -> Result<(), 
 /// The files of each operation. There are as many operations as files, or one for all of them.
 fn groups<'w>(wanted: &'w JobRequest, operations: &[Operation]) -> Vec<Vec<&'w Material>> {
     if operations.len() == 1 {
-        return vec![wanted.files.iter().chain(&wanted.mark).collect()];
+        return vec![wanted.files.iter().chain(&wanted.watermark).collect()];
     }
-    let with_mark = |file| std::iter::once(file).chain(&wanted.mark).collect();
-    wanted.files.iter().map(with_mark).collect()
+    let with_watermark = |file| std::iter::once(file).chain(&wanted.watermark).collect();
+    wanted.files.iter().map(with_watermark).collect()
 }
 
-/// Refuses a request none of whose files fits; where some do, the others become errors of the answer.
+/// Rejects a request none of whose files fits; where some do, the others become errors of the answer.
 fn check_types(wanted: &JobRequest, operations: &[Operation]) -> Result<(), ApiError> {
     let mut first = None;
     for (operation, files) in operations.iter().zip(groups(wanted, operations)) {
@@ -280,8 +284,8 @@ async fn settle(
     for file in wanted.files {
         settled.push(settle_one(file, &mut uploads).await?);
     }
-    let mark = match wanted.mark {
-        Some(mark) => Some(settle_one(mark, &mut uploads).await?.input),
+    let watermark = match wanted.watermark {
+        Some(file) => Some(settle_one(file, &mut uploads).await?.input),
         None => None,
     };
     let is_joined = operations.len() < settled.len();
@@ -298,7 +302,7 @@ async fn settle(
             inputs: own
                 .into_iter()
                 .map(|file| file.input)
-                .chain(mark.clone())
+                .chain(watermark.clone())
                 .collect(),
         });
     }
@@ -336,7 +340,7 @@ fn fingerprint(new: &NewJob) -> [u8; 32] {
     Sha256::digest(all.to_string().as_bytes()).into()
 }
 
-/// The words true and false, or a JSON boolean.
+/// Reads the words true and false, or a JSON boolean.
 pub(crate) fn flag(params: &Params, name: &str) -> Result<Option<bool>, ApiError> {
     let rejection = || Err(ApiError::Invalid(format!("{name} must be true or false")));
     match params.get(name) {
@@ -351,7 +355,7 @@ pub(crate) fn flag(params: &Params, name: &str) -> Result<Option<bool>, ApiError
     }
 }
 
-/// A field that is text.
+/// Reads a field that is text.
 pub(crate) fn text<'p>(params: &'p Params, name: &str) -> Option<&'p str> {
     params.get(name).and_then(Value::as_str).map(str::trim)
 }

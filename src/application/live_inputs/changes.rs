@@ -1,4 +1,5 @@
-//! Changes of live inputs: committed first, then applied to the live actors in the order of commits.
+//! Changes of live inputs: create, change, `rotate-key`, `reveal-key`, end of a broadcast, delete. They are committed first, then
+//! applied to the live actors in the order of commits.
 
 use std::sync::Arc;
 
@@ -11,12 +12,13 @@ use sluice_store::{
 use uuid::Uuid;
 
 use super::{
-    find,
-    request::{ChangeLiveInput, NewLiveInputRequest, refuse_unreachable},
-    tell,
+    find, notify,
+    request::{ChangeLiveInput, NewLiveInputRequest, reject_unreachable},
 };
 use crate::application::{audit::Author, context::LiveContext, error::ApiError};
 
+/// `Retry-After` when a broadcast does not end in time.
+const END_RETRY_AFTER_S: u64 = 1;
 // Actions in the audit log.
 const KEY_ROTATED: &str = "live.input.key_rotated";
 const KEY_REVEALED: &str = "live.input.key_revealed";
@@ -28,12 +30,12 @@ pub(crate) async fn create(
     request: NewLiveInputRequest,
 ) -> Result<(LiveInput, Secret), ApiError> {
     let new = request.checked()?;
-    refuse_unreachable(&context.outbound, new.pull_url.as_deref()).await?;
+    reject_unreachable(&context.outbound, new.pull_url.as_deref()).await?;
     let made = context.store.write(move |tx| {
         Box::pin(async move { live_inputs::create(tx, account_id, new, now_ms()).await })
     });
     let (input, key) = made.await?;
-    tell::changed(context, &input).await;
+    notify::changed(context, &input).await;
     Ok((input, key))
 }
 
@@ -46,13 +48,13 @@ pub(crate) async fn change(
 ) -> Result<LiveInput, ApiError> {
     let patch = request.checked()?;
     let pull_url = patch.pull_url.as_ref().and_then(Option::as_deref);
-    refuse_unreachable(&context.outbound, pull_url).await?;
+    reject_unreachable(&context.outbound, pull_url).await?;
     let _in_order = context.live_changes.lock().await;
     let changed = context.store.write(move |tx| {
         Box::pin(async move { live_inputs::patch(tx, account_id, id, patch, now_ms()).await })
     });
     let input = changed.await?;
-    tell::changed(context, &input).await;
+    notify::changed(context, &input).await;
     Ok(input)
 }
 
@@ -73,7 +75,7 @@ pub(crate) async fn rotate_key(
         })
     });
     let (input, key) = rotated.await?;
-    tell::changed(context, &input).await;
+    notify::changed(context, &input).await;
     Ok((input, key))
 }
 
@@ -96,7 +98,7 @@ pub(crate) async fn reveal_key(
     });
     revealed.await?.ok_or(ApiError::WrongState {
         code: "stream_key_not_kept",
-        message: "an earlier version made this stream key and kept its hash only: make a new one with rotate-key,             which can be shown again",
+        message: "an earlier version made this stream key and kept its hash only: make a new one with rotate-key, which can be shown again",
     })
 }
 
@@ -125,7 +127,7 @@ pub(crate) async fn end(
             tracing::warn!(input = %id, %error, "a broadcast was not ended in time");
             Err(ApiError::Unavailable {
                 what: "the live input",
-                retry_after_s: 1,
+                retry_after_s: END_RETRY_AFTER_S,
             })
         }
     }
@@ -142,7 +144,7 @@ pub(crate) async fn delete(
         .store
         .write(move |tx| Box::pin(async move { live_inputs::delete(tx, account_id, id).await }));
     deleted.await?;
-    tell::deleted(context, id).await;
+    notify::deleted(context, id).await;
     context.restreams.input_removed(id);
     Ok(())
 }

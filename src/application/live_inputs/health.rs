@@ -1,4 +1,5 @@
-//! Health as the API describes it, and health without a broadcast.
+//! Fields of a live input's health in the OpenAPI document (`droppedUnits`, `driftMs`, `lostPackets`, `advice`), and health while
+//! `idle`.
 //!
 //! The facts themselves are [`Health`] of `actors` and `Measured` of `media`, which do not depend on OpenAPI; a test
 //! keeps this description equal to them.

@@ -1,4 +1,4 @@
-//! Health of a live input over the last minutes, in columns as a graph takes them.
+//! `GET /api/live/inputs/{id}/health/history`: health of the last 15 minutes in columns, `seconds`.
 
 use serde::Serialize;
 use sluice_actors::live::{HISTORY_S, Sample};

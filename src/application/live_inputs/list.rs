@@ -1,4 +1,5 @@
-//! The list of live inputs: what a client may ask for, and the answer from rows and published state together.
+//! `GET /api/live/inputs`: `q`, `status`, `enabled`, `sort`, `order`, `offset`, `cursor`; answer from rows and published state
+//! together.
 
 use sluice_actors::live::InputStatus;
 use sluice_store::{
@@ -18,7 +19,7 @@ use crate::application::{
     page::{Pagination, WHOLE_LIST, read_cursor, row_count, row_offset},
 };
 
-/// Characters of a search.
+/// Longest `q`, in characters.
 const MAX_TEXT: usize = 120;
 
 /// A page of inputs, and how many there are.

@@ -1,13 +1,13 @@
-//! Live inputs: requests, records, health, and telling the live actors of changes.
+//! Live inputs: finding one, and its health with errors of pulls and outputs.
 
 pub(crate) mod changes;
 pub(crate) mod health;
 pub(crate) mod history;
 pub(crate) mod list;
+pub(crate) mod notify;
 pub(crate) mod outputs;
 pub(crate) mod record;
 pub(crate) mod request;
-pub(crate) mod tell;
 
 use serde_json::Value;
 use sluice_store::live_inputs::{self, LiveInput};

@@ -1,4 +1,5 @@
-//! Changes of a live input's outputs: committed first, then applied in the order of commits.
+//! Changes of a live input's outputs: add (`restream.max_outputs_per_input`), change, remove, check of the `url`. They are
+//! committed first, then applied in the order of commits.
 
 use sluice_actors::{
     live::{
@@ -87,7 +88,7 @@ pub(crate) async fn remove(
     Ok(())
 }
 
-/// 400 for what is no address of a target, and for one whose host is or now resolves to a refused address.
+/// Checks an address: 400 for what is no address of a target, and for one whose host is or now resolves to a rejected address.
 async fn checked(outbound: &Outbound, text: String) -> Result<String, ApiError> {
     let invalid = |reason: String| ApiError::Invalid(format!("url: {reason}"));
     if text.contains(MASK) {

@@ -1,4 +1,5 @@
-//! Record of a live input as clients see it: the row, the state on air, and usable addresses.
+//! Fields of a live input in answers: `status`, ingest and playback addresses (`rtmpUrl`, `srtUrl`, `hlsUrl`, `watchUrl`), masked
+//! secrets.
 
 use serde::Serialize;
 use sluice_actors::live::{InputStatus, address::MASK, pull::masked};
@@ -11,7 +12,7 @@ use crate::{
     protocols,
 };
 
-/// Says whether the record may show the stream key.
+/// Form in which the record shows the stream key.
 #[derive(Clone, Copy)]
 pub(crate) enum Shown<'a> {
     InPlain(&'a str),

@@ -1,4 +1,4 @@
-//! Settings of a live input that a client may change, and their checks.
+//! Fields of live inputs and their ranges: `reconnectWindowSeconds`, `latency`, `recordMode`, `pullUrl`, `requireSignedPlayback`.
 //!
 //! A field of the API that this version does not support yet is rejected rather than silently accepted.
 
@@ -8,6 +8,9 @@ use sluice_store::live_inputs::{Latency, LiveInputPatch, NewLiveInput, RecordMod
 use utoipa::ToSchema;
 
 use crate::application::{error::ApiError, field};
+
+/// Range of `reconnectWindowSeconds`.
+const RECONNECT_WINDOW_S: std::ops::RangeInclusive<u32> = 0..=1800;
 
 /// Live input to be made; every field may be left out.
 #[derive(Debug, Default, Deserialize, ToSchema)]
@@ -36,7 +39,7 @@ pub struct NewLiveInputRequest {
 pub struct ChangeLiveInput {
     /// 1 to 120 characters.
     name: Option<String>,
-    /// `false` refuses encoders and ends a running publish.
+    /// `false` rejects encoders and ends a running publish.
     enabled: Option<bool>,
     /// `off` or `automatic`; from the next broadcast on.
     record_mode: Option<String>,
@@ -86,7 +89,7 @@ impl ChangeLiveInput {
 }
 
 fn window(given: Option<i64>) -> Result<Option<u32>, ApiError> {
-    field::within("reconnectWindowSeconds", given, 0..=1800)
+    field::within("reconnectWindowSeconds", given, RECONNECT_WINDOW_S)
 }
 
 fn latency(given: Option<&str>) -> Result<Option<Latency>, ApiError> {
@@ -102,7 +105,7 @@ fn record_mode(given: Option<&str>) -> Result<Option<RecordMode>, ApiError> {
     )
 }
 
-/// Checks the form of a pull address; [`refuse_unreachable`] checks its target.
+/// Checks the form of a pull address; [`reject_unreachable`] checks its target.
 fn pull_url(given: Option<String>) -> Result<Option<String>, ApiError> {
     let Some(text) = given else {
         return Ok(None);
@@ -114,7 +117,7 @@ fn pull_url(given: Option<String>) -> Result<Option<String>, ApiError> {
 }
 
 /// Answers 400 for a source whose host is or now resolves to a rejected address.
-pub(crate) async fn refuse_unreachable(
+pub(crate) async fn reject_unreachable(
     outbound: &Outbound,
     pull_url: Option<&str>,
 ) -> Result<(), ApiError> {

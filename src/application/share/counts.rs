@@ -1,5 +1,6 @@
-//! Views and downloads of links. They are counted in memory and written together soon after, so that a look at a folder does not wait
-//! for the disk; a crash loses the last second's. Only a link with a limit is counted in the database before its bytes go out.
+//! Views and downloads of share links, and downloads that may continue under a limit; delay of their writing. They are counted in
+//! memory and written together soon after, so that a look at a folder does not wait for the disk; a crash loses the last second's.
+//! Only a link with a limit is counted in the database before its bytes go out.
 
 use std::{
     collections::{HashMap, HashSet, VecDeque},
@@ -19,7 +20,7 @@ use uuid::Uuid;
 pub(crate) const FLUSH_AFTER: Duration = Duration::from_secs(1);
 
 /// Downloads of links with a bound that are remembered, so that they may continue. The oldest are forgotten.
-pub(crate) const MOST_BEGUN: usize = 10_000;
+pub(crate) const MAX_BEGUN_DOWNLOADS: usize = 10_000;
 
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
@@ -51,7 +52,7 @@ impl Begun {
             return;
         }
         self.order.push_back(download);
-        if self.order.len() > MOST_BEGUN
+        if self.order.len() > MAX_BEGUN_DOWNLOADS
             && let Some(oldest) = self.order.pop_front()
         {
             self.known.remove(&oldest);
@@ -125,11 +126,11 @@ mod tests {
     fn the_oldest_download_is_forgotten_first() {
         let mut begun = Begun::default();
         let download = |number: usize| (Uuid::nil(), Uuid::from_u128(number as u128), None);
-        for number in 0..=MOST_BEGUN {
+        for number in 0..=MAX_BEGUN_DOWNLOADS {
             begun.add(download(number));
             begun.add(download(number));
         }
-        assert_eq!(begun.known.len(), MOST_BEGUN);
+        assert_eq!(begun.known.len(), MAX_BEGUN_DOWNLOADS);
         assert!(!begun.known.contains(&download(0)) && begun.known.contains(&download(1)));
     }
 }

@@ -1,4 +1,4 @@
-//! Bound on guessed links, counted by client network.
+//! Bound on guessed share links by client network (`shares.failed_tokens`, `failed_token_window`).
 //!
 //! Only tokens of no link are counted, each once: a page that was open when its link was revoked requests a hundred
 //! images with one token, and is no guesser. After too many of them, every link is unavailable to that network.
@@ -13,7 +13,7 @@ use sluice_actors::network::client_network;
 use crate::application::attempt_counter::AttemptCounter;
 
 /// Characters of a token's hash that are remembered.
-const REMEMBERED: usize = 16;
+const HASH_CHARACTERS: usize = 16;
 
 /// The tokens that opened nothing in the last `window`.
 #[derive(Debug)]
@@ -39,14 +39,14 @@ impl FailedTokens {
     ) -> bool {
         let network = client.map(client_network);
         let missed = missed.map(|token_hash| Some(short(token_hash)));
-        let counted = missed.map(|mark| self.by_network.count(network, mark, now));
+        let counted = missed.map(|hash| self.by_network.count(network, hash, now));
         counted.is_some_and(|counted| counted.is_err())
             || self.by_network.locked_out(&network, now).is_some()
     }
 }
 
 fn short(token_hash: &str) -> u64 {
-    let beginning = token_hash.get(..REMEMBERED).unwrap_or_default();
+    let beginning = token_hash.get(..HASH_CHARACTERS).unwrap_or_default();
     u64::from_str_radix(beginning, 16).unwrap_or_default()
 }
 

@@ -1,4 +1,4 @@
-//! Links of folders, made and revoked by their owners.
+//! Creating and revoking the share link of a folder: its token, the hash of its password.
 
 use std::sync::Arc;
 

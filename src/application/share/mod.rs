@@ -1,4 +1,5 @@
-//! Folder shares: what a link permits, and the bounds on guessing one.
+//! Shared state of share links: previews at a time (`shares.max_previews`), end of requests when a folder is deleted, retries while
+//! the store is busy.
 
 pub(crate) mod counts;
 pub(crate) mod failed_tokens;
@@ -22,15 +23,16 @@ use crate::{
     config,
 };
 
-/// Links in use that are looked up at a time.
-pub(crate) const LOOKED_UP: usize = 1_000;
+/// Links in use that are looked up in one query.
+pub(crate) const LINKS_PER_QUERY: usize = 1_000;
 
-/// Longest wait of a preview for its turn.
-pub(crate) const PREVIEW_PATIENCE: Duration = Duration::from_secs(30);
+/// Longest wait of a preview for a permit.
+pub(crate) const LONGEST_PREVIEW_WAIT: Duration = Duration::from_secs(30);
 
-/// Number of attempts while the store is busy.
-pub(crate) const TRIES: usize = 60;
+/// Attempts to look links up while the store is busy.
+pub(crate) const BUSY_ATTEMPTS: usize = 60;
 
+/// Pause between two attempts while the store is busy.
 pub(crate) const BUSY_PAUSE: Duration = Duration::from_millis(500);
 
 /// State that the handlers of shares have in common. All of it may be lost, but for the counts, which are written.
@@ -59,9 +61,9 @@ impl Shares {
         }
     }
 
-    /// Waits for a turn to have a preview rendered: anyone with a link may request thousands at once.
+    /// Waits for a permit to have a preview rendered: anyone with a link may request thousands at once.
     pub(crate) async fn preview_turn(&self) -> Result<SemaphorePermit<'_>, ApiError> {
-        match tokio::time::timeout(PREVIEW_PATIENCE, self.previews.acquire()).await {
+        match tokio::time::timeout(LONGEST_PREVIEW_WAIT, self.previews.acquire()).await {
             Ok(Ok(turn)) => Ok(turn),
             _ => Err(ApiError::Unavailable {
                 what: "the previews of shared folders",
@@ -73,7 +75,7 @@ impl Shares {
     /// Withdraws the requests under links of deleted folders, after the commit. Retries while the store is busy, since
     /// nothing else would end them.
     pub(crate) async fn folders_deleted(&self, store: &Store) -> Result<(), Error> {
-        for some in self.open_requests.entered().chunks(LOOKED_UP) {
+        for some in self.open_requests.entered().chunks(LINKS_PER_QUERY) {
             for token_hash in gone(store, some).await? {
                 self.open_requests.withdraw(&token_hash);
             }
@@ -88,7 +90,7 @@ impl Shares {
 }
 
 pub(crate) async fn gone(store: &Store, token_hashes: &[String]) -> Result<Vec<String>, Error> {
-    for _ in 1..TRIES {
+    for _ in 1..BUSY_ATTEMPTS {
         let looked = async { shares::gone(&mut store.read().await?, token_hashes).await };
         match looked.await {
             Err(Error::Busy(_)) => tokio::time::sleep(BUSY_PAUSE).await,

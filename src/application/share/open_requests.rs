@@ -1,5 +1,4 @@
-//! Running requests under each link, and their end: every request that runs when a link is revoked or expires ends
-//! within a second.
+//! End of running requests when a share link is revoked or expires, within a second.
 //!
 //! A request enters by the hash of its token *before* the link is looked up. So a revocation that commits after the
 //! look-up finds the request here, and one that commits before it is found by the look-up.
@@ -43,9 +42,9 @@ impl OpenRequests {
         guard
     }
 
-    /// The link is worthless, and that is committed.
+    /// Ends the requests under a link whose end is committed.
     pub(crate) fn withdraw(&self, token_hash: &str) {
-        // Let go of outside of the lock: the last one locks it, too.
+        // Dropped outside of the lock: the drop of the last guard takes it, too.
         let guard = self
             .inside
             .lock()

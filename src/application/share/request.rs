@@ -1,4 +1,4 @@
-//! Requests of owners about links, and their checks.
+//! Fields of a share link: `expiresIn`, `expiresAt`, `password`, `downloadLimit`, `allowDownload`; ranges and default lifetime.
 
 use jiff::Timestamp;
 use serde::Deserialize;
@@ -10,12 +10,13 @@ use crate::application::{
     field::{self, given},
 };
 
-/// An hour to ten years.
+/// Range of `expiresIn`: an hour to ten years.
 const LIFETIME_S: std::ops::RangeInclusive<u32> = 3_600..=315_360_000;
-/// Seven days.
-const USUAL_LIFETIME_S: u32 = 604_800;
+/// Default lifetime: seven days.
+const DEFAULT_LIFETIME_S: u32 = 604_800;
 /// Tolerance for the time that a request for the shortest lifetime takes to arrive.
 const ON_THE_WAY_S: i64 = 60;
+/// Range of `downloadLimit`.
 const DOWNLOADS: std::ops::RangeInclusive<u32> = 1..=1_000_000_000;
 
 /// Link to be made.
@@ -60,7 +61,7 @@ impl NewShareRequest {
             (None, Some(Some(text))) => Some(time(&text, now_ms)?),
             (seconds, None) => {
                 let seconds = field::within("expiresIn", seconds.flatten(), LIFETIME_S)?;
-                let seconds = seconds.unwrap_or(USUAL_LIFETIME_S);
+                let seconds = seconds.unwrap_or(DEFAULT_LIFETIME_S);
                 Some(now_ms + i64::from(seconds) * 1_000)
             }
         };

@@ -1,5 +1,5 @@
-//! Sums over a folder's tree. A tree of 100 000 files takes some milliseconds to add up, so they are kept for a moment;
-//! of simultaneous requests one adds up and the others wait for its answer.
+//! Cached sums of files and bytes in a shared folder's tree: how long they are valid, how many are kept. A tree of 100 000 files
+//! takes some milliseconds to add up; of simultaneous requests one adds up and the others wait for its answer.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -11,11 +11,11 @@ use uuid::Uuid;
 use crate::application::error::ApiError;
 
 /// Time for which sums are valid.
-const KEPT: Duration = Duration::from_secs(5);
+const VALID_FOR: Duration = Duration::from_secs(5);
 /// Folders whose sums are kept, beside those that are being added up.
-const MOST: usize = 1_000;
+const MAX_FOLDERS: usize = 1_000;
 /// Longest wait for the request that adds up.
-const PATIENCE: Duration = Duration::from_secs(10);
+const LONGEST_WAIT: Duration = Duration::from_secs(10);
 
 /// The holder of the lock adds up; when it is dropped, the next one may.
 type Sum = Arc<tokio::sync::Mutex<Option<(Instant, Totals)>>>;
@@ -31,13 +31,13 @@ impl KnownTotals {
         sum: impl AsyncFnOnce() -> Result<Totals, Error>,
     ) -> Result<Totals, ApiError> {
         let known = self.entry(folder_id);
-        let turn = tokio::time::timeout(PATIENCE, known.lock()).await;
+        let turn = tokio::time::timeout(LONGEST_WAIT, known.lock()).await;
         let mut known = turn.map_err(|_| ApiError::Unavailable {
             what: "the size of the folder",
             retry_after_s: 5,
         })?;
         if let Some((made, totals)) = *known
-            && made.elapsed() < KEPT
+            && made.elapsed() < VALID_FOR
         {
             return Ok(totals);
         }
@@ -48,7 +48,7 @@ impl KnownTotals {
 
     fn entry(&self, folder_id: Uuid) -> Sum {
         let mut known = self.0.lock();
-        if known.len() >= MOST && !known.contains_key(&folder_id) {
+        if known.len() >= MAX_FOLDERS && !known.contains_key(&folder_id) {
             known.retain(|_, sum| Arc::strong_count(sum) > 1);
         }
         known.entry(folder_id).or_default().clone()
@@ -102,7 +102,7 @@ mod tests {
         };
         let answers = join_all((0..50).map(|_| ask())).await;
         assert!(answers.into_iter().all(|it| it.unwrap() == files(1)));
-        tokio::time::advance(KEPT).await;
+        tokio::time::advance(VALID_FOR).await;
         assert_eq!(ask().await.unwrap(), files(2));
     }
 
@@ -124,10 +124,10 @@ mod tests {
     #[tokio::test]
     async fn no_more_are_kept_than_there_is_room_for() {
         let known = KnownTotals::default();
-        for number in 0..=MOST as u128 {
+        for number in 0..=MAX_FOLDERS as u128 {
             let folder = Uuid::from_u128(number);
             known.of(folder, async || Ok(files(0))).await.unwrap();
         }
-        assert!(known.0.lock().len() <= MOST);
+        assert!(known.0.lock().len() <= MAX_FOLDERS);
     }
 }

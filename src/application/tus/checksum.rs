@@ -1,4 +1,4 @@
-//! Upload-Checksum: a digest of the bytes of one request.
+//! `Upload-Checksum` of resumable uploads (tus): sha1, sha256, crc32.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use sha1::Sha1;

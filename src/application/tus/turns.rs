@@ -1,5 +1,5 @@
-//! One request at a time works on an upload, and the newest wins: a new request ends the present one, waits until its
-//! bytes are on the disk, and continues from them.
+//! One request at a time writes a resumable upload (tus): a newer request takes it over, 423 `locked`. The newer one ends the
+//! present one, waits until its bytes are on the disk, and continues from them.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -11,7 +11,7 @@ use uuid::Uuid;
 use crate::application::error::ApiError;
 
 /// Longest wait of a request for the end of its predecessor: to flush its bytes, or to make a file of them.
-const PATIENCE: Duration = Duration::from_secs(10);
+const LONGEST_WAIT: Duration = Duration::from_secs(10);
 
 /// The working and waiting requests of each upload; uploads without one have no entry.
 #[derive(Debug, Default)]
@@ -29,7 +29,7 @@ struct WaitingUploads {
 #[derive(Debug)]
 pub(crate) struct Turn {
     ended: CancellationToken,
-    // Declared, and so dropped, before the membership: no one begins a second line meanwhile.
+    // Declared, and so dropped, before the membership: no one begins a second queue meanwhile.
     _order: OwnedMutexGuard<()>,
     _member: Member,
 }
@@ -46,7 +46,7 @@ impl Turns {
     /// request arrived.
     pub(crate) async fn take(self: &Arc<Self>, upload: Uuid) -> Result<Turn, ApiError> {
         let (member, order, ended) = self.join(upload);
-        let order = tokio::time::timeout(PATIENCE, order.lock_owned())
+        let order = tokio::time::timeout(LONGEST_WAIT, order.lock_owned())
             .await
             .map_err(|_| ApiError::Locked("an earlier request is still at work on this upload"))?;
         match ended.is_cancelled() {
@@ -60,17 +60,17 @@ impl Turns {
     }
 
     fn join(self: &Arc<Self>, upload: Uuid) -> (Member, Arc<Order<()>>, CancellationToken) {
-        let mut lines = self.0.lock();
-        let line = lines.entry(upload).or_default();
+        let mut queues = self.0.lock();
+        let queue = queues.entry(upload).or_default();
         // Cancels a request that still waits, too: only the newest may follow the running one.
-        line.newest.cancel();
-        line.newest = CancellationToken::new();
-        line.members += 1;
+        queue.newest.cancel();
+        queue.newest = CancellationToken::new();
+        queue.members += 1;
         let member = Member {
             turns: self.clone(),
             upload,
         };
-        (member, line.order.clone(), line.newest.clone())
+        (member, queue.order.clone(), queue.newest.clone())
     }
 }
 
@@ -79,7 +79,7 @@ pub(crate) fn taken_over() -> ApiError {
     ApiError::Locked("another request has taken this upload over")
 }
 
-/// Keeps the line of an upload for as long as someone is in it.
+/// Keeps the queue of an upload for as long as a request is in it.
 #[derive(Debug)]
 struct Member {
     turns: Arc<Turns>,
@@ -88,11 +88,11 @@ struct Member {
 
 impl Drop for Member {
     fn drop(&mut self) {
-        let mut lines = self.turns.0.lock();
-        if let Some(line) = lines.get_mut(&self.upload) {
-            line.members -= 1;
-            if line.members == 0 {
-                lines.remove(&self.upload);
+        let mut queues = self.turns.0.lock();
+        if let Some(queue) = queues.get_mut(&self.upload) {
+            queue.members -= 1;
+            if queue.members == 0 {
+                queues.remove(&self.upload);
             }
         }
     }

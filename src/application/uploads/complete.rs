@@ -1,4 +1,4 @@
-//! The file of an upload whose bytes have arrived.
+//! `POST /api/uploads/complete`: the file of an upload whose bytes have arrived, made once; runs of bound workflows.
 
 use sluice_store::{
     file_facts, now_ms,

@@ -1,4 +1,4 @@
-//! Captions of streams: from an upload, a stored file or an address to WebVTT in the store.
+//! Captions of video streams: from an upload, a stored file or an address to WebVTT; `vod.max_caption`.
 
 use std::io::Read as _;
 

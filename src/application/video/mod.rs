@@ -1,4 +1,4 @@
-//! Video streams: changes, requests and records.
+//! Video streams: creation, captions, fields of requests and answers.
 
 pub(crate) mod captions;
 pub(crate) mod record;

@@ -1,4 +1,4 @@
-//! Video streams as the API shows them.
+//! Fields of video streams, renditions and captions in answers: `status`, `manifestUrl`, `posterUrl`, `storyboardUrl`.
 
 use serde::Serialize;
 use sluice_actors::video::StreamProgress;

@@ -1,4 +1,5 @@
-//! Requests about video streams, and their checks.
+//! Fields of video streams and their ranges: `profile`, `renditions`, `segmentDuration`, `tokenTtlSeconds`, `captions`; playback
+//! tokens.
 
 use serde::{Deserialize, Serialize};
 use sluice_actors::video::{SEGMENT_DURATION_S, StreamSettings};
@@ -15,8 +16,12 @@ use crate::application::{
     field::{self, given, shorten},
 };
 
+/// Longest `title`, in characters.
 const MAX_TITLE: usize = 200;
+/// Longest `label` of captions, in characters.
 const MAX_LABEL: usize = 100;
+/// Range of the lifetime of tokens, in seconds.
+const TTL_S: std::ops::RangeInclusive<u32> = 60..=604_800;
 /// Lifetime in seconds of a token when neither its request nor the stream names one.
 pub(crate) const USUAL_TTL_S: u32 = 3_600;
 
@@ -217,7 +222,7 @@ impl PlaybackTokenRequest {
 }
 
 impl CaptionRequest {
-    /// `field` is how the message calls the entry, with a point behind it, or nothing.
+    /// Checks captions; `field` is the entry's name in messages with a point behind it, or nothing.
     pub(crate) fn checked(self, field: &str) -> Result<CaptionSpec, ApiError> {
         let origin = match (self.file_id, self.url, self.content) {
             (Some(id), None, None) => CaptionOrigin::Stored(id),
@@ -272,7 +277,7 @@ fn access(given: Option<&str>) -> Result<Option<Access>, ApiError> {
 }
 
 fn ttl(field: &str, given: Option<i64>) -> Result<Option<u32>, ApiError> {
-    field::within(field, given, 60..=604_800)
+    field::within(field, given, TTL_S)
 }
 
 fn rungs(given: Vec<RenditionRequest>) -> Result<Vec<Rung>, ApiError> {

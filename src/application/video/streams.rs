@@ -1,4 +1,4 @@
-//! New video streams: checked, with their source and their captions, before anything is charged.
+//! `POST /api/video/streams`: check of the source file and captions before the charge, `Idempotency-Key`.
 
 use serde_json::json;
 use sha2::{Digest as _, Sha256};

@@ -1,4 +1,4 @@
-//! Deliveries that are sent again, and test events.
+//! Webhook deliveries: retry, test event `webhook.test`, probe of a suspended endpoint, `recover` of failed ones.
 
 use sluice_store::{
     now_ms,
@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::request::RecoverRequest;
 use crate::application::{context::EventContext, error::ApiError};
 
-/// Deliveries that one unit of work sends again.
+/// Deliveries that one transaction sends again.
 const RECOVERED_PER_TURN: u32 = 500;
 
 /// Sends a delivery again, once and at once; 409 while it is being sent, and when its endpoint is deleted.

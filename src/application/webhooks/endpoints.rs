@@ -1,5 +1,5 @@
-//! Changes of webhook endpoints: committed first, then the webhooks' actor is nudged, since a change makes no event that
-//! would wake it.
+//! Webhook endpoints: create (`webhooks.max_endpoints`), change, delete, rotate the secret, reachable `url`. A change is committed
+//! first, then the webhooks' actor is nudged, since a change makes no event that would wake it.
 
 use sluice_store::{
     Secret, duration_ms, now_ms,
@@ -17,7 +17,7 @@ pub(crate) async fn create(
     request: NewWebhookRequest,
 ) -> Result<(Endpoint, Secret), ApiError> {
     let new = request.checked()?;
-    refuse_unreachable(context, &new.url).await?;
+    reject_unreachable(context, &new.url).await?;
     let most = context.config.webhooks.max_endpoints;
     let made = context
         .store
@@ -35,7 +35,7 @@ pub(crate) async fn change(
     let patch = request.checked()?;
     let present = webhooks::get(&mut context.store.read().await?, account_id, id).await?;
     if let Some(url) = patch.url.as_ref().filter(|url| **url != present.url) {
-        refuse_unreachable(context, url).await?;
+        reject_unreachable(context, url).await?;
     }
     let changed = context.store.write(move |tx| {
         Box::pin(async move { webhooks::patch(tx, account_id, id, patch, now_ms()).await })
@@ -74,8 +74,8 @@ pub(crate) async fn rotate_secret(
     Ok(rotated.await?)
 }
 
-/// 400 for a URL that is none, or whose host is or now resolves to a refused address.
-async fn refuse_unreachable(context: &EventContext, url: &str) -> Result<(), ApiError> {
+/// Answers 400 for a URL that is none, or whose host is or now resolves to a rejected address.
+async fn reject_unreachable(context: &EventContext, url: &str) -> Result<(), ApiError> {
     context
         .outbound
         .probe_url(url)

@@ -1,4 +1,4 @@
-//! Webhook endpoints and deliveries: changes, requests and records.
+//! Webhooks: endpoints, deliveries, their requests and records.
 
 pub(crate) mod deliveries;
 pub(crate) mod endpoints;

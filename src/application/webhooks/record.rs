@@ -1,4 +1,4 @@
-//! Endpoints, deliveries and attempts as the API shows them.
+//! Fields of webhook endpoints, deliveries and attempts in answers: `status`, `nextProbeAt`, `nextAttemptAt`.
 
 use serde::Serialize;
 use sluice_store::{

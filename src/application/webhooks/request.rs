@@ -1,4 +1,4 @@
-//! Requests about webhooks, and their checks. Handlers ask the connector whether a URL may be reached.
+//! Fields of webhook endpoints and their checks: `url`, `eventTypes`, `description`; `since` of a recovery; list of event types.
 
 use serde::Deserialize;
 use sluice_actors::events::known_types;
@@ -10,10 +10,11 @@ use crate::application::{
     field::{self, given, shorten, time_of, unix_ms},
 };
 
+/// Longest `description`, in characters.
 const MAX_DESCRIPTION: usize = 500;
 /// Longest URL in bytes: the common bound of receivers and the proxies before them.
 const MAX_URL: usize = 2_048;
-/// Every event type of the specification, those left out that are sent by name only.
+/// Word for every event type of the specification but those that are sent by name only.
 const EVERYTHING: &str = "*";
 /// Event type without subscriptions, delivered all the same.
 const TEST: &str = "webhook.test";
@@ -40,9 +41,9 @@ pub struct NewWebhookRequest {
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ChangeWebhook {
-    /// As in a creation.
+    /// The same form as at the creation.
     url: Option<String>,
-    /// As in a creation.
+    /// The same names as at the creation.
     event_types: Option<Vec<String>>,
     /// At most 500 characters.
     #[serde(deserialize_with = "given")]
@@ -52,7 +53,7 @@ pub struct ChangeWebhook {
     is_active: Option<bool>,
 }
 
-/// From when on failed deliveries are to be sent again.
+/// Time since which failed deliveries are to be sent again.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RecoverRequest {
@@ -161,6 +162,7 @@ fn checked_types(given: Vec<String>) -> Result<Vec<String>, ApiError> {
 
 /// Names at most five of the unknown types: a body may hold thousands.
 fn unknown(field: &str, strange: &[&str]) -> ApiError {
+    /// Most unknown types that a message names.
     const NAMED: usize = 5;
     let mut named: Vec<String> = strange
         .iter()

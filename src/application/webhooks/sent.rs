@@ -1,4 +1,4 @@
-//! The request of a delivery as the API shows it: what the receiver got, or will get.
+//! The request of a webhook delivery as it was or will be sent: URL, headers with signatures, body (`isAsSent`).
 
 use serde::Serialize;
 use sluice_actors::webhooks::{headers, unsigned_headers};

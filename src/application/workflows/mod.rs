@@ -1,4 +1,4 @@
-//! Workflows and their runs: definitions, their review, and what can be done with them.
+//! Workflows and their runs: use cases, definitions and their review, fields of requests and answers.
 
 pub(crate) mod operations;
 pub(crate) mod record;

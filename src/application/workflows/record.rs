@@ -1,4 +1,4 @@
-//! Workflows and their versions as the API shows them.
+//! Fields of workflows and their versions in answers: `definition`, `version`, `webhookSecret`, `runCount`.
 
 use serde::Serialize;
 use serde_json::{Value, value::RawValue};
@@ -79,7 +79,7 @@ pub(crate) fn written(text: String) -> Result<Box<RawValue>, ApiError> {
     RawValue::from_string(text).map_err(ApiError::internal)
 }
 
-/// JSON that was written here.
+/// Parses JSON that was written here.
 pub(crate) fn parsed(text: &str) -> Result<Value, ApiError> {
     serde_json::from_str(text).map_err(ApiError::internal)
 }

@@ -1,4 +1,5 @@
-//! Requests about workflows, and the checks that need no look-up.
+//! Fields of requests about workflows: save, lint, `isActive`, `fileId` and `uploadSource` of a run, version of a retry; length of
+//! `name`.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -38,7 +39,7 @@ pub struct SaveWorkflow {
 }
 
 impl SaveWorkflow {
-    /// `None` when it is not given.
+    /// Checks the name; `None` when it is not given.
     pub(crate) fn checked_name(&self) -> Result<Option<String>, ApiError> {
         field::name_within(self.name.clone(), MAX_NAME)
     }

@@ -1,7 +1,7 @@
-//! Problems of a definition: by itself, in this account, and in this installation.
+//! Problems of a workflow's definition (lint): folders, files and webhook URLs of the account; definitions checked at a time.
 //!
 //! The pure checks come first; a definition that passes them is also checked for folders and files that the account
-//! does not have, and for addresses that the guarded connector would refuse. All problems are reported at once.
+//! does not have, and for addresses that the guarded connector would reject. All problems are reported at once.
 
 use std::collections::BTreeSet;
 
@@ -19,15 +19,15 @@ use crate::application::{
 };
 
 /// Names that are looked up at a time for one definition.
-const LOOKUPS: usize = 8;
+const CONCURRENT_LOOKUPS: usize = 8;
 /// Definitions that are checked at a time.
-const CHECKS: usize = 2;
+const CONCURRENT_CHECKS: usize = 2;
 
 /// A finding about a definition.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ProblemRecord {
-    /// `error`: refused on save; `warning`: saved, and probably not what was meant.
+    /// `error`: rejected on save; `warning`: saved, and probably not what was meant.
     severity: &'static str,
     /// The node it is about; null: the definition as a whole.
     node_id: Option<String>,
@@ -79,7 +79,7 @@ impl Review {
     }
 
     /// Answer for input that is no definition.
-    pub(crate) fn refusing(problem: Problem) -> Self {
+    pub(crate) fn rejecting(problem: Problem) -> Self {
         Self {
             definition: None,
             problems: vec![problem.into()],
@@ -90,7 +90,7 @@ impl Review {
         self.definition.is_some()
     }
 
-    /// 400 with all problems, where one of them is an error.
+    /// Returns the definition; 400 with all problems, where one of them is an error.
     pub(crate) fn accepted(self) -> Result<Definition, ApiError> {
         match self.definition {
             Some(definition) => Ok(definition),
@@ -99,14 +99,14 @@ impl Review {
     }
 }
 
-/// On a thread of its own, as its regular expressions may take a while; [`CHECKS`] at a time, since others wait for the
+/// Checks a definition on a thread of its own, as its regular expressions may take a while; [`CONCURRENT_CHECKS`] at a time, since others wait for the
 /// processor too.
 async fn checked(definition: Value) -> Result<Checked, ApiError> {
-    static PLACES: Semaphore = Semaphore::const_new(CHECKS);
-    let place = PLACES.acquire().await.map_err(ApiError::internal)?;
+    static PERMITS: Semaphore = Semaphore::const_new(CONCURRENT_CHECKS);
+    let permit = PERMITS.acquire().await.map_err(ApiError::internal)?;
     let checked = spawn_blocking(move || {
         // Held until the check is done, also after the client has disconnected.
-        let _place = place;
+        let _permit = permit;
         workflow::check(&definition)
     })
     .await;
@@ -124,8 +124,8 @@ fn rejection(problems: &[ProblemRecord]) -> ApiError {
     }
 }
 
-/// 400 for a request without a definition.
-pub(crate) fn refused(problem: Problem) -> ApiError {
+/// Makes the 400 for a request without a definition.
+pub(crate) fn rejection_of(problem: Problem) -> ApiError {
     rejection(&[problem.into()])
 }
 
@@ -249,14 +249,17 @@ async fn file_problem(
     )))
 }
 
-/// Finds addresses that the guarded connector would refuse.
+/// Finds addresses that the guarded connector would reject.
 async fn unreachable(context: &WorkflowContext, definition: &Definition) -> Vec<ProblemRecord> {
     let mut asked = BTreeSet::new();
     let lookups: Vec<_> = addresses(definition)
         .filter(|address| asked.insert(address.url))
         .map(|address| address.problem(context))
         .collect();
-    let found: Vec<_> = stream::iter(lookups).buffered(LOOKUPS).collect().await;
+    let found: Vec<_> = stream::iter(lookups)
+        .buffered(CONCURRENT_LOOKUPS)
+        .collect()
+        .await;
     found.into_iter().flatten().collect()
 }
 

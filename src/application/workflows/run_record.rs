@@ -1,4 +1,4 @@
-//! Runs, their logs and outputs as the API shows them.
+//! Fields of workflow runs, their log and outputs in answers: `status`, `gate`, `log`, `outputs`, `downloadUrl`.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! Runs that a file begins by being stored in a workflow's folder.
+//! Runs of workflows that begin when a file is stored in their folder (`trigger.folderId`).
 
 use sluice_actors::{events, workflow::Workflows};
 use sluice_store::{Error, Tx, files::File};

@@ -1,4 +1,4 @@
-//! The files for HTTPS and RTMPS: readable, belonging together, not expired.
+//! `sluice doctor` on `http.tls_cert` and `http.tls_key`: readable, matching, mode of the key, days before the end of validity.
 
 use std::{fs, os::unix::fs::PermissionsExt, path::Path, sync::Arc};
 
@@ -10,8 +10,8 @@ use super::finding::Finding;
 use crate::config::Http;
 
 const CHECK: &str = "certificate";
-/// Renewals happen a month before the end; a certificate that comes this near has not been renewed.
-const SOON: SignedDuration = SignedDuration::from_hours(14 * 24);
+/// Time before the end of validity from which on it is a warning: renewals happen a month before the end.
+const WARNED_BEFORE_END: SignedDuration = SignedDuration::from_hours(14 * 24);
 
 const SEQUENCE: u8 = 0x30;
 const EXPLICIT_VERSION: u8 = 0xA0;
@@ -85,7 +85,7 @@ fn judge_expiry(expires: Option<Timestamp>, now: Timestamp) -> Finding {
             "look with openssl x509 -enddate",
         ),
         Some(end) if end <= now => Finding::fail(CHECK, format!("expired on {}", day(end)), renew),
-        Some(end) if end.duration_since(now) < SOON => {
+        Some(end) if end.duration_since(now) < WARNED_BEFORE_END => {
             Finding::warn(CHECK, format!("expires on {}", day(end)), renew)
         }
         Some(end) => Finding::ok(CHECK, format!("loads, valid until {}", day(end))),
@@ -134,7 +134,7 @@ fn element(der: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     Some((tag, content, rest))
 }
 
-/// Times in certificates end in Z and have no fractions (RFC 5280, section 4.1.2.5). Two-digit years are 1950 to 2049.
+/// Reads a time. Times in certificates end in Z and have no fractions (RFC 5280, section 4.1.2.5). Two-digit years are 1950 to 2049.
 fn time(tag: u8, text: &str) -> Option<Timestamp> {
     let four_digits = match tag {
         GENERALIZED_TIME => text.to_owned(),

@@ -1,4 +1,4 @@
-//! Result of a check, and the report of many.
+//! Findings of `sluice doctor` (`ok`, `warn`, `fail`) and their report as text and JSON.
 
 use serde::Serialize;
 
@@ -75,7 +75,7 @@ impl Report {
         }
     }
 
-    /// For people: a line for each finding, its advice below it.
+    /// Formats a line for each finding, its advice below it.
     pub(super) fn text(&self) -> String {
         let mut text = String::new();
         for finding in &self.checks {

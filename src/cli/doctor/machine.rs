@@ -1,4 +1,4 @@
-//! The machine itself: clock, kernel, packages, open files.
+//! `sluice doctor` on the machine: clock, oldest kernel, fonts, limit of open files.
 
 use std::{
     env, fs,
@@ -10,16 +10,17 @@ use rustix::process::{Resource, getrlimit};
 
 use super::finding::Finding;
 
-/// 2026-11-01, shortly before this program was written: a clock before it is wrong.
-const EARLIEST_SECONDS: u64 = 1_793_491_200;
+/// Earliest plausible time, 2026-11-01, shortly before this program was written.
+const EARLIEST_CLOCK_S: u64 = 1_793_491_200;
 /// The kernel of Debian 11, the oldest that this is run on.
 const OLDEST_KERNEL: (u32, u32) = (5, 10);
 /// Folder of scalable typefaces on Debian.
 const TYPEFACES: &str = "/usr/share/fonts";
-/// With a hard limit of 1 024 a few hundred viewers exhaust it.
-const ENOUGH_FILES: u64 = 4096;
-/// Made by systemd-timesyncd once the clock has been set.
+/// Open files that are enough; a hard limit of 1 024 is exhausted by a few hundred viewers.
+const RECOMMENDED_OPEN_FILES: u64 = 4096;
+/// File that systemd-timesyncd makes once the clock has been set.
 const TIMESYNC: &str = "/run/systemd/timesync/synchronized";
+/// Programs that set the clock.
 const TIME_SERVICES: [&str; 3] = ["chronyd", "ntpd", "openntpd"];
 
 pub(super) fn check() -> Vec<Finding> {
@@ -43,7 +44,7 @@ fn clock() -> Finding {
 fn judge_clock(now_seconds: u64, keeper: Option<&str>) -> Finding {
     const CHECK: &str = "clock";
     match keeper {
-        _ if now_seconds < EARLIEST_SECONDS => Finding::fail(
+        _ if now_seconds < EARLIEST_CLOCK_S => Finding::fail(
             CHECK,
             "it shows a time before this program was written",
             "set it: sessions, certificates and playlists depend on it",
@@ -85,13 +86,13 @@ fn judge_kernel(release: &str) -> Finding {
         (Some(major), Some(minor)) if (major, minor) < OLDEST_KERNEL => Finding::warn(
             CHECK,
             format!("Linux {release}"),
-            "no one has tried this version; Linux 5.10 or newer is expected",
+            "this version was not tested; Linux 5.10 or newer is expected",
         ),
         _ => Finding::ok(CHECK, format!("Linux {release}")),
     }
 }
 
-/// The program would not run without the libraries it is linked to; what it finds at run time is looked for here.
+/// Checks for packages that are needed at run time; the program would not run without the libraries it is linked to.
 fn packages() -> Finding {
     const CHECK: &str = "packages";
     if Path::new(TYPEFACES).is_dir() {
@@ -114,7 +115,7 @@ fn judge_open_files(allowed: Option<u64>) -> Finding {
     const CHECK: &str = "open files";
     match allowed {
         None => Finding::ok(CHECK, "unlimited"),
-        Some(allowed) if allowed >= ENOUGH_FILES => {
+        Some(allowed) if allowed >= RECOMMENDED_OPEN_FILES => {
             Finding::ok(CHECK, format!("{allowed} allowed"))
         }
         Some(allowed) => Finding::warn(
@@ -133,7 +134,7 @@ mod tests {
 
     #[test]
     fn clocks() {
-        let today = EARLIEST_SECONDS + 1;
+        let today = EARLIEST_CLOCK_S + 1;
         assert_eq!(judge_clock(0, Some("chronyd")).level, Level::Fail);
         assert_eq!(judge_clock(today, None).level, Level::Warn);
         assert_eq!(judge_clock(today, Some("chronyd")).level, Level::Ok);

@@ -1,4 +1,4 @@
-//! `sluice doctor`: looks at everything the service needs, and says what to change.
+//! `sluice doctor`: list of its checks of settings, ports, disk, certificates, workers; exit code, `--json`.
 //!
 //! Each check is a look at the machine that gathers facts and a pure judgement of them. The doctor changes nothing and
 //! takes no lock, so it may run beside the service.
@@ -28,7 +28,7 @@ pub struct Arguments {
     json: bool,
 }
 
-/// Code 1 when a check failed; warnings alone give 0.
+/// Runs the checks; exit code 1 when one failed, 0 with warnings alone.
 pub(super) fn run(arguments: &Arguments, settings: Option<&Path>) -> Result<ExitCode, Error> {
     let report = Report::new(examine(settings));
     if arguments.json {

@@ -1,4 +1,4 @@
-//! Requests of the service to elsewhere: where they may go beside public addresses, and whom they trust.
+//! `sluice doctor` on `outbound.allow` (metadata services, this machine) and certificate authorities (`outbound.ca_file`).
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

@@ -1,4 +1,4 @@
-//! The listening addresses: free, or held by whom.
+//! `sluice doctor` on listening addresses: free, or the process that holds them.
 
 use std::{
     fs, io,
@@ -16,7 +16,7 @@ use crate::{
 /// The kernel's list of the sockets of a protocol (proc(5)), and the command that shows them.
 struct Kind {
     tables: [&'static str; 2],
-    /// The state of a socket that waits for anybody.
+    /// State of a listening socket.
     waiting: &'static str,
     shown_by: &'static str,
 }
@@ -39,7 +39,7 @@ struct Listener {
     name: String,
 }
 
-/// `service` is the process that holds the data folder: its own listeners are as they should be.
+/// Checks all listening addresses. `service` is the process that holds the data folder; its own listeners are expected.
 pub(super) fn check(config: &Config, service: Option<u32>) -> Vec<Finding> {
     let (key, address) = ("http.listen", config.http.listen);
     let bound = TcpListener::bind(address).map(drop);
@@ -157,7 +157,7 @@ fn listening_inode(table: &str, waiting: &str, port: u16) -> Option<u64> {
     })
 }
 
-/// Processes of other users do not show their files; then no one is found.
+/// Finds the process that holds a socket; processes of other users do not show their files.
 fn process_with_socket(inode: u64) -> Option<u32> {
     let wanted = format!("socket:[{inode}]");
     fs::read_dir("/proc").ok()?.flatten().find_map(|entry| {

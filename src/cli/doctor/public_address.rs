@@ -1,4 +1,4 @@
-//! The addresses that are given to encoders and players: can anybody but this machine reach them.
+//! `sluice doctor` on `http.base_url` and `rtmp.public_url`: reachable from other machines, scheme in agreement with TLS.
 
 use url::{Host, Url};
 
@@ -19,7 +19,7 @@ pub(super) fn check(config: &Config) -> Vec<Finding> {
 fn judge_base_url(base_url: &str, has_tls: bool, has_proxies: bool) -> Finding {
     const CHECK: &str = "base address";
     let Ok(url) = Url::parse(base_url) else {
-        // Settings refuse what is neither empty nor an address.
+        // Settings reject what is neither empty nor an address.
         return Finding::ok(
             CHECK,
             "http.base_url is empty: addresses follow each request's own host",

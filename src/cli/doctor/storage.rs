@@ -1,4 +1,4 @@
-//! Checks of the data folder: writable, held by which process, free space.
+//! `sluice doctor` on the data folder: writable, mode, lock holder, free space (`store.min_free`).
 
 use std::{
     fs::{self, OpenOptions},
@@ -12,10 +12,11 @@ use sluice_store::StoreSettings;
 
 use super::finding::Finding;
 
-/// Below this the database itself may fail, whatever `store.min_free` says.
-const HARDLY_ANYTHING_BYTES: u64 = 256 << 20;
+/// Free bytes below which the database itself may fail, whatever `store.min_free` is.
+const LEAST_FREE_BYTES: u64 = 256 << 20;
 /// The name of the file that the store locks in its folder.
 const LOCK: &str = "lock";
+/// File that is written for a moment to see whether the folder can be written.
 const PROBE: &str = ".sluice-doctor";
 
 pub(super) fn check(settings: &StoreSettings, holder: Option<u32>) -> Vec<Finding> {
@@ -130,7 +131,7 @@ fn free_space(settings: &StoreSettings, folder: &Path) -> Finding {
 fn judge_space(free_bytes: u64, total_bytes: u64, min_free_bytes: u64) -> Finding {
     const CHECK: &str = "disk";
     let found = format!("{} free of {}", ByteSize(free_bytes), ByteSize(total_bytes));
-    if free_bytes < HARDLY_ANYTHING_BYTES {
+    if free_bytes < LEAST_FREE_BYTES {
         Finding::fail(
             CHECK,
             found,

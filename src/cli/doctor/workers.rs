@@ -1,4 +1,4 @@
-//! The decode ring: whether a worker starts here, and which layers of its sandbox this kernel has.
+//! `sluice doctor` on workers: start of an image and a video worker, sandbox layers, GStreamer elements.
 
 use std::{env, path::PathBuf};
 

@@ -1,4 +1,5 @@
-//! Between a client on standard input and output and the service's `/mcp`.
+//! `sluice mcp`: standard input and output to the service's `/mcp`; messages in flight (`mcp.stdio_calls`), cancellation, end of
+//! input.
 //!
 //! ```text
 //! line ─ message ─┬─ request ──────── a task: POST, and what comes back goes out ─┐
@@ -40,7 +41,7 @@ pub(super) struct Bridge {
 
 /// State that the tasks share.
 pub(super) struct Parts {
-    /// Or why there can be none.
+    /// The endpoint, or the reason why there is none.
     pub(super) endpoint: Result<Endpoint, String>,
     pub(super) roots: Roots,
     pub(super) output: Output,
@@ -113,7 +114,7 @@ impl Bridge {
             Ok(Message::Request(request)) => self.begin(request).await,
             Ok(Message::Cancelled(id)) => self.cancel(&id),
             Ok(Message::Notification(body)) => self.notify(body),
-            Ok(Message::Answer) => eprintln!("sluice: an answer to no question is passed over"),
+            Ok(Message::Answer) => eprintln!("sluice: an answer to no request is ignored"),
             Err(rejection) => {
                 let rejection = failure(&rejection.id, rejection.code, rejection.text);
                 self.parts.output.send(&rejection).await;
@@ -156,7 +157,7 @@ impl Bridge {
         });
     }
 
-    /// The client no longer waits: no answer, and the end of the HTTP request, by which the service knows. The
+    /// Ends a request whose client no longer waits: no answer, and the end of the HTTP request, by which the service knows. The
     /// notification itself stays here. The service knows clients by key and address alone, so it could end another
     /// program's wait.
     fn cancel(&mut self, id: &Value) {
@@ -169,7 +170,7 @@ impl Bridge {
         (self.requests.iter()).position(|in_flight| in_flight.request.id == *id)
     }
 
-    /// A task that panicked has not answered.
+    /// Removes an ended task; answers for one that panicked.
     async fn end(&mut self, ended: Result<(Id, ()), tokio::task::JoinError>) {
         let id = match &ended {
             Ok((id, ())) => *id,
@@ -205,7 +206,7 @@ impl Parts {
         endpoint.map_err(|reason| BridgeError::NotSetUp(reason.clone()))
     }
 
-    /// Sends a notification; whatever is said to it is of no interest.
+    /// Sends a notification; its answer is ignored.
     async fn pass_on(&self, body: &Value) -> Result<(), BridgeError> {
         self.endpoint()?.post(body).await.map(drop)
     }
@@ -259,7 +260,7 @@ impl Parts {
         self.output.pass_on(bytes).await;
     }
 
-    /// `run_workflow` for a file of this machine: open it, get an address, send it there, run.
+    /// Runs `run_workflow` for a file of this machine: open it, get an address, send it there, run.
     async fn run_file(&self, call: &FileCall) -> Result<(), BridgeError> {
         let endpoint = self.endpoint()?;
         let (roots, path) = (self.roots.clone(), call.path.clone());

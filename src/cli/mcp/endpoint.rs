@@ -1,5 +1,5 @@
-//! The service's `/mcp`: a message goes there as the body of a POST, and its answers come back as one body or as a stream
-//! of events (MCP, "Streamable HTTP"). There are no sessions: the service keeps none.
+//! POSTs of `sluice mcp` to `/mcp`: answers as one body or as server-sent events, `mcp.stdio_patience`, `mcp.stdio_message`, file
+//! uploads. (MCP, "Streamable HTTP".) There are no sessions: the service keeps none.
 
 use std::{collections::VecDeque, time::Duration};
 
@@ -19,13 +19,13 @@ use super::{
 
 /// Prefix of an upload's path, below the service's own.
 const UPLOADS: &str = "/api/uploads/";
-/// No bound of its own.
-const LONGEST: Duration = Duration::from_secs(7 * 24 * 3600);
+/// Longest time of an upload; the caller watches its progress.
+const UPLOAD_TIMEOUT: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// The endpoint for messages, and the protocol version agreed with it.
 pub(super) struct Endpoint {
     service: Service,
-    /// For the head of an answer, and for each further piece.
+    /// Longest wait for the head of an answer, and for each further piece.
     patience: Duration,
     max_message: usize,
     /// The version of the protocol that a handshake has agreed on.
@@ -50,7 +50,7 @@ pub(super) struct Events {
 }
 
 impl Endpoint {
-    /// A service whose address ends in `/mcp` is meant without that.
+    /// Makes the endpoint of a service; `/mcp` at the end of its address is removed.
     pub(super) fn new(mut service: Service, patience: Duration, max_message: usize) -> Self {
         if let Some(url) = service.url.strip_suffix("/mcp") {
             service.url = url.to_owned();
@@ -67,7 +67,7 @@ impl Endpoint {
         &self.service.url
     }
 
-    /// The version that later messages go by.
+    /// Sets the protocol version of later messages.
     pub(super) fn agree(&self, version: &str) {
         *self.agreed.lock() = Some(version.to_owned());
     }
@@ -160,7 +160,7 @@ impl Endpoint {
             headers: vec![(HeaderName::from_static("content-type"), kind)],
             body,
             // The whole transfer may take this long; the caller watches its progress.
-            patience: LONGEST,
+            patience: UPLOAD_TIMEOUT,
             silence: self.patience,
         });
         let mut answer = stream.await.map_err(|error| error.to_string())?;
@@ -280,7 +280,7 @@ mod tests {
             key: sluice_store::Secret::new("svc_key"),
             outbound: outbound::Outbound::new(&settings).expect("it has authorities"),
         };
-        let endpoint = Endpoint::new(service, LONGEST, 1);
+        let endpoint = Endpoint::new(service, UPLOAD_TIMEOUT, 1);
         assert_eq!(endpoint.url(), "http://host");
         for (status, message, words) in [
             (401, Some("who?"), "SLUICE_API_KEY"),

@@ -1,4 +1,5 @@
-//! Reasons why a request gets no answer of the service, with what to do about it. An agent reads them.
+//! Errors that `sluice mcp` answers to agents: no service, wrong key, too many requests, files that may not be sent; JSON-RPC
+//! codes.
 
 use crate::cli::mcp::roots::Rejection;
 

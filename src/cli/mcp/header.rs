@@ -1,4 +1,4 @@
-//! The headers with which a message goes to `/mcp` (MCP, "Streamable HTTP"). Pure.
+//! HTTP headers of `sluice mcp`'s requests: `MCP-Protocol-Version`, `Mcp-Method`, `Mcp-Name`.
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use serde_json::Value;
@@ -6,7 +6,7 @@ use sluice_actors::outbound::{HeaderName, HeaderValue};
 
 use super::message::{is_per_request, own_version};
 
-/// Marks around a value that a header cannot hold as it is.
+/// Beginning and end of a value that a header cannot hold as it is.
 const ENCODED: (&str, &str) = ("=?base64?", "?=");
 
 /// The headers of a message, its credential aside. `agreed` is the version of the handshake, once there was one; a message

@@ -1,4 +1,4 @@
-//! Lines of standard input, of a bounded length (MCP, "stdio": one JSON-RPC message a line).
+//! Lines of standard input of a bounded length, one JSON-RPC message each (MCP, "stdio").
 
 use std::io::{self, BufRead};
 

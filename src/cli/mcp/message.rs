@@ -1,4 +1,4 @@
-//! JSON-RPC 2.0 messages as far as the bridge must understand them. Pure.
+//! JSON-RPC messages as far as `sluice mcp` reads them: requests, notifications, cancellation, protocol versions. Pure.
 //!
 //! Everything else about a message is between the client and the service, and goes through as it came.
 
@@ -44,13 +44,13 @@ pub(super) struct Unreadable {
 impl Message {
     /// Reads one line.
     pub(super) fn parse(line: &[u8]) -> Result<Self, Unreadable> {
-        let refused = |id, code, text| Err(Unreadable { id, code, text });
+        let rejected = |id, code, text| Err(Unreadable { id, code, text });
         let Ok(body) = serde_json::from_slice::<Value>(line) else {
-            return refused(Value::Null, Code::Parse, "this line is not JSON");
+            return rejected(Value::Null, Code::Parse, "this line is not JSON");
         };
         if !body.is_object() {
             let text = "a line must hold one JSON-RPC message; there are no batches";
-            return refused(Value::Null, Code::InvalidRequest, text);
+            return rejected(Value::Null, Code::InvalidRequest, text);
         }
         let id = body.get("id").filter(|id| is_id(id)).cloned();
         match (body.get("method"), id) {
@@ -61,7 +61,7 @@ impl Message {
             })),
             (Some(Value::String(_)), None) if body.get("id").is_some() => {
                 let text = "the id of a request must be a string or a whole number";
-                refused(Value::Null, Code::InvalidRequest, text)
+                rejected(Value::Null, Code::InvalidRequest, text)
             }
             (Some(Value::String(method)), None) if method == "notifications/cancelled" => {
                 let id = body.pointer("/params/requestId").cloned();
@@ -73,7 +73,7 @@ impl Message {
             }
             (_, id) => {
                 let text = "a message needs a method (a string), or an id and a result";
-                refused(id.unwrap_or_default(), Code::InvalidRequest, text)
+                rejected(id.unwrap_or_default(), Code::InvalidRequest, text)
             }
         }
     }
@@ -88,7 +88,7 @@ impl Request {
         self.method == "tools/call"
     }
 
-    /// The answer when there is none of the service. A tool's failure is a result, so that the model reads what to do.
+    /// Makes the answer when the service gives none. A tool's failure is a result, so that the model reads what to do.
     pub(super) fn failed(&self, error: &BridgeError) -> Value {
         if !self.is_tool_call() {
             return failure(&self.id, error.code(), &error.to_string());
@@ -122,7 +122,7 @@ pub(super) fn failure(id: &Value, code: Code, text: &str) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "error": {"code": code as i32, "message": text}})
 }
 
-/// `notifications/progress`: `fraction` of the first step.
+/// Makes `notifications/progress`: `fraction` of the first step.
 pub(super) fn progress(token: &Value, fraction: f64, text: &str) -> Value {
     json!({
         "jsonrpc": "2.0",
@@ -155,7 +155,7 @@ mod tests {
                 body: serde_json::from_str(body).unwrap(),
             }))
         };
-        let refused = |id: Value, code| Err((id, code));
+        let rejected = |id: Value, code| Err((id, code));
         for (line, expected) in [
             (
                 r#"{"jsonrpc":"2.0","id":"a","method":"ping"}"#,
@@ -185,30 +185,30 @@ mod tests {
             ),
             (r#"{"id":1,"result":{}}"#, Ok(Message::Answer)),
             (r#"{"id":1,"error":{}}"#, Ok(Message::Answer)),
-            ("", refused(Value::Null, Code::Parse)),
-            ("{", refused(Value::Null, Code::Parse)),
-            ("[]", refused(Value::Null, Code::InvalidRequest)),
+            ("", rejected(Value::Null, Code::Parse)),
+            ("{", rejected(Value::Null, Code::Parse)),
+            ("[]", rejected(Value::Null, Code::InvalidRequest)),
             (
                 r#"[{"id":1,"method":"m"}]"#,
-                refused(Value::Null, Code::InvalidRequest),
+                rejected(Value::Null, Code::InvalidRequest),
             ),
-            ("{}", refused(Value::Null, Code::InvalidRequest)),
-            (r#"{"id":1}"#, refused(1.into(), Code::InvalidRequest)),
+            ("{}", rejected(Value::Null, Code::InvalidRequest)),
+            (r#"{"id":1}"#, rejected(1.into(), Code::InvalidRequest)),
             (
                 r#"{"id":1,"method":2}"#,
-                refused(1.into(), Code::InvalidRequest),
+                rejected(1.into(), Code::InvalidRequest),
             ),
             (
                 r#"{"id":null,"method":"m"}"#,
-                refused(Value::Null, Code::InvalidRequest),
+                rejected(Value::Null, Code::InvalidRequest),
             ),
             (
                 r#"{"id":1.5,"method":"m"}"#,
-                refused(Value::Null, Code::InvalidRequest),
+                rejected(Value::Null, Code::InvalidRequest),
             ),
             (
                 r#"{"id":{},"method":"m"}"#,
-                refused(Value::Null, Code::InvalidRequest),
+                rejected(Value::Null, Code::InvalidRequest),
             ),
         ] {
             let parsed = Message::parse(line.as_bytes());

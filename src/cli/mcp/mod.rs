@@ -1,5 +1,4 @@
-//! `sluice mcp`: the service's tools for agents, for programs that talk to them by standard input and output, and with
-//! files of this machine.
+//! `sluice mcp`: the service's MCP tools on standard input and output, with files of this machine (`--root`, `mcp.roots`).
 //!
 //! It is a bridge to the `/mcp` of a running service and holds nothing itself. Standard output carries the protocol alone;
 //! words for people go to standard error. Whatever is wrong (no key, no service, bad settings) is the answer to each request, for
@@ -77,7 +76,7 @@ fn open(access: Access, config: &Config) -> Result<Endpoint, String> {
 fn roots(folders: &[PathBuf]) -> Result<Roots, Error> {
     let home = env::home_dir();
     let roots = Roots::new(folders, home.as_deref());
-    let roots = roots.map_err(io_error("cannot tell the current folder"))?;
+    let roots = roots.map_err(io_error("cannot find the current folder"))?;
     for folder in roots.missing() {
         eprintln!(
             "sluice: {} is no folder; files below it cannot be sent until it is one",
@@ -102,7 +101,7 @@ async fn serve(endpoint: Result<Endpoint, String>, roots: Roots, settings: &Mcp)
     let _ = timeout(settings.stdio_linger, written).await;
 }
 
-/// Lines of standard input, read on a thread of their own: such a read cannot be given up.
+/// Lines of standard input, read on a thread of their own: such a read cannot be cancelled.
 fn input(max_message: usize) -> mpsc::Receiver<Line> {
     let (sender, lines) = mpsc::channel(1);
     thread::spawn(move || {

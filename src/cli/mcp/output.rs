@@ -1,4 +1,4 @@
-//! Standard output: messages, one a line, and nothing else.
+//! Standard output of `sluice mcp`: one JSON-RPC message a line; messages that wait for the client to read.
 
 use std::{io::Write, thread};
 
@@ -7,7 +7,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::message::on_one_line;
 
-/// Messages that wait for the client to read.
+/// Most messages that wait for the client to read.
 const MAX_WAITING: usize = 16;
 
 /// Writer of messages to the client. Clones share it.
@@ -16,7 +16,7 @@ pub(super) struct Output {
     lines: mpsc::Sender<Vec<u8>>,
 }
 
-/// Comes true when everything has been written, or no one reads any more.
+/// Resolves when everything has been written, or no one reads any more.
 pub(super) type Written = oneshot::Receiver<()>;
 
 impl Output {
@@ -37,17 +37,17 @@ impl Output {
         (Self { lines }, written)
     }
 
-    /// Waits until the message has its place. Once no one reads any more, messages vanish; [`Output::closed`] says so.
+    /// Waits until the message has its place. Once no one reads any more, messages are dropped; [`Output::closed`] shows it.
     pub(super) async fn send(&self, message: &Value) {
         self.pass_on(message.to_string().into_bytes()).await;
     }
 
-    /// The same for a message as the service wrote it.
+    /// Sends a message as the service wrote it.
     pub(super) async fn pass_on(&self, message: Vec<u8>) {
         let _ = self.lines.send(on_one_line(message)).await;
     }
 
-    /// Comes when no one reads any more.
+    /// Completes when no one reads any more.
     pub(super) async fn closed(&self) {
         self.lines.closed().await;
     }

@@ -1,7 +1,7 @@
-//! Changes that the bridge makes in messages: `run_workflow` gets a `filePath`, which the service itself cannot open.
-//! Pure.
+//! `filePath` of `run_workflow` in `sluice mcp`: a call with it becomes `create_upload_url` and a run on `uploadUrl`. Pure. The
+//! service itself cannot open such a file.
 //!
-//! A call with it becomes two: `create_upload_url`, and, when the bytes are there, `run_workflow` with `uploadUrl`.
+//! The second call is made when the bytes have arrived.
 
 use serde_json::{Map, Value, json};
 
@@ -32,7 +32,7 @@ pub(super) enum Call {
 }
 
 impl Call {
-    /// Null and an empty text are no path. The error is for the model.
+    /// Distinguishes calls with a `filePath`; null and an empty text are none. The error is for the model.
     pub(super) fn of(mut request: Request) -> Result<Self, BridgeError> {
         let Some(arguments) = run_arguments(&mut request) else {
             return Ok(Self::Plain(request));

@@ -1,4 +1,4 @@
-//! The bytes of a local file on their way to the service, never all of them in memory.
+//! Upload of a local file by `sluice mcp`: progress notifications, time-out when nothing moves; never all of it in memory.
 
 use std::{future::Future, io, pin::pin, time::Duration};
 
@@ -20,7 +20,7 @@ pub(super) struct Audience<'a> {
 }
 
 impl Audience<'_> {
-    async fn hear(&self, name: &str, percent: u64) {
+    async fn report(&self, name: &str, percent: u64) {
         if let Some(token) = self.token {
             let text = format!("sending {name}: {percent} %");
             let message = progress(token, percent as f64 / 100.0, &text);
@@ -41,21 +41,21 @@ pub(super) async fn send(
     let (sent, mut moved) = watch::channel(0);
     let put = endpoint.put(signed_url, body(file, sent));
     let mut put = pin!(put);
-    let patience = endpoint.patience();
-    audience.hear(&name, 0).await;
+    let timeout_after = endpoint.patience();
+    audience.report(&name, 0).await;
     let mut reported = 0;
     loop {
         tokio::select! {
             answered = &mut put => return answered,
-            change = timeout(patience, moved.changed()) => match change {
-                Err(_late) => return Err(stalled(patience)),
+            change = timeout(timeout_after, moved.changed()) => match change {
+                Err(_late) => return Err(stalled(timeout_after)),
                 // All of it has gone: what is left is the answer.
-                Ok(Err(_gone)) => return in_time(patience, put).await,
+                Ok(Err(_gone)) => return in_time(timeout_after, put).await,
                 Ok(Ok(())) => {
                     let percent = percent(*moved.borrow_and_update(), length);
                     if percent > reported && percent < 100 {
                         reported = percent;
-                        audience.hear(&name, percent).await;
+                        audience.report(&name, percent).await;
                     }
                 }
             }
@@ -63,7 +63,7 @@ pub(super) async fn send(
     }
 }
 
-/// Exactly as many bytes as the file had when it was opened. One that shrinks meanwhile breaks the request off.
+/// Streams exactly as many bytes as the file had when it was opened. One that shrinks meanwhile breaks the request off.
 fn body(file: LocalFile, sent: watch::Sender<u64>) -> Body {
     let reader = tokio::fs::File::from_std(file.file).take(file.length);
     let pieces = ReaderStream::with_capacity(reader, PIECE_BYTES).inspect_ok(move |piece| {
@@ -73,16 +73,16 @@ fn body(file: LocalFile, sent: watch::Sender<u64>) -> Body {
 }
 
 async fn in_time(
-    patience: Duration,
+    timeout_after: Duration,
     put: impl Future<Output = Result<(), String>>,
 ) -> Result<(), String> {
-    let answered = timeout(patience, put).await;
-    answered.unwrap_or_else(|_late| Err(stalled(patience)))
+    let answered = timeout(timeout_after, put).await;
+    answered.unwrap_or_else(|_late| Err(stalled(timeout_after)))
 }
 
-fn stalled(patience: Duration) -> String {
+fn stalled(timeout_after: Duration) -> String {
     let late = io::Error::from(io::ErrorKind::TimedOut);
-    format!("nothing moved for {} s: {late}", patience.as_secs())
+    format!("nothing moved for {} s: {late}", timeout_after.as_secs())
 }
 
 fn percent(sent: u64, length: u64) -> u64 {

@@ -1,4 +1,4 @@
-//! Display of an event, from the bytes of its envelope. Pure.
+//! Line of `sluice webhooks listen` for an event: time, type, id, subject; longest text shown. Pure.
 //!
 //! Names in it come from anyone who uploaded a file: what could steer a terminal is not shown.
 
@@ -6,7 +6,7 @@ use jiff::{Timestamp, tz::TimeZone};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-/// The longest text of an event that is shown.
+/// Most characters of a text of an event that are shown.
 const SHOWN_CHARS: usize = 120;
 
 /// An event as its receiver reads it (specification §2).

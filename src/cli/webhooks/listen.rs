@@ -1,7 +1,6 @@
-//! `sluice webhooks listen`: the events of a service on a developer's terminal, and at the receiver being written.
-//!
-//! Events come by the service's stream (`GET /api/events/stream`), one at a time and in their order; a break is bridged by the
-//! cursor of the last one. Nothing is stored and nothing is tried twice: this is a look at the feed, not an endpoint.
+//! `sluice webhooks listen`: follows `GET /api/events/stream`, `--forward` to a receiver; pauses before reconnecting. Events come
+//! one at a time and in their order; a break is bridged by the cursor of the last one. Nothing is stored and nothing is tried
+//! twice: this is a look at the feed, not an endpoint.
 
 use std::{io::ErrorKind, process::ExitCode, time::Duration};
 
@@ -25,10 +24,11 @@ use super::{
 };
 use crate::config::Config;
 
-/// Pauses before looking for a service that went away: the first one, doubling to the longest.
+/// First pause before looking for a service that went away; it doubles up to [`LONGEST_PAUSE`].
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
+/// Longest pause before looking for a service that went away.
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
-/// The service's own events are far smaller.
+/// Largest event; those of the service are far smaller.
 const MAX_EVENT_BYTES: usize = 8 << 20;
 
 #[derive(Debug, clap::Args)]
@@ -52,7 +52,7 @@ pub(super) struct Arguments {
     print_json: bool,
 }
 
-/// A library of Standard Webhooks must be able to use it too.
+/// Checks a secret, which a library of Standard Webhooks must be able to use too.
 fn signing_secret(text: &str) -> Result<Secret, String> {
     let is_usable = text.starts_with(signature::SECRET_PREFIX)
         && signature::standard_key(text).is_some_and(|key| !key.is_empty());
@@ -106,17 +106,17 @@ impl ListenSession {
         })
     }
 
-    /// Ends only when the service refuses, or the terminal is gone.
+    /// Ends only when the service rejects the request, or the terminal is gone.
     async fn run(mut self) -> Result<(), Error> {
-        let mut stream = self.follow().await.map_err(refused)?;
+        let mut stream = self.follow().await.map_err(rejected)?;
         self.greet()?;
         loop {
-            let lost = self.hear(stream).await?;
+            let lost = self.take_all(stream).await?;
             self.screen
                 .say(&format!("the service is gone ({lost}); waiting for it"))?;
             stream = self.resume().await?;
             self.screen
-                .say("the service is back; going on after the last event")?;
+                .say("the service is back; continuing after the last event")?;
         }
     }
 
@@ -138,8 +138,8 @@ impl ListenSession {
         }
     }
 
-    /// Takes events until the stream breaks off; why it did.
-    async fn hear(&mut self, mut stream: outbound::Stream) -> Result<String, Error> {
+    /// Takes events until the stream breaks off; returns the reason.
+    async fn take_all(&mut self, mut stream: outbound::Stream) -> Result<String, Error> {
         let mut reader = Reader::new(MAX_EVENT_BYTES);
         loop {
             let piece = match stream.next().await {
@@ -149,7 +149,7 @@ impl ListenSession {
             };
             let events = reader
                 .push(&piece)
-                .map_err(|error| Error::Refused(error.to_string()))?;
+                .map_err(|error| Error::Rejected(error.to_string()))?;
             for body in events {
                 self.take(body.into()).await?;
             }
@@ -186,18 +186,18 @@ impl ListenSession {
             match self.follow().await {
                 Ok(stream) => return Ok(stream),
                 Err(Unfollowed::Away(_)) => pause = (2 * pause).min(LONGEST_PAUSE),
-                Err(final_word) => return Err(refused(final_word)),
+                Err(rejection) => return Err(rejected(rejection)),
             }
         }
     }
 }
 
-fn refused(error: Unfollowed) -> Error {
+fn rejected(error: Unfollowed) -> Error {
     let hint = match error {
         Unfollowed::Away(_) => "; start it, or say with --url where it is",
-        Unfollowed::Refused(_) => "",
+        Unfollowed::Rejected(_) => "",
     };
-    Error::Refused(format!("{error}{hint}"))
+    Error::Rejected(format!("{error}{hint}"))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! `sluice webhooks`: for those who write receivers.
+//! `sluice webhooks`: sub-commands for those who write webhook receivers.
 
 mod envelope;
 mod listen;

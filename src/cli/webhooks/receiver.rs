@@ -1,4 +1,4 @@
-//! The developer's receiver. What it gets has the headers and the body of a real delivery.
+//! Deliveries of `sluice webhooks listen --forward` to the developer's receiver, with the headers and body of real ones.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ pub(super) struct Receiver {
     pub(super) url: String,
     pub(super) secret: Secret,
     pub(super) outbound: Outbound,
-    /// As long as a real delivery waits.
+    /// Longest wait for an answer, that of a real delivery.
     timeout: Duration,
     max_answer: usize,
 }

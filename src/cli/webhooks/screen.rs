@@ -1,4 +1,4 @@
-//! Output for the developer.
+//! Terminal output of `sluice webhooks listen`: lines for people, bodies with `--print-json`, escaped control characters.
 
 use std::{
     borrow::Cow,
@@ -15,7 +15,7 @@ pub(super) struct Screen {
 }
 
 impl Screen {
-    /// A line for people.
+    /// Writes a line for people.
     pub(super) fn say(self, line: &str) -> Result<(), Error> {
         if self.shows_bodies {
             write(io::stderr().lock(), line.as_bytes())
@@ -24,7 +24,7 @@ impl Screen {
         }
     }
 
-    /// An event's bytes, which are one line; to a terminal without what could steer it.
+    /// Writes an event's bytes, which are one line; to a terminal without what could steer it.
     pub(super) fn body(self, body: &[u8]) -> Result<(), Error> {
         let output = io::stdout().lock();
         match (self.shows_bodies, output.is_terminal()) {

@@ -1,4 +1,4 @@
-//! Filter of events: `--events conversion.*,file.uploaded`.
+//! `--events` of `sluice webhooks listen`: types and families such as `conversion.*`.
 
 use std::str::FromStr;
 
@@ -33,7 +33,7 @@ pub(super) fn types(patterns: &[Pattern]) -> String {
     wanted.collect::<Vec<_>>().join(",")
 }
 
-/// Refuses what no type of event fits: it would wait for ever.
+/// Rejects what no type of event fits: it would wait for ever.
 impl FromStr for Pattern {
     type Err = String;
 

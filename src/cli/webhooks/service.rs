@@ -1,4 +1,4 @@
-//! The stream of a service's events, and what its rejections mean.
+//! Stream of events for `sluice webhooks listen`: request headers, time-outs, meaning of 401, 410, 429.
 
 use std::time::Duration;
 
@@ -6,10 +6,10 @@ use sluice_actors::outbound::{HeaderName, HeaderValue, Stream};
 
 use super::super::service::{Service, error_message};
 
-/// For a connection and the head of the answer.
-const PATIENCE: Duration = Duration::from_secs(15);
-/// The service sends something every 15 s.
-const SILENCE: Duration = Duration::from_secs(60);
+/// Longest wait for a connection and the head of the answer.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(15);
+/// Longest silence; the service sends something every 15 s.
+const SILENCE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Reason why there is no stream of events.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -19,7 +19,7 @@ pub(super) enum Unfollowed {
     Away(String),
     /// Asking again gives the same answer.
     #[error("{0}")]
-    Refused(String),
+    Rejected(String),
 }
 
 impl Service {
@@ -31,7 +31,9 @@ impl Service {
     ) -> Result<Stream, Unfollowed> {
         let url = format!("{}/api/events/stream?types={types}", self.url);
         let headers = self.headers(after)?;
-        let stream = self.outbound.stream(&url, headers, PATIENCE, SILENCE);
+        let stream = self
+            .outbound
+            .stream(&url, headers, HEAD_TIMEOUT, SILENCE_TIMEOUT);
         let mut stream = stream
             .await
             .map_err(|error| Unfollowed::Away(format!("no service answers: {error}")))?;
@@ -49,7 +51,7 @@ impl Service {
 
     fn headers(&self, after: Option<&str>) -> Result<Vec<(HeaderName, HeaderValue)>, Unfollowed> {
         let key = self.authorization();
-        let key = key.map_err(|unusable| Unfollowed::Refused(unusable.to_string()))?;
+        let key = key.map_err(|unusable| Unfollowed::Rejected(unusable.to_string()))?;
         let accept = HeaderValue::from_static("text/event-stream");
         let mut headers = vec![
             (HeaderName::from_static("accept"), accept),
@@ -58,7 +60,7 @@ impl Service {
         if let Some(after) = after {
             let after = HeaderValue::try_from(after).map_err(|_| {
                 let what = "the cursor has characters that cannot be sent";
-                Unfollowed::Refused(what.to_owned())
+                Unfollowed::Rejected(what.to_owned())
             })?;
             headers.push((HeaderName::from_static("last-event-id"), after));
         }
@@ -68,11 +70,11 @@ impl Service {
     /// Explains a rejection; `message` is the service's own sentence.
     fn explain(&self, status: u16, message: Option<String>) -> Unfollowed {
         match (status, message) {
-            (401, _) => Unfollowed::Refused(format!(
+            (401, _) => Unfollowed::Rejected(format!(
                 "{} does not know this API key: give a valid one with --key or SLUICE_API_KEY",
                 self.url
             )),
-            (410, _) => Unfollowed::Refused(
+            (410, _) => Unfollowed::Rejected(
                 "the events after this cursor are no longer kept: leave --since out to begin with what happens now"
                     .to_owned(),
             ),
@@ -81,13 +83,13 @@ impl Service {
                 self.url,
                 message.unwrap_or_else(|| "it says no more".to_owned())
             )),
-            (_, Some(message)) if status != 404 => Unfollowed::Refused(message),
+            (_, Some(message)) if status != 404 => Unfollowed::Rejected(message),
             _ => self.is_another(),
         }
     }
 
     fn is_another(&self) -> Unfollowed {
-        Unfollowed::Refused(format!(
+        Unfollowed::Rejected(format!(
             "what answers at {} has no events to follow: is --url the address of a Sluice that has webhooks?",
             self.url
         ))
@@ -129,7 +131,7 @@ mod tests {
             (502, "<html>", false, "http://host answers 502"),
         ] {
             let explained = service().explain(status, sentence(body.as_bytes()));
-            let expected = matches!(explained, Unfollowed::Refused(_));
+            let expected = matches!(explained, Unfollowed::Rejected(_));
             assert_eq!(expected, is_final, "{status}: {explained}");
             assert!(
                 explained.to_string().contains(words),

@@ -1,4 +1,4 @@
-//! Bytes of an archive, produced as the client reads them.
+//! Bytes of a ZIP as the client reads them: files opened ahead, buffers, a deleted file ends the answer.
 //!
 //! Files are opened some at a time shortly before their headers are sent, when it is looked whether they are still there. What the
 //! system has in its memory is read at once, on the thread that sends it; what must come from the disk is read on the
@@ -23,12 +23,12 @@ use crate::application::archive::{limiter::ArchivePermit, listing::Listing};
 
 /// Bytes read at a time. With a header before it, a piece fits into the buffer that the server keeps for a connection.
 const PIECE_BYTES: usize = 60 * 1024;
-/// Files that are opened ahead of the reader ...
-const AHEAD: usize = 16;
-/// ... and bytes in them, but for the last one's.
-const AHEAD_BYTES: u64 = 8 << 20;
-/// Buffers that are kept to be used again.
-const KEPT: usize = 4;
+/// Most files that are opened ahead of the reader.
+const MAX_FILES_AHEAD: usize = 16;
+/// Most bytes in the files that are opened ahead, but for the last one's.
+const MAX_BYTES_AHEAD: u64 = 8 << 20;
+/// Most buffers that are kept to be used again.
+const MAX_KEPT_BUFFERS: usize = 4;
 
 /// Returns part of an archive as a stream. Ends in an error when a file is deleted.
 pub(super) fn pieces(
@@ -36,7 +36,7 @@ pub(super) fn pieces(
     listing: Listing,
     start: u64,
     len: u64,
-    place: ArchivePermit,
+    permit: ArchivePermit,
 ) -> impl stream::Stream<Item = io::Result<Bytes>> + Send {
     let sending = Sending {
         cursor: listing.layout.cursor(start, len),
@@ -45,7 +45,7 @@ pub(super) fn pieces(
         opened: VecDeque::new(),
         reading: None,
         buffers: Buffers::default(),
-        _place: place,
+        _permit: permit,
     };
     stream::try_unfold(sending, |mut sending| async move {
         let piece = sending.next().await?;
@@ -61,7 +61,7 @@ struct Sending {
     opened: VecDeque<(u32, Arc<File>)>,
     reading: Option<Reading>,
     buffers: Buffers,
-    _place: ArchivePermit,
+    _permit: ArchivePermit,
 }
 
 /// The rest of a file.
@@ -106,7 +106,7 @@ impl Sending {
         {
             return Ok(file.clone());
         }
-        let numbers = self.ahead(number, after.min(AHEAD_BYTES.saturating_sub(len)));
+        let numbers = self.ahead(number, after.min(MAX_BYTES_AHEAD.saturating_sub(len)));
         let ids: Vec<_> = numbers
             .iter()
             .map(|&number| self.listing.ids[number as usize])
@@ -132,7 +132,7 @@ impl Sending {
         let layout = &self.listing.layout;
         let mut numbers = vec![number];
         for next in number + 1..layout.files() {
-            if left == 0 || numbers.len() == AHEAD {
+            if left == 0 || numbers.len() == MAX_FILES_AHEAD {
                 break;
             }
             if layout.size(next) > 0 {
@@ -169,8 +169,8 @@ impl Sending {
     }
 }
 
-/// Reads the bytes that are in memory, without waiting for the disk; `None` when none are, or the file system cannot
-/// tell.
+/// Reads the bytes that are in memory, without waiting for the disk; `None` when none are, or the file system does not
+/// say.
 fn read_cached(file: &File, buffer: &mut [u8], offset: u64) -> Option<usize> {
     let mut buffers = [IoSliceMut::new(buffer)];
     let read = preadv2(file, &mut buffers, offset, ReadWriteFlags::NOWAIT);
@@ -211,7 +211,7 @@ impl AsRef<[u8]> for Lent {
 impl Drop for Lent {
     fn drop(&mut self) {
         let mut kept = self.home.0.lock();
-        if kept.len() < KEPT {
+        if kept.len() < MAX_KEPT_BUFFERS {
             kept.push(std::mem::take(&mut self.buffer));
         }
     }
@@ -226,14 +226,14 @@ mod tests {
         let buffers = Buffers::default();
         let mut buffer = buffers.take();
         buffer[..5].copy_from_slice(b"hello");
-        let place = buffer.as_ptr();
+        let permit = buffer.as_ptr();
         let lent = buffers.lend(buffer, 5);
         let part = lent.slice(1..3);
         drop(lent);
         assert_eq!((&part[..], buffers.0.lock().len()), (&b"el"[..], 0));
         drop(part);
         let again = buffers.take();
-        assert_eq!(again.as_ptr(), place);
+        assert_eq!(again.as_ptr(), permit);
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! Folders and chosen files as one download: a ZIP archive that is computed and never stored.
+//! `GET /api/folders/{id}/zip` and archives of selections: entity tag, ranges, `Cache-Control` of a ZIP that is computed and never
+//! stored.
 //!
 //! Every request lists them again, and sends that list. The same files under the same names give the same bytes
 //! and the same entity tag, so that a download continues where it stopped, at any offset and after a restart. A file
@@ -26,7 +27,7 @@ use crate::{
     http::content_disposition::content_disposition,
 };
 
-/// The archive is made again for each request: caches revalidate it before use.
+/// `Cache-Control` of archives, which are made again for each request: caches revalidate them before use.
 const CACHE: &str = "private, no-cache";
 
 /// Download a folder
@@ -53,7 +54,7 @@ pub async fn download(
     respond(&request, &context, account_id, folder.id, &folder.name).await
 }
 
-/// 200, 206, 304 or 416 with the folder's archive. Who asks may have all that is in the folder.
+/// Answers 200, 206, 304 or 416 with the folder's archive. The caller may have all that is in the folder.
 pub(super) async fn respond(
     request: &HttpRequest,
     context: &FileContext,
@@ -61,12 +62,12 @@ pub(super) async fn respond(
     folder_id: Uuid,
     name: &str,
 ) -> Result<HttpResponse, ApiError> {
-    let place = context.archives.place(account_id)?;
+    let permit = context.archives.place(account_id)?;
     let listing = Listing::of(context, account_id, folder_id).await?;
-    send(request, context, listing, place, name)
+    send(request, context, listing, permit, name)
 }
 
-/// 200, 206, 304 or 416 with the archive of a selection, for the holder of its address.
+/// Answers 200, 206, 304 or 416 with the archive of a selection, for the holder of its address.
 pub(super) async fn respond_selected(
     request: &HttpRequest,
     context: &FileContext,
@@ -79,16 +80,16 @@ pub(super) async fn respond_selected(
         folders,
         ..
     } = selection;
-    let place = context.archives.place(*account_id)?;
+    let permit = context.archives.place(*account_id)?;
     let listing = Listing::of_chosen(context, *account_id, files, folders).await?;
-    send(request, context, listing, place, name)
+    send(request, context, listing, permit, name)
 }
 
 fn send(
     request: &HttpRequest,
     context: &FileContext,
     listing: Listing,
-    place: ArchivePermit,
+    permit: ArchivePermit,
     name: &str,
 ) -> Result<HttpResponse, ApiError> {
     let (tag, total) = (listing.tag.clone(), listing.layout.len());
@@ -115,7 +116,7 @@ fn send(
             header::CONTENT_DISPOSITION,
             content_disposition("attachment", &name),
         ));
-    let pieces = body::pieces(context.store.clone(), listing, start, len, place);
+    let pieces = body::pieces(context.store.clone(), listing, start, len, permit);
     let pieces = stall::Watched::new(pieces, context.config.archive.stall_timeout);
     Ok(response.body(SizedStream::new(len, pieces)))
 }

@@ -1,4 +1,4 @@
-//! Ends archives whose reader stops reading.
+//! End of ZIP downloads whose reader takes nothing (`archive.stall_timeout`).
 //!
 //! A connection that takes nothing is ended by the system (`http.send_timeout`), but HTTP/2 lets a reader hold back one answer on
 //! a connection that is well. What an archive holds is dropped then, and its answer ends short of its length.
@@ -34,12 +34,12 @@ struct Held<S> {
 
 impl<S: Send + 'static> Watched<S> {
     /// Must be called on a runtime: a task looks after the stream for as long as there is this.
-    pub(super) fn new(stream: S, patience: Duration) -> Self {
+    pub(super) fn new(stream: S, timeout: Duration) -> Self {
         let held = Arc::new(Mutex::new(Held {
             stream: Some(Box::pin(stream)),
             untaken_since: Some(Instant::now()),
         }));
-        let watch = tokio::spawn(watch(Arc::downgrade(&held), patience));
+        let watch = tokio::spawn(watch(Arc::downgrade(&held), timeout));
         Self {
             held,
             watch: watch.abort_handle(),
@@ -48,17 +48,17 @@ impl<S: Send + 'static> Watched<S> {
 }
 
 /// Drops the stream when its reader has stopped reading for that long.
-async fn watch<S>(held: Weak<Mutex<Held<S>>>, patience: Duration) {
-    let mut look_at = Instant::now() + patience;
+async fn watch<S>(held: Weak<Mutex<Held<S>>>, timeout: Duration) {
+    let mut look_at = Instant::now() + timeout;
     loop {
         sleep_until(look_at).await;
         let Some(held) = held.upgrade() else { return };
         let now = Instant::now();
         let mut held = held.lock();
-        look_at = held.untaken_since.unwrap_or(now) + patience;
+        look_at = held.untaken_since.unwrap_or(now) + timeout;
         if look_at <= now {
             held.stream = None;
-            tracing::info!("an archive ends short: its reader took nothing for {patience:?}");
+            tracing::info!("an archive ends short: its reader took nothing for {timeout:?}");
             return;
         }
     }

@@ -1,4 +1,4 @@
-//! A delivery as an answer: 200, 206 or 304, with the headers of `docs/guide/images.md`.
+//! Answer with an image: `ETag`, `Cache-Tag`, `X-Cache`, `Vary`, ranges, quota headers `X-Service-CDN-*-Month`.
 
 use actix_web::{
     HttpRequest, HttpResponse,

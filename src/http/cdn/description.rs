@@ -1,4 +1,4 @@
-//! The parameters of delivery URLs in the API's description, from the table that their parser reads.
+//! Image parameters in the OpenAPI document, from the table that their parser reads.
 
 use sluice_media::variant;
 use utoipa::openapi::{
@@ -7,7 +7,7 @@ use utoipa::openapi::{
     schema::{SchemaType, Type},
 };
 
-/// Puts them behind those of the path.
+/// Adds the parameters after those of the path.
 pub(in crate::http) fn describe(document: &mut OpenApi) {
     let path = document
         .paths

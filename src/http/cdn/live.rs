@@ -1,4 +1,4 @@
-//! Frames of live inputs: `frame=live`, and the poster of a playback address.
+//! Frames of live inputs: `frame=live` in image addresses, and the poster of a playback address; lifetime in caches.
 //!
 //! A delivery key is public. So access to a live input's image is decided as for its playlist, with the token in the
 //! query.
@@ -33,8 +33,8 @@ use crate::{
 };
 
 /// Lifetime of a live frame, in seconds.
-pub(crate) const GOOD_FOR_S: u32 = 5;
-/// The poster, as a query.
+pub(crate) const MAX_AGE_S: u32 = 5;
+/// Query of the poster: size, format, quality.
 const POSTER: &str = "w=1280&format=jpg&q=86";
 /// The query's parameter with a playback token.
 const TOKEN: &str = "token";
@@ -59,7 +59,7 @@ pub(super) async fn deliver(
     let viewer = admitted?;
     let cache = match viewer.watched.terms().is_signed {
         true => CacheLifetime::Never,
-        false => CacheLifetime::Seconds(GOOD_FOR_S),
+        false => CacheLifetime::Seconds(MAX_AGE_S),
     };
     let cache = HeaderValue::try_from(viewer.cache_control(cache)).map_err(ApiError::internal)?;
     let spent = spend(context, request, &key.account).await?;

@@ -1,4 +1,5 @@
-//! Image delivery: `/cdn/v1/{deliveryKey}/{fileId}`, and what its owner does about it.
+//! Image delivery, `/cdn/v1/{deliveryKey}/{fileId}`: `Cache-Control` lifetimes, count and quota of deliveries, attempts while a
+//! file changes.
 //!
 //! A variant that is published is answered from memory, without any actor message. Every delivery is counted before it
 //! is made, and taken back when nothing was delivered; every answer under a valid key carries the month's quota.
@@ -30,7 +31,7 @@ use sluice_media::variant::AcceptClass;
 use uuid::Uuid;
 
 pub(super) use description::describe;
-pub(super) use live::{GOOD_FOR_S, poster};
+pub(super) use live::{MAX_AGE_S, poster};
 pub(super) use preview::{own_preview, preview};
 pub use purge::{__path_purge, purge};
 pub use stats::{__path_stats, stats};
@@ -47,9 +48,9 @@ use crate::{
 
 /// Number of attempts of a delivery whose file is changed meanwhile.
 const ATTEMPTS: usize = 3;
-/// Never changes under its address.
+/// `Cache-Control` of an address that never changes its image.
 const FOR_EVER: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
-/// A preset may be edited.
+/// `Cache-Control` of a preset, which may be edited.
 const FOR_MINUTES: HeaderValue = HeaderValue::from_static("public, max-age=300");
 
 /// Deliver an image
@@ -65,7 +66,7 @@ const FOR_MINUTES: HeaderValue = HeaderValue::from_static("public, max-age=300")
         ("v" = Option<String>, Query, description = "Anything: a fresh address for browsers"),
     ),
     responses(
-        (status = 200, description = "The image; `X-Service-CDN-*-Month` tell the quota", content_type = "image/*", body = Vec<u8>),
+        (status = 200, description = "The image; `X-Service-CDN-*-Month` show the quota", content_type = "image/*", body = Vec<u8>),
         (status = 206, description = "The range asked for", content_type = "image/*", body = Vec<u8>),
         (status = 304, description = "The client has it"),
         (status = 400, description = "A parameter out of range", body = crate::application::error::ErrorBody),
@@ -86,7 +87,7 @@ pub async fn deliver(request: HttpRequest) -> Result<HttpResponse, ApiError> {
         ("preset" = String, Path, description = "The preset's name"),
     ),
     responses(
-        (status = 200, description = "The image; `X-Service-CDN-*-Month` tell the quota", content_type = "image/*", body = Vec<u8>),
+        (status = 200, description = "The image; `X-Service-CDN-*-Month` show the quota", content_type = "image/*", body = Vec<u8>),
         (status = 206, description = "The range asked for", content_type = "image/*", body = Vec<u8>),
         (status = 304, description = "The client has it"),
         (status = 404, description = "No such key, preset or file", body = crate::application::error::ErrorBody)))]

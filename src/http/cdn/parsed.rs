@@ -1,4 +1,4 @@
-//! Cache of parsed queries: pages request the same few again and again.
+//! Cache of parsed image queries for each HTTP worker: most queries, longest query.
 
 use std::{cell::RefCell, collections::HashMap, sync::Arc};
 
@@ -7,9 +7,10 @@ use sluice_media::variant::{AcceptClass, VariantRequest, VariantSettings};
 
 use crate::application::error::ApiError;
 
-/// Queries that each HTTP worker remembers, and the longest of them.
-const MOST: usize = 1024;
-const LONGEST: usize = 256;
+/// Most queries that each HTTP worker remembers.
+const MAX_QUERIES: usize = 1024;
+/// Longest query that is remembered.
+const MAX_QUERY_BYTES: usize = 256;
 
 /// A request, and the keys of its variants for every class of clients.
 #[derive(Clone)]
@@ -26,15 +27,15 @@ thread_local! {
 }
 
 impl Parsed {
-    /// 400 names the parameter and its range.
+    /// Parses a query, or finds it; 400 names the parameter and its range.
     pub fn of(query: &str, settings: &VariantSettings) -> Result<Self, ApiError> {
         if let Some(known) = KNOWN.with_borrow(|known| known.get(query).cloned()) {
             return Ok(known);
         }
         let parsed = Self::read(query, settings)?;
-        if query.len() <= LONGEST {
+        if query.len() <= MAX_QUERY_BYTES {
             KNOWN.with_borrow_mut(|known| {
-                if known.len() >= MOST {
+                if known.len() >= MAX_QUERIES {
                     known.clear();
                 }
                 known.insert(query.to_owned(), parsed.clone());
@@ -100,9 +101,9 @@ mod tests {
         for query in ["w=0", "w=0", "q=101"] {
             assert!(Parsed::of(query, &settings).is_err(), "{query}");
         }
-        for number in 0..2 * MOST {
+        for number in 0..2 * MAX_QUERIES {
             assert!(Parsed::of(&format!("w=1&v={number}"), &settings).is_ok());
         }
-        assert!(KNOWN.with_borrow(HashMap::len) <= MOST);
+        assert!(KNOWN.with_borrow(HashMap::len) <= MAX_QUERIES);
     }
 }

@@ -1,5 +1,4 @@
-//! Images that no delivery key admits: those that a folder's owner shows to anyone with its link, which the owner's meter counts,
-//! and those that owners see of their own files, which nothing counts.
+//! Previews without a delivery key: of share links, counted for the folder's owner, and of owners' own files, not counted.
 
 use actix_web::{HttpRequest, HttpResponse, http::header::HeaderValue};
 use sluice_actors::cdn::{Fetched, Problem, VariantJob};
@@ -14,7 +13,7 @@ use super::{
 };
 use crate::application::{context::DeliveryContext, error::ApiError, files::previews::Previews};
 
-/// A variant of a file that the caller was let in to, charged to the file's account.
+/// Answers a variant of a file that the caller may see, charged to the file's account.
 pub(in crate::http) async fn preview(
     context: &DeliveryContext,
     request: &HttpRequest,
@@ -38,7 +37,7 @@ pub(in crate::http) async fn preview(
     Err(Problem::Busy.into())
 }
 
-/// A variant of a file for its owner; nothing is charged.
+/// Answers a variant of a file for its owner; nothing is charged.
 pub(in crate::http) async fn own_preview(
     context: &DeliveryContext,
     previews: &Previews,
@@ -105,7 +104,7 @@ fn delivery<'a>(fetched: &'a Fetched, parsed: &Parsed, cache: HeaderValue) -> De
     }
 }
 
-/// Larger plans are the owner's business.
+/// Removes `upgradeUrl` from an error: larger plans concern the owner, not readers.
 fn for_reader(rejection: ApiError) -> ApiError {
     match rejection {
         ApiError::DeliveriesUsedUp {

@@ -1,4 +1,4 @@
-//! `POST /api/cdn-purge`: purged variants are rendered again at the next request.
+//! `POST /api/cdn-purge`: purges images by `urls` and `tags`, so that they are rendered again; most entries of one call.
 
 use actix_web::{HttpResponse, web};
 use serde::{Deserialize, Serialize};
@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// Addresses and tags of one call, together.
-const MOST: usize = 1000;
+const MAX_ENTRIES: usize = 1000;
 
 #[derive(Deserialize, ToSchema)]
 pub struct PurgeRequest {
@@ -48,9 +48,9 @@ pub async fn purge(
     Body(request): Body<PurgeRequest>,
 ) -> Result<HttpResponse, ApiError> {
     let count = request.urls.len() + request.tags.len();
-    if !(1..=MOST).contains(&count) {
+    if !(1..=MAX_ENTRIES).contains(&count) {
         return Err(ApiError::Invalid(format!(
-            "urls and tags must have 1 to {MOST} entries together, got {count}"
+            "urls and tags must have 1 to {MAX_ENTRIES} entries together, got {count}"
         )));
     }
     let account_id = caller.account_id();

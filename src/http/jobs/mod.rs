@@ -107,7 +107,7 @@ pub async fn create(
                 params: Params::from_json(&body),
                 files: stored_files(&context, caller.account_id(), &body, most).await?,
                 sources: source_url::named(named)?,
-                mark: None,
+                watermark: None,
             }
         }
         false => asking.form(&request, payload).await?,
@@ -129,7 +129,7 @@ pub async fn create(
         params: sent.params,
         files: sent.files,
         sources: sent.sources,
-        mark: None,
+        watermark: None,
         is_waited_for: false,
         idempotency_key,
         beside: None,

@@ -67,7 +67,7 @@ impl Creation {
         let known = Metadata::parse(metadata)?;
         let folder_id = known.text(&["folderId", "folder_id"])?;
         let slug = known.text(&["cdnSlug", "cdn_slug"])?;
-        field::refuse_unsupported("cdnSlug", slug.is_some_and(|text| !text.is_empty()))?;
+        field::reject_unsupported("cdnSlug", slug.is_some_and(|text| !text.is_empty()))?;
         Ok(Self {
             length: length_of_new(headers)?,
             metadata: metadata.to_owned(),

@@ -68,7 +68,7 @@ pub async fn run(
 ) -> Result<HttpResponse, ApiError> {
     let context = RequestContext::of(&handles, &caller, &reached);
     // Spares the client the sending of what no one would run.
-    operations::refuse_paused(&context, *id).await?;
+    operations::reject_paused(&context, *id).await?;
     let form = RunForm::read(&request, payload.into_inner(), &handles, &context.plan).await?;
     let run = operations::run_upload(&context, *id, form.part, form.source).await?;
     inline(&context, run).await

@@ -1,4 +1,4 @@
-//! Use cases of workflows and their runs, for REST and for agents alike.
+//! Use cases of workflows for REST and MCP: list, show, pause, delete, rotate the secret, versions.
 //!
 //! They answer with records, so that a handler or a tool only has to serialize them. Every rejection is an [`ApiError`]
 //! whose text says what to change.
@@ -13,7 +13,7 @@ use sluice_store::{
 use uuid::Uuid;
 
 pub(crate) use crate::application::workflows::operations::runs::{
-    Input, allowance, awaited, cancel, check_input, refuse_paused, retry, run_file, run_on,
+    Input, allowance, awaited, cancel, check_input, reject_paused, retry, run_file, run_on,
     run_upload, runs, show_run,
 };
 pub(crate) use crate::application::workflows::operations::saving::{create_or_replace, lint};
@@ -29,7 +29,7 @@ use crate::{
     config::Plan,
 };
 
-/// Versions in a list: what is kept beyond the newest is what runs of the history name.
+/// Most versions in a list. Beyond the newest those are kept that runs of the history name.
 const MOST_VERSIONS: u32 = 1_000;
 
 /// Interface by which a person or a program calls.
@@ -124,7 +124,7 @@ pub(crate) async fn delete(context: &RequestContext<'_>, id: Uuid) -> Result<(),
     Ok(())
 }
 
-/// Another webhook secret, which the record shows; for `webhooks.secret_overlap` the one before signs too.
+/// Makes another webhook secret, which the record shows; for `webhooks.secret_overlap` the one before signs too.
 pub(crate) async fn rotate_secret(
     context: &RequestContext<'_>,
     id: Uuid,

@@ -1,4 +1,4 @@
-//! Running workflows, and what became of their runs.
+//! Runs of workflows: start on an upload or stored file, wait, list, `retry`, cancel; `uploadSource`, `workflows.max_queued`.
 //!
 //! A run is committed with its charge and its input before any answer; a waiting request waits for its row, and may
 //! disconnect.
@@ -33,11 +33,13 @@ use crate::{
 
 /// Longest `upload_source`, in characters.
 const MAX_SOURCE: usize = 64;
-/// Runs in a list, the newest.
-const LISTED_RUNS: u32 = 50;
+/// `Retry-After` when `workflows.max_queued` is reached.
+const FULL_RETRY_AFTER_S: u64 = 10;
+/// Runs in a list without a `limit`, the newest.
+const DEFAULT_LIMIT: u32 = 50;
 
-/// 404 and 409 for a workflow that would not run, before anything large is read for it.
-pub(crate) async fn refuse_paused(
+/// Answers 404 and 409 for a workflow that would not run, before anything large is read for it.
+pub(crate) async fn reject_paused(
     context: &RequestContext<'_>,
     workflow_id: Uuid,
 ) -> Result<(), ApiError> {
@@ -47,7 +49,7 @@ pub(crate) async fn refuse_paused(
     }
 }
 
-/// Runs a workflow on a file that came with the request. `source` is what conditions see as `upload_source`.
+/// Runs a workflow on a file that came with the request. `source` is the value of `upload_source` in conditions.
 ///
 /// 402 when the month's operations are used up, 404, 409 for a paused workflow, 413 for a file beyond the plan's size, 503
 /// when `workflows.max_queued` runs of the account wait.
@@ -149,7 +151,7 @@ pub(crate) enum Input {
     Upload(String),
 }
 
-/// 400, 403, 404 or 409 for an input that is not there, before anything is done for it.
+/// Answers 400, 403, 404 or 409 for an input that is not there, before anything is done for it.
 pub(crate) async fn check_input(
     context: &RequestContext<'_>,
     input: &Input,
@@ -166,7 +168,7 @@ pub(crate) async fn check_input(
     Ok(())
 }
 
-/// [`run_file`] or [`run_taken_upload`].
+/// Runs a workflow on its input: [`run_file`] or [`run_taken_upload`].
 pub(crate) async fn run_on(
     context: &RequestContext<'_>,
     workflow_id: Uuid,
@@ -203,14 +205,14 @@ fn check_unchanged(is_same: bool) -> Result<(), sluice_store::Error> {
     }
 }
 
-/// Returns the run once it has ended, or as it is when `patience` is over or the service stops. The run continues
+/// Returns the run once it has ended, or as it is when `longest` is over or the service stops. The run continues
 /// whatever becomes of the request.
 pub(crate) async fn awaited(
     context: &RequestContext<'_>,
     run: Run,
-    patience: Duration,
+    longest: Duration,
 ) -> Result<RunAnswer, ApiError> {
-    let deadline = Instant::now() + patience;
+    let deadline = Instant::now() + longest;
     let run = tokio::select! {
         // The run is committed whether the store can be read or not; a client that got an error would request it twice.
         ended = context.handles.workflows.wait(run.id, deadline) => ended.unwrap_or(run),
@@ -237,7 +239,7 @@ pub(crate) async fn runs(
     limit: Option<u32>,
 ) -> Result<Vec<RunRecord>, ApiError> {
     let workflow = find(context, workflow_id).await?;
-    let limit = limit.unwrap_or(LISTED_RUNS);
+    let limit = limit.unwrap_or(DEFAULT_LIMIT);
     let mut db = context.handles.store.read().await?;
     let runs = workflows::list_runs(&mut db, context.account_id, workflow.id, limit).await?;
     drop(db);
@@ -293,7 +295,7 @@ impl Client {
 }
 
 impl RequestContext<'_> {
-    /// A run on bytes that came with a request, which someone waits for. 400 for an empty file or an odd source, 413 beyond
+    /// Makes the request for a run whose caller waits for it. 400 for an empty file or an odd source, 413 beyond
     /// the plan's size.
     fn run(
         &self,
@@ -302,7 +304,7 @@ impl RequestContext<'_> {
         source: Option<String>,
         usual_source: &str,
     ) -> Result<Request, ApiError> {
-        refuse_empty(&input)?;
+        reject_empty(&input)?;
         let limit = input_limit(&self.plan, &input.mime_type);
         limit.check(&input.filename, input.size.unsigned_abs())?;
         Ok(Request {
@@ -321,7 +323,7 @@ impl RequestContext<'_> {
         })
     }
 
-    /// The run, or why there is none.
+    /// Returns the run, or the reason why there is none.
     fn accepted(&self, submitted: Submitted) -> Result<Run, ApiError> {
         match submitted {
             Submitted::New(run) => Ok(*run),
@@ -347,11 +349,11 @@ fn paused() -> ApiError {
 fn full() -> ApiError {
     ApiError::Unavailable {
         what: "workflows.max_queued is reached: as many runs wait as may; the workflow",
-        retry_after_s: 10,
+        retry_after_s: FULL_RETRY_AFTER_S,
     }
 }
 
-fn refuse_empty(input: &RunInput) -> Result<(), ApiError> {
+fn reject_empty(input: &RunInput) -> Result<(), ApiError> {
     match input.size {
         0 => Err(ApiError::Invalid(format!(
             "{} is empty: send a file with bytes in it",
@@ -361,7 +363,7 @@ fn refuse_empty(input: &RunInput) -> Result<(), ApiError> {
     }
 }
 
-/// `None` when none was given.
+/// Checks an `uploadSource`; `None` when none was given.
 fn checked_source(given: Option<String>) -> Result<Option<String>, ApiError> {
     let given = given.map(|text| text.trim().to_owned());
     let Some(source) = given.filter(|text| !text.is_empty()) else {

@@ -1,4 +1,4 @@
-//! Making, replacing and judging workflows.
+//! Create, replace and lint a workflow: short form (`template`), version conflicts (409), `workflows.max_definition`.
 
 use serde_json::Value;
 use sluice_media::workflow::{Problem, Short, Template, generate};
@@ -14,7 +14,7 @@ use crate::application::{
         operations::{RequestContext, find},
         record::{WorkflowRecord, parsed},
         request::{LintWorkflow, SaveWorkflow},
-        review::{LintAnswer, Review, receivers, refused},
+        review::{LintAnswer, Review, receivers, rejection_of},
     },
 };
 
@@ -45,7 +45,7 @@ async fn create(context: &RequestContext<'_>, request: SaveWorkflow) -> Result<S
         .checked_name()?
         .ok_or_else(|| ApiError::Invalid("name is missing: 1 to 80 characters".to_owned()))?;
     let is_active = request.is_active.unwrap_or(true);
-    let draft = draft(request)?.ok_or_else(|| refused(nothing()))?;
+    let draft = draft(request)?.ok_or_else(|| rejection_of(nothing()))?;
     let new = draft.reviewed(context, name, is_active).await?;
     let (account_id, most) = (
         context.account_id,
@@ -75,7 +75,7 @@ async fn replace(
         let is_part = request.definition.is_none() && !request.has_short_form();
         is_part.then_some(present.version)
     });
-    refuse_crossing(known, present.version)?;
+    reject_crossing(known, present.version)?;
     let draft = match draft(request)? {
         Some(draft) => draft,
         None => Draft::of_present(&present)?,
@@ -101,10 +101,10 @@ async fn replace(
 }
 
 fn draft(request: SaveWorkflow) -> Result<Option<Draft>, ApiError> {
-    Draft::of(request).map_err(refused)
+    Draft::of(request).map_err(rejection_of)
 }
 
-fn refuse_crossing(known: Option<i64>, present: i64) -> Result<(), ApiError> {
+fn reject_crossing(known: Option<i64>, present: i64) -> Result<(), ApiError> {
     match known.is_none_or(|known| known == present) {
         true => Ok(()),
         false => Err(ApiError::Crossed { version: present }),
@@ -120,12 +120,12 @@ pub(crate) async fn lint(
         Ok(Some(draft)) => {
             let review = Review::of(context, &draft.definition).await?;
             if review.is_accepted() {
-                refuse_too_large(context, &draft.definition.to_string())?;
+                reject_too_large(context, &draft.definition.to_string())?;
             }
             review
         }
-        Ok(None) => Review::refusing(nothing()),
-        Err(problem) => Review::refusing(problem),
+        Ok(None) => Review::rejecting(nothing()),
+        Err(problem) => Review::rejecting(problem),
     };
     Ok(review.into())
 }
@@ -158,10 +158,10 @@ impl Draft {
         match request.definition {
             Some(definition) => {
                 let definition = Value::Object(definition);
-                let stands_for_it = short.generate().is_ok_and(|made| made == definition);
+                let is_equal = short.generate().is_ok_and(|made| made == definition);
                 Ok(Some(Self {
                     definition,
-                    short: stands_for_it.then_some(short),
+                    short: is_equal.then_some(short),
                 }))
             }
             None if short.is_empty() => Ok(None),
@@ -198,7 +198,7 @@ impl Draft {
     ) -> Result<NewWorkflow, ApiError> {
         let text = self.definition.to_string();
         let checked = Review::of(context, &self.definition).await?.accepted()?;
-        refuse_too_large(context, &text)?;
+        reject_too_large(context, &text)?;
         let short = self.short.unwrap_or_default();
         Ok(NewWorkflow {
             name,
@@ -233,7 +233,7 @@ fn nothing() -> Problem {
     generate(&Short::default()).expect_err("an empty short form is replaced by nothing")
 }
 
-fn refuse_too_large(context: &RequestContext<'_>, definition: &str) -> Result<(), ApiError> {
+fn reject_too_large(context: &RequestContext<'_>, definition: &str) -> Result<(), ApiError> {
     let most = context.handles.config.workflows.max_definition.as_u64();
     let length = definition.len() as u64;
     match length <= most {

@@ -1,6 +1,6 @@
-//! Opening names below a folder so that no link leads out of it.
+//! Opens paths below a folder so that no symbolic link leads out of it (openat2, or name by name).
 //!
-//! Linux has a call for it since 5.6 (openat2). Where that is missing, or a container forbids it, each name is opened below
+//! Linux has the call since 5.6. Where that is missing, or a container forbids it, each name is opened below
 //! the last one, and none that is a link is gone through.
 
 use std::{
@@ -13,9 +13,9 @@ use rustix::{
     io::Errno,
 };
 
-/// Only a handle: nothing is read, and a device or a pipe does not notice.
+/// Flags for a handle only: nothing is read, and a device or a pipe does not notice.
 const LOOK: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
-/// A pipe that came in the file's place must not block, nor a terminal become this program's own.
+/// Flags for reading. A pipe in the file's place must not block, nor a terminal become this program's own.
 const READ: OFlags = OFlags::RDONLY
     .union(OFlags::CLOEXEC)
     .union(OFlags::NONBLOCK)
@@ -26,7 +26,7 @@ const MAX_TRIES: usize = 16;
 /// Resolution of names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Access {
-    /// In one call of the kernel; name by name where there is no such call.
+    /// One call of the kernel; name by name where there is no such call.
     #[default]
     Kernel,
     /// Name by name.
@@ -41,7 +41,7 @@ pub(super) struct Folder {
 }
 
 impl Folder {
-    /// `path` is absolute and led through no link when it was allowed; a link on it now was put there since.
+    /// Opens a folder. `path` is absolute and led through no link when it was allowed; a link on it now was put there since.
     pub(super) fn open(path: &Path, access: Access) -> Result<Self, Errno> {
         let handle = openat(CWD, "/", LOOK | OFlags::DIRECTORY, Mode::empty())?;
         let top = Self { handle, access };

@@ -1,4 +1,5 @@
-//! The folders of this machine whose files an agent may send. None is allowed unless its user names it.
+//! Folders whose files `sluice mcp` may send (`--root`, `mcp.roots`), and why a `filePath` is rejected: outside, link, not a file,
+//! empty. None is allowed unless its user names it.
 //!
 //! What an agent asks for is data that another may have written. So a path decides only which folder and which names
 //! below it; that none of them leads out is decided by the kernel while it opens them ([`beneath`]), not by looking first.
@@ -20,7 +21,7 @@ use beneath::{Access, Folder};
 
 /// The longest path that Linux takes (`PATH_MAX`, its zero included).
 const MAX_PATH_BYTES: usize = 4_095;
-/// The most that is shown of a path.
+/// Longest part of a path that an error shows.
 const MAX_SHOWN_CHARS: usize = 300;
 
 /// Reason why a file is not sent, in words for an agent to repeat to its user.
@@ -57,7 +58,7 @@ pub(super) enum Rejection {
 #[derive(Debug)]
 pub(super) struct LocalFile {
     pub(super) file: fs::File,
-    /// Its last name, without folders.
+    /// Its name, without folders.
     pub(super) name: String,
     /// At the time it was opened; never 0.
     pub(super) length: u64,
@@ -87,7 +88,7 @@ struct Place<'a> {
 }
 
 impl Roots {
-    /// `~` is the home folder: what starts this program is no shell. Links on the way to a root are its user's own and
+    /// Makes roots of the folders that the user named. `~` is the home folder: what starts this program is no shell. Links on the way to a root are its user's own and
     /// are followed, now and once.
     pub(super) fn new(folders: &[PathBuf], home: Option<&Path>) -> io::Result<Self> {
         let mut roots = Vec::new();
@@ -203,7 +204,7 @@ impl Roots {
     }
 }
 
-/// Without links in what is there of it.
+/// Returns the path without links, as far as it exists.
 fn real(named: &Path) -> PathBuf {
     let found = named.ancestors().find_map(|there| {
         let below = named.strip_prefix(there).ok()?;

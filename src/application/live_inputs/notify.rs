@@ -1,4 +1,4 @@
-//! Notifies live inputs of committed changes.
+//! Applies committed changes to the live actors, and retries while they do not answer; pauses between tries.
 
 use std::{sync::Arc, time::Duration};
 
@@ -8,8 +8,8 @@ use uuid::Uuid;
 
 use crate::application::context::LiveContext;
 
-/// Seconds between tries; afterwards the service is beyond help by this request, and its next start reads the rows.
-const RETRY_AFTER_S: [u64; 6] = [1, 2, 4, 8, 16, 30];
+/// Pauses between tries, in seconds; after the last one the next start of the service reads the rows.
+const PAUSES_S: [u64; 6] = [1, 2, 4, 8, 16, 30];
 
 /// Applies the committed row to the live input.
 pub(crate) async fn changed(context: &Arc<LiveContext>, input: &LiveInput) {
@@ -27,25 +27,25 @@ pub(crate) async fn deleted(context: &Arc<LiveContext>, id: Uuid) {
 fn follow_up(context: &Arc<LiveContext>, id: Uuid, result: Result<(), Error>) {
     if let Err(error) = result {
         tracing::warn!(input = %id, %error, "a change was committed and live inputs do not know it yet");
-        tokio::spawn(tell_until_known(context.clone(), id));
+        tokio::spawn(notify_until_known(context.clone(), id));
     }
 }
 
 /// Retries the notification; each try reads the row again, so that a late one cannot restore an older state.
-async fn tell_until_known(context: Arc<LiveContext>, id: Uuid) {
-    for pause in RETRY_AFTER_S {
+async fn notify_until_known(context: Arc<LiveContext>, id: Uuid) {
+    for pause in PAUSES_S {
         tokio::time::sleep(Duration::from_secs(pause)).await;
-        match tell_as_it_is(&context, id).await {
+        match notify_once(&context, id).await {
             Ok(()) => return,
             Err(error) => {
                 tracing::warn!(input = %id, %error, "live inputs still do not know a change")
             }
         }
     }
-    tracing::error!(input = %id, "gave up telling live inputs of a change");
+    tracing::error!(input = %id, "live inputs were not notified of a change: gave up");
 }
 
-async fn tell_as_it_is(context: &LiveContext, id: Uuid) -> Result<(), Error> {
+async fn notify_once(context: &LiveContext, id: Uuid) -> Result<(), Error> {
     let _in_order = context.live_changes.lock().await;
     let row = live_inputs::by_id(&mut context.store.read().await?, id).await?;
     match row {
