@@ -232,7 +232,7 @@ impl Meter {
         let before = account.period();
         let (id, caps, now) = (account.id, self.shared.caps.clone(), now_ms());
         let (held, uncounted) = (before.held(), before.take_uncounted());
-        let (cap, standing) = self
+        let (cap, state) = self
             .shared
             .store
             .write(move |tx| {
@@ -240,22 +240,22 @@ impl Meter {
                     deliveries::count(tx, id, uncounted, now).await?;
                     let plan = accounts::get(tx, id).await?.plan;
                     let cap = caps.get(&plan).copied().unwrap_or(0);
-                    let standing = match cap {
+                    let state = match cap {
                         0 => deliveries::count(tx, id, 0, now).await?,
                         cap => deliveries::take(tx, id, cap, held, now).await?,
                     };
-                    Ok((cap, standing))
+                    Ok((cap, state))
                 })
             })
             .await
             .inspect_err(|_| before.put_back(uncounted))?;
-        if before.is_of(cap, standing.month) {
-            before.grant(&standing);
+        if before.is_of(cap, state.month) {
+            before.grant(&state);
         } else {
             let unused = self.settle(id, &before).await?;
-            let is_same_month = before.month() == Some(standing.month);
+            let is_same_month = before.month() == Some(state.month);
             let returned = if is_same_month { unused } else { 0 };
-            account.begin(Period::new(cap, &standing, returned));
+            account.begin(Period::new(cap, &state, returned));
         }
         Ok(())
     }
@@ -478,7 +478,7 @@ impl MeterWriter {
             // First, so that anyone who wakes up to an empty block again finds the turn free.
             drop(turn);
             match outcome {
-                Ok(()) => account.tell(),
+                Ok(()) => account.notify(),
                 // Those who wait ask again, in their own time.
                 Err(error) => {
                     warn!(%error, account = %account.id, "no block of deliveries could be taken");

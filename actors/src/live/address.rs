@@ -1,13 +1,13 @@
-//! Addresses of other people's servers, as users write them: what holds for sources and targets alike.
+//! Addresses in `pullUrl` and in the `url` of outputs: longest address, forbidden characters, text in place of secrets.
 
 use url::Url;
 
-/// The longest address.
+/// Longest address.
 pub(super) const MAX_BYTES: usize = 2048;
 /// The text that replaces a secret.
 pub const MASK: &str = "••••";
 
-/// An address that no parser is asked about.
+/// Error of an address that is rejected before it is parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
     #[error("it must have at most {MAX_BYTES} bytes")]

@@ -1,13 +1,14 @@
-//! Admission of publishers: a pure decision on two encoders with one key.
+//! Two encoders with one stream key: the newest takes over; one that was displaced a moment ago is rejected
+//! (`live.displaced_for`, `live.fresh_for`).
 //!
-//! The newest publisher with the right key takes over. Only an encoder that was itself displaced a moment ago, and
-//! that comes back while its successor is sending, is refused: else two encoders on one key would flap for ever.
+//! A pure decision. An encoder that was displaced a moment ago is rejected only while its successor is sending: else two
+//! encoders with one key would displace each other for ever.
 
 use std::{collections::VecDeque, net::IpAddr, time::Duration};
 
 use sluice_ingest::publish::{Protocol, PublishRequest};
 
-/// Displaced publishers remembered per input.
+/// Displaced publishers that are remembered for an input.
 const REMEMBERED: usize = 8;
 
 /// Identity by which a returning publisher is the same one.
@@ -68,7 +69,7 @@ pub(super) struct CurrentPublisher {
     pub media_age_ms: Option<i64>,
 }
 
-/// Returns whether a publisher is refused because it would take turns with the current one without end.
+/// Returns whether a publisher is rejected because it and the current one would displace each other without end.
 pub(super) fn would_flap(
     displaced: &Displaced,
     identity: &Identity,

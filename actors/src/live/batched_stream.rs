@@ -1,4 +1,4 @@
-//! A publisher's socket that is read at a pace instead of at every packet.
+//! Sockets of RTMP publishers, read at an interval (`live.read_interval`) instead of at every packet.
 //!
 //! An encoder sends some 77 small writes a second; waking up for each costs several times what reading them does. Once
 //! a publish is admitted, the socket leaves the event queue and is read when the process-wide read time comes: all
@@ -26,10 +26,10 @@ use tokio::{
 
 /// Start of the read intervals, common to all connections.
 static FIRST_READ: LazyLock<Instant> = LazyLock::new(Instant::now);
-/// A peer that does not take what is written is tried again after this long.
+/// Pause before a peer that did not take all bytes is written to again.
 const WRITE_AGAIN: Duration = Duration::from_millis(10);
 
-/// Turns pacing on for one socket: set once its publish is admitted.
+/// Turns batched reads on for one socket: set once its publish is admitted.
 #[derive(Clone, Debug, Default)]
 pub(super) struct BatchingSwitch(Arc<AtomicBool>);
 
@@ -43,7 +43,7 @@ impl BatchingSwitch {
 pub(super) struct BatchedStream {
     socket: Socket,
     switch: BatchingSwitch,
-    /// Zero: never paced.
+    /// Zero: read at every packet.
     read_interval: Duration,
     next_read: Pin<Box<Sleep>>,
     is_waiting: bool,
@@ -69,7 +69,7 @@ impl BatchedStream {
         }
     }
 
-    /// Leaves the event queue when the switch says so.
+    /// Leaves the event queue when batched reads are turned on.
     fn settle(&mut self) -> io::Result<()> {
         let due = !self.read_interval.is_zero() && self.switch.0.load(Ordering::Acquire);
         if !due || !matches!(self.socket, Socket::Queued(_)) {

@@ -1,4 +1,5 @@
-//! A broadcast of an input: packager, window, bytes and disk, without actor or task.
+//! Broadcast of a live input: packager, window and disk (`live.persist_wait`), segments in memory, journal; no actor or task
+//! of its own.
 //!
 //! ```text
 //! units ─▶ Packager ─▶ outputs ─▶ disk job ─┬─ persisted, or overdue ─▶ segment_store ─▶ a new View to publish
@@ -32,7 +33,7 @@ use super::{
 const COMPACT_AFTER: u32 = 8192;
 /// Whole segments that are served from memory beside the open one; older ones are in the page cache, behind their files.
 const SEGMENTS_IN_MEMORY: u64 = 2;
-/// Between two attempts to bring a failed disk up to date.
+/// Pause between two attempts to bring a failed disk up to date.
 const REBUILD_EVERY_MS: i64 = 2_000;
 
 /// See the module documentation.
@@ -63,7 +64,7 @@ struct PendingParts {
 }
 
 impl Broadcast {
-    /// A new broadcast in a new folder below `folder`, recorded to `recording_writer` if there is one.
+    /// Begins a broadcast in a new folder below `folder`, recorded to `recording_writer` if there is one.
     pub fn begin(
         settings: &LiveSettings,
         header: Header,
@@ -82,7 +83,7 @@ impl Broadcast {
         Ok(broadcast)
     }
 
-    /// Continues with what is published: after a crash of the actor or of the process.
+    /// Continues a published broadcast after a crash of the actor or of the process.
     pub fn resume(settings: &LiveSettings, view: &View, now_ms: i64) -> Self {
         let (mut window, segment_store) = (view.window.clone(), view.segment_store.clone());
         if let Some(msn) = window.close_open() {
@@ -150,17 +151,17 @@ impl Broadcast {
         self.segment_store.disk()
     }
 
-    /// Units left out because nothing could be done with them yet.
+    /// Returns the number of units left out before a key frame or configuration had come.
     pub fn dropped_units(&self) -> u64 {
         self.packager.dropped()
     }
 
-    /// Time of arrival of the newest media, in Unix milliseconds.
+    /// Returns the time of arrival of the newest media, in Unix milliseconds.
     pub fn last_media_ms(&self) -> Option<i64> {
         self.last_media_ms
     }
 
-    /// The target duration that suits the next broadcast of this input.
+    /// Returns the target duration that suits the next broadcast of this input.
     pub fn next_target_duration_s(&self) -> Option<u32> {
         self.packager.next_target_duration_s()
     }
@@ -186,7 +187,7 @@ impl Broadcast {
         self.note(&Record::SessionEnd { at_ms: now_ms });
     }
 
-    /// Closes the playlist; what had arrived is published with it.
+    /// Closes the playlist; media that had arrived are published with it.
     pub fn end(&mut self, ended_ms: i64, now_ms: i64) {
         self.settle(now_ms);
         self.window.end(ended_ms);
@@ -205,7 +206,7 @@ impl Broadcast {
         }
     }
 
-    /// Lets time pass: track wait, overdue disk, expired segments.
+    /// Checks what is due: track wait, failed disk, expired segments.
     pub fn tick(&mut self, now_ms: i64) {
         self.packager.tick(now_ms, &mut self.outputs);
         self.forget_expired(now_ms);
@@ -219,7 +220,7 @@ impl Broadcast {
         }
     }
 
-    /// Takes what the packager gave: window, disk, and the queue of what is to be published.
+    /// Takes the packager's outputs into the window, to the disk, and into the queue of parts to be published.
     pub fn settle(&mut self, now_ms: i64) {
         if self.outputs.is_empty() {
             return;
@@ -307,7 +308,7 @@ impl Broadcast {
         }
     }
 
-    /// Tells the store that the broadcast is recorded, if it is.
+    /// Notes in the store that the broadcast is recorded, if it is.
     pub fn announce_recording(&self) {
         if let Some(recording_writer) = self.segment_store.recording_writer() {
             recording_writer.announce();
@@ -319,7 +320,7 @@ impl Broadcast {
         self.segment_store.recording_writer().map(Arc::as_ref)
     }
 
-    /// Has the disk thread record what it was just given to write.
+    /// Has the disk thread record the output that it was just given to write.
     fn record(&mut self, output: &Output) {
         let Some(recording_writer) = self.segment_store.recording_writer() else {
             return;
@@ -344,7 +345,7 @@ impl Broadcast {
         }
     }
 
-    /// After the folder was made good: whatever of it is not recorded yet.
+    /// Records the segments that are not recorded yet, after the folder was rebuilt.
     fn catch_up_recording(&self) {
         let Some(recording_writer) = self
             .segment_store
@@ -399,7 +400,7 @@ impl Broadcast {
         }
     }
 
-    /// Brings the folder up to date with what is published: every file that memory still holds, and a fresh journal.
+    /// Writes every file that memory still holds, and a fresh journal.
     fn rebuild(&mut self, now_ms: i64) -> u64 {
         self.rebuilt_ms = now_ms;
         let job = self.submit_rebuild(self.segment_store.inits(), self.segment_store.in_memory());

@@ -1,5 +1,5 @@
-//! Beginning and end of publisher connections, as events and as rows of their input's history. Written by the ledger, never on
-//! the live path.
+//! Connections of publishers: events `live.input.connected` and `.disconnected`, rows of an input's history. Written by the
+//! ledger, never on the live path.
 //!
 //! A connection whose begin event was sent is in the store until its end event, so that each has exactly one: an end
 //! that a killed process could not report is reported by the next one, when the input's next connection begins or its
@@ -42,20 +42,20 @@ pub(super) struct Disconnection {
     pub at_ms: i64,
 }
 
-/// End of a publisher that no one saw go.
+/// End of a publisher whose disconnection was not observed.
 const UNSEEN: End<'static> = End {
     reason: Parting::Interrupted.as_str(),
     encoder: None,
     at_ms: None,
 };
 
-/// Tells that a publisher has begun, and first the end of one that was lost. Nothing when the input is gone.
-pub(super) async fn tell_connected(
+/// Emits that a publisher has begun, and first the end of one that was lost. Nothing when the input is gone.
+pub(super) async fn emit_connected(
     tx: &mut Tx<'_>,
     connection: &Connection,
 ) -> Result<(), StoreError> {
     if let Some(lost) = live_connections::take(tx, connection.input_id).await? {
-        tell_end(tx, lost, Parting::Interrupted, UNSEEN).await?;
+        emit_end(tx, lost, Parting::Interrupted, UNSEEN).await?;
     }
     let Some(input) = live_inputs::by_id(tx, connection.input_id).await? else {
         return Ok(());
@@ -95,7 +95,7 @@ pub(super) async fn tell_connected(
 }
 
 /// Emits that a publisher is gone; nothing when its beginning was never reported, or its end was already.
-pub(super) async fn tell_disconnected(
+pub(super) async fn emit_disconnected(
     tx: &mut Tx<'_>,
     gone: &Disconnection,
 ) -> Result<(), StoreError> {
@@ -105,25 +105,25 @@ pub(super) async fn tell_disconnected(
         at_ms: Some(gone.at_ms),
     };
     match live_connections::take_this(tx, gone.input_id, gone.connection_id).await? {
-        Some(connection) => tell_end(tx, connection, gone.reason, end).await,
+        Some(connection) => emit_end(tx, connection, gone.reason, end).await,
         None => Ok(()),
     }
 }
 
-/// Tells the end of a publisher that no one saw go, now that its broadcast is over.
-pub(super) async fn tell_broadcast_over(
+/// Emits the end of a publisher whose disconnection was not observed, now that its broadcast is over.
+pub(super) async fn emit_broadcast_over(
     tx: &mut Tx<'_>,
     input_id: Uuid,
     broadcast: &str,
 ) -> Result<(), StoreError> {
     match live_connections::take_of_broadcast(tx, input_id, broadcast).await? {
-        Some(connection) => tell_end(tx, connection, Parting::Interrupted, UNSEEN).await,
+        Some(connection) => emit_end(tx, connection, Parting::Interrupted, UNSEEN).await,
         None => Ok(()),
     }
 }
 
-/// Tells the ends of publishers that an earlier process left and whose broadcasts are not among `recovered`.
-pub(super) async fn tell_lost(store: &Store, recovered: &[String]) -> Result<(), StoreError> {
+/// Emits the ends of publishers that an earlier process left and whose broadcasts are not among `recovered`.
+pub(super) async fn emit_lost(store: &Store, recovered: &[String]) -> Result<(), StoreError> {
     loop {
         let keep = recovered.to_vec();
         let ended = store
@@ -132,7 +132,7 @@ pub(super) async fn tell_lost(store: &Store, recovered: &[String]) -> Result<(),
                     let lost = live_connections::take_lost(tx, &keep).await?;
                     let count = lost.len();
                     for connection in lost {
-                        tell_end(tx, connection, Parting::Interrupted, UNSEEN).await?;
+                        emit_end(tx, connection, Parting::Interrupted, UNSEEN).await?;
                     }
                     Ok(count)
                 })
@@ -144,7 +144,7 @@ pub(super) async fn tell_lost(store: &Store, recovered: &[String]) -> Result<(),
     }
 }
 
-async fn tell_end(
+async fn emit_end(
     tx: &mut Tx<'_>,
     connection: LiveConnection,
     reason: Parting,

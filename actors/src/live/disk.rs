@@ -1,4 +1,5 @@
-//! The disk of a broadcast: segment files and the window journal, written by a thread of its own.
+//! Disk thread of a broadcast: segment files and window journal, bounded queue, failure (`the disk is slower than the
+//! stream`), rebuild.
 //!
 //! A stalled or failed disk must cost viewers nothing, so no one ever waits for this thread: it takes jobs from a
 //! bounded queue, writes them by plain writes (the page cache survives `kill -9`) and publishes how far it has come.
@@ -25,10 +26,10 @@ use super::recording_writer::{RecordingWriter, WriterJob};
 /// Jobs that may wait for the thread; a full queue counts as a failed disk.
 const QUEUE: usize = 64;
 
-/// The journal's name inside a broadcast's folder.
+/// Name of the journal in a broadcast's folder.
 pub(super) const JOURNAL: &str = "window.journal";
 
-/// Tells the owner that there is progress; must not block.
+/// Callback on progress; must not block.
 type Nudge = Box<dyn Fn() + Send>;
 
 /// The handle of a broadcast's folder; dropping it ends the thread once its queue is empty.
@@ -123,7 +124,7 @@ impl Disk {
     /// Queues a job and returns its number; when the queue is full the disk counts as failed.
     pub fn submit(&self, job: Job) -> u64 {
         let number = self.shared.sent.fetch_add(1, Ordering::AcqRel) + 1;
-        if let Err(refused) = self.jobs.try_send((number, job)) {
+        if let Err(unsent) = self.jobs.try_send((number, job)) {
             if let TrySendError::Full((
                 _,
                 Job::Recording(recording_writer, WriterJob::End(at_ms)),
@@ -131,7 +132,7 @@ impl Disk {
             | TrySendError::Disconnected((
                 _,
                 Job::Recording(recording_writer, WriterJob::End(at_ms)),
-            )) = refused
+            )) = unsent
             {
                 // Nothing may keep a recording from becoming work.
                 recording_writer.end(at_ms);
@@ -143,7 +144,7 @@ impl Disk {
         number
     }
 
-    /// The newest job that is done.
+    /// Returns the number of the newest job that is done.
     pub fn persisted(&self) -> u64 {
         *self.shared.persisted.borrow()
     }
@@ -155,12 +156,12 @@ impl Disk {
         done.expect("the sender is shared with this handle");
     }
 
-    /// `false` from a failure until a rebuild has succeeded.
+    /// Returns `false` from a failure until a rebuild has succeeded.
     pub fn is_healthy(&self) -> bool {
         self.shared.healthy.load(Ordering::Acquire)
     }
 
-    /// Returns the last failure, in the system's words.
+    /// Returns the system's message of the last failure.
     pub fn error(&self) -> Option<String> {
         self.shared.error.lock().clone()
     }
@@ -293,7 +294,7 @@ impl Writer {
         fs::rename(&fresh, &path)
     }
 
-    /// Files first, each by rename, then the journal: at no moment does a journal name bytes that are not there.
+    /// Writes the files, each by rename, then the journal: at no moment does a journal name bytes that are not there.
     fn rebuild(&mut self, rebuild: &Rebuild) -> io::Result<()> {
         self.segment = None;
         fs::create_dir_all(&self.folder)?;

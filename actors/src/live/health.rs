@@ -1,4 +1,4 @@
-//! Health of a stream on air: measurements, problems and advice.
+//! Health of a live input on air: the fields of `GET /api/live/inputs/{id}/health`, its issues (`trouble`) and `advice`.
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -16,7 +16,7 @@ pub enum InputStatus {
     Reconnecting,
 }
 
-/// Something beside the encoder that is wrong; viewers notice nothing of it.
+/// Problems beside the encoder, which viewers do not notice.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct HealthIssue {
@@ -48,10 +48,10 @@ pub struct Health {
     pub damaged_units: u64,
     /// Units left out because no key frame or configuration had come yet.
     pub dropped_units: u64,
-    /// Packets lost on the line; `null` for protocols that cannot lose any.
+    /// Packets lost on the way; `null` for protocols that cannot lose any.
     pub lost_packets: Option<u64>,
     pub retransmitted_packets: Option<u64>,
-    /// Packets that arrived and were thrown away because the service did not keep up.
+    /// Packets that arrived and were discarded because the service did not keep up.
     pub discarded_packets: Option<u64>,
     pub round_trip_ms: Option<f64>,
     /// Time in which a lost packet may be sent again, as both sides agreed.
@@ -62,7 +62,7 @@ pub struct Health {
     pub viewers: Option<u64>,
     /// Publisher sessions of this broadcast so far.
     pub sessions: u64,
-    /// Encoders refused because another one had the key.
+    /// Encoders rejected because another one had the key.
     pub conflicts: u64,
     pub target_duration_s: u32,
     pub part_target_ms: Option<f64>,
@@ -85,8 +85,8 @@ pub(super) struct Facts<'a> {
 }
 
 impl Health {
-    /// Returns whether something differs that a list of inputs shows: what to change, what is wrong, who publishes.
-    /// Measurements alone differ every second.
+    /// Returns whether something differs that a list of inputs shows: advice, issues, publishers. Measurements alone differ
+    /// every second.
     pub(super) fn asks_for_more_than_measuring(&self, before: &Self) -> bool {
         // Advice names what was measured.
         let without_numbers = |text: &String| text.replace(|c: char| c.is_ascii_digit(), "");
@@ -98,7 +98,7 @@ impl Health {
             || !advice.eq(before.advice.iter().map(without_numbers))
     }
 
-    /// Puts the facts together and into words.
+    /// Makes the record of health, with its advice, of the facts.
     pub(super) fn of(facts: Facts<'_>) -> Self {
         let Facts {
             session,

@@ -1,4 +1,4 @@
-//! Health of the last 15 minutes, a sample each second, for graphs.
+//! Health of a live input over the last 15 minutes, a sample each second, for graphs (`GET …/health/history`).
 //!
 //! Belongs to the input's `Playback`, so that it survives its actor, continues over reconnects and broadcasts, and is read
 //! without a message. Seconds without media have no value, never zero: a graph shows them as a gap. At most
@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use sluice_ingest::publish::LinkStatistics;
 use sluice_media::meter::Measured;
 
-/// Seconds, and so samples, that are kept: about 32 KiB.
+/// Seconds, and so samples, that are kept of an input: about 32 KiB.
 pub const HISTORY_S: u32 = 900;
 /// Inputs off the air that keep their history until it is too old.
 const MOST_KEPT_OFF_AIR: usize = 256;
@@ -44,7 +44,7 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// A second in which a publisher is connected.
+    /// Makes the sample of a second in which a publisher is connected.
     pub(super) fn on_air(
         now_ms: i64,
         measured: &Measured,
@@ -73,7 +73,7 @@ impl Sample {
         }
     }
 
-    /// A second without an encoder, or with one that sends nothing.
+    /// Makes the sample of a second without an encoder, or with one that sends nothing.
     pub(super) fn off_air(now_ms: i64) -> Self {
         Self {
             at_s: now_ms.div_euclid(1_000),

@@ -1,6 +1,7 @@
-//! `LiveInput`: one stream on air, or inside its reconnect window, or just ended.
+//! `LiveInput`: one live input on air: publisher sessions, reconnect window (`reconnectWindowSeconds`), end of a broadcast,
+//! health every second.
 //!
-//! Owns the input's timeline: publisher sessions come and go, the broadcast continues. Survives a restart: the
+//! Owns the input's timeline: publisher sessions change, the broadcast continues. Survives a restart: the
 //! published view (window, bytes, folder). May be lost: the running session, whose encoder reconnects. Mailbox
 //! [`MAILBOX`] deliveries, each of one socket read; when it is full the session does not read its socket.
 
@@ -36,19 +37,19 @@ use crate::events::Parting;
 
 /// Deliveries that may wait for this actor.
 pub(super) const MAILBOX: usize = 64;
-/// An input's first broadcast has this target duration, in seconds.
+/// Target duration of an input's first broadcast, in seconds.
 const FIRST_TARGET_DURATION_S: u32 = 4;
 /// Interval at which deadlines are checked.
 const TICK: Duration = Duration::from_millis(500);
-/// Health is measured all the time and put into words this often.
+/// Interval at which health is published.
 const HEALTH_EVERY_MS: i64 = 1_000;
 /// Interval at which the totals of a broadcast are noted; a killed process loses the rest.
 const TOTALS_EVERY_MS: i64 = 10_000;
 /// Longest wait of a stopping input for its last parts to be written.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
-/// An ended session whose end was not reported counts as dropped after this long.
+/// Time after which an ended session whose end was not reported counts as dropped.
 const LOST_END_MS: i64 = 3_000;
-/// Addresses of refused encoders shown in advice.
+/// Most addresses of rejected encoders shown in advice.
 const SHOWN_CONFLICTS: usize = 3;
 
 /// Arguments of a live input.
@@ -236,7 +237,7 @@ impl LiveInput {
         self.deadline_ms = Some(now_ms + i64::from(self.args.row.reconnect_window_s) * 1000);
     }
 
-    /// The publisher is gone: whole units go out, and the window opens or the broadcast ends.
+    /// Ends the session of a publisher that is gone: whole units go out, and the reconnect window opens or the broadcast ends.
     fn finish_session(&mut self, how: Ended, reason: Parting) {
         let now_ms = unix_ms();
         if let Some(session) = self.session.take() {
@@ -312,7 +313,7 @@ impl LiveInput {
         });
         self.args.playback.set_ended(ended_ms);
         self.args.playback.set_target_duration_s(target_duration_s);
-        // Of a very short broadcast nothing may be published yet: what it has is on its way to the disk.
+        // Nothing of a very short broadcast may be published yet: its parts are on their way to the disk.
         let is_empty = broadcast.window().segments().next().is_none();
         let linger_ms = self.args.services.settings.linger.as_millis() as i64;
         self.phase = Phase::Ended;
@@ -327,7 +328,7 @@ impl LiveInput {
         self.view = None;
     }
 
-    /// After every message: carries out what the packager gave, and publishes what may be seen.
+    /// Carries out the packager's outputs and publishes what viewers may see; after every message.
     fn catch_up(&mut self) {
         let now_ms = unix_ms();
         let Some(broadcast) = self.broadcast.as_mut() else {
@@ -516,7 +517,7 @@ impl Message<Finish> for LiveInput {
     }
 }
 
-/// Another encoder with this key was refused.
+/// Another encoder with this key was rejected.
 pub(super) struct Conflict(pub SocketAddr);
 
 impl Message<Conflict> for LiveInput {
@@ -540,7 +541,7 @@ pub(super) enum Revoke {
     EndBroadcast,
     /// Key rotated, or the service drains: an encoder may come back.
     KeepWindow,
-    /// Deleted: nothing stays.
+    /// Deleted: nothing is kept.
     Forget,
 }
 
@@ -622,7 +623,7 @@ impl Message<Tick> for LiveInput {
         {
             match self.phase {
                 Phase::Reconnecting => self.end_broadcast(now_ms),
-                _ => self.say_quiet(),
+                _ => self.report_quiet(),
             }
         }
         if now_ms >= self.health_due_ms {
@@ -647,7 +648,8 @@ impl LiveInput {
             .is_some_and(|ended_for_ms| ended_for_ms > LOST_END_MS)
     }
 
-    fn say_quiet(&self) {
+    /// Reports to [`LiveInputs`] that nothing is left to serve.
+    fn report_quiet(&self) {
         if let Some(owner) = self.args.owner.upgrade() {
             let _ = owner
                 .tell(Quiet {
@@ -659,7 +661,7 @@ impl LiveInput {
     }
 }
 
-/// A name that no cache has seen before.
+/// Makes a random name that no cache has seen before.
 fn new_broadcast_id() -> String {
     sluice_store::credentials::random_bytes::<6>()
         .iter()

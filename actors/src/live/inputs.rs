@@ -1,8 +1,9 @@
-//! `LiveInputs`: who may publish, and one [`LiveInput`] per stream on air or inside its reconnect window.
+//! `LiveInputs`: admission of publishers (stream key, disabled input, `live.max_streams`, take-over), one actor for each
+//! input on air, drain.
 //!
 //! Survives a restart (in `Args`): the directory with every input's row and playback. May be lost: which encoders were
 //! displaced lately, and the running sessions, whose encoders reconnect. Mailbox 128; an encoder that finds it full for
-//! 2 s is refused as busy. Losing this actor for good ends the process.
+//! 2 s is rejected as busy. Losing this actor for good ends the process.
 
 use std::{
     collections::HashMap,
@@ -38,7 +39,8 @@ use super::{
 use crate::tree::OwnedActor;
 
 pub(super) const MAILBOX: usize = 128;
-/// A stream whose actor panicked this often within [`CRASH_WINDOW`] is given up, and its input refused for a while.
+/// Panics of an input's actor within [`CRASH_WINDOW`] after which its broadcast is given up, and its publishers are rejected for a
+/// while.
 const CRASH_BUDGET: u32 = 5;
 const CRASH_WINDOW: Duration = Duration::from_secs(60);
 /// Longest wait of the service's end for all inputs to write their last parts.
@@ -76,8 +78,8 @@ impl OnAir {
         self.ticket.as_ref().is_some_and(|ticket| ticket.is_open())
     }
 
-    /// Tells the input; at once when its mailbox has room, so that messages keep their order.
-    fn tell<M>(&self, message: M)
+    /// Sends a message to the input; at once when its mailbox has room, so that messages keep their order.
+    fn send<M>(&self, message: M)
     where
         LiveInput: Message<M, Reply = ()>,
         M: Send + 'static,
@@ -252,7 +254,7 @@ impl LiveInputs {
             .is_some_and(|it| it.count > CRASH_BUDGET && it.first.elapsed() < CRASH_WINDOW)
     }
 
-    /// The input whose key the publisher named, if it may be published to.
+    /// Returns the input whose key the publisher named, if it may be published to.
     fn authorise(&self, request: &PublishRequest) -> Result<Entry, Rejection> {
         let (slug, key) = match request.stream.split_once('.') {
             Some((slug, key)) => (Some(slug), key),
@@ -270,7 +272,7 @@ impl LiveInputs {
         self.open_to_publishers(entry)
     }
 
-    /// A source needs no key, and gives way to anyone who publishes.
+    /// Returns the input of a source, which needs no key and gives way to every publisher.
     fn authorise_pull(&self, input_id: Uuid) -> Result<Entry, Rejection> {
         let entry = self.args.directory.entry(input_id);
         let entry = entry
@@ -321,7 +323,7 @@ impl LiveInputs {
         if !takes_over && self.sessions() >= settings.max_streams {
             warn!(
                 limit = settings.max_streams,
-                "a publisher was refused: live.max_streams is reached"
+                "a publisher was rejected: live.max_streams is reached"
             );
             return Err(Rejection::Busy);
         }
@@ -374,7 +376,7 @@ impl LiveInputs {
         if let Some(ticket) = on_air.ticket.take() {
             ticket.closed.cancel();
         }
-        on_air.tell(revoke);
+        on_air.send(revoke);
     }
 }
 
@@ -387,7 +389,7 @@ pub(super) struct Admitted {
     pub displaced: Option<Arc<Ticket>>,
 }
 
-/// A publisher asks to publish.
+/// Admit a publisher, or reject it.
 pub(super) struct Admit {
     pub request: PublishRequest,
     /// The input whose source is pulled; `None` for publishers that came by themselves, with a key.
@@ -408,15 +410,15 @@ impl Message<Admit> for LiveInputs {
                 info!(remote = %request.remote, protocol = request.protocol.as_str(), "publisher admitted")
             }
             Err(rejection) => {
-                info!(remote = %request.remote, reason = rejection.message(), "publisher refused")
+                info!(remote = %request.remote, reason = rejection.message(), "publisher rejected")
             }
         }
         admitted
     }
 }
 
-/// Asks from where encoders of a protocol would be refused as in conflict at the moment, by input: for a protocol that
-/// must decide before it can ask.
+/// Return the addresses whose encoders of a protocol would be rejected as in conflict at the moment, by input: for a protocol
+/// that must decide before it can ask.
 pub(super) struct Contested(pub Protocol);
 
 impl Message<Contested> for LiveInputs {
@@ -445,7 +447,7 @@ impl Message<Contested> for LiveInputs {
     }
 }
 
-/// An encoder was refused because another one has the input, before it could ask.
+/// An encoder was rejected because another one has the input, before it could ask.
 pub(super) struct NoteConflict {
     pub input_id: Uuid,
     pub remote: SocketAddr,
@@ -475,7 +477,7 @@ impl Message<Changed> for LiveInputs {
             self.on_air.get(&input_id),
             self.args.directory.entry(input_id),
         ) {
-            on_air.tell(input::Reconfigure(entry.row));
+            on_air.send(input::Reconfigure(entry.row));
         }
         let rotated = old.is_some_and(|old| old.stream_key_hash != key_hash);
         if !enabled {

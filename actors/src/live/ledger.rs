@@ -1,8 +1,8 @@
-//! The ledger: what SQL learns of live streams, later and in groups.
+//! Ledger: rows and events of live inputs (broadcasts, connections, totals, recordings), written in groups, later while the
+//! database is locked.
 //!
 //! No part ever waits for a row. Entries go into a bounded queue and are written in groups, at once. While the database is
-//! locked they wait, and beyond the bound the oldest are left out: the window journal is the truth for playback, rows are for
-//! people.
+//! locked they wait, and beyond the bound the oldest are left out: for playback the window journal is the truth, not the rows.
 
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
@@ -22,9 +22,9 @@ use super::{
     unix_ms,
 };
 
-/// Entries that may wait for the database.
+/// Most entries that wait for the database.
 const BOUND: usize = 8192;
-/// Entries written in one transaction.
+/// Most entries written in one transaction.
 const GROUP: usize = 512;
 /// Interval at which entries that the database did not take are tried again.
 const RETRY_EVERY: Duration = Duration::from_secs(5);
@@ -62,7 +62,7 @@ pub(super) enum Entry {
         broadcast: String,
         at_ms: i64,
     },
-    /// Nothing more of it is recorded, and why.
+    /// Nothing more of it is recorded, for that reason.
     RecordingStopped { broadcast: String, reason: String },
     /// A recorded broadcast is over, and all of it is on the disk.
     RecordingEnded { broadcast: String, at_ms: i64 },
@@ -93,7 +93,7 @@ impl Ledger {
     /// Ends the rows of broadcasts that an earlier process left and no one recovered, then writes until `stop`, and once
     /// more then.
     pub async fn run(self, store: Store, recovered: Vec<String>, stop: CancellationToken) {
-        if let Err(error) = connections::tell_lost(&store, &recovered).await {
+        if let Err(error) = connections::emit_lost(&store, &recovered).await {
             warn!(%error, "the end of lost publishers is reported with the next one");
         }
         if let Err(error) = end_lost(&store, recovered).await {
@@ -156,7 +156,7 @@ fn keep_bound(entries: &mut VecDeque<Entry>) {
     entries.drain(..excess);
 }
 
-/// Writes entries one by one: one that the database refuses must not hold up the others.
+/// Writes entries one by one: one that the database rejects must not hold up the others.
 async fn write_one_by_one(store: &Store, group: Vec<Entry>) {
     for entry in group {
         if let Err(error) = write(store, vec![entry.clone()]).await {
@@ -194,8 +194,8 @@ async fn apply(tx: &mut Tx<'_>, entry: &Entry) -> Result<(), StoreError> {
             live_inputs::set_started(tx, *input_id, *at_ms).await?;
             broadcasts::begin(tx, broadcast, *input_id, *fence, *at_ms).await?;
         }
-        Entry::Connected(connection) => connections::tell_connected(tx, connection).await?,
-        Entry::Disconnected(gone) => connections::tell_disconnected(tx, gone).await?,
+        Entry::Connected(connection) => connections::emit_connected(tx, connection).await?,
+        Entry::Disconnected(gone) => connections::emit_disconnected(tx, gone).await?,
         Entry::Ended {
             input_id,
             broadcast,
@@ -203,7 +203,7 @@ async fn apply(tx: &mut Tx<'_>, entry: &Entry) -> Result<(), StoreError> {
             target_duration_s,
             fence,
         } => {
-            connections::tell_broadcast_over(tx, *input_id, broadcast).await?;
+            connections::emit_broadcast_over(tx, *input_id, broadcast).await?;
             live_inputs::set_ended(tx, *input_id, *at_ms).await?;
             if let Some(seconds) = target_duration_s {
                 live_inputs::set_target_duration(tx, *input_id, *seconds).await?;

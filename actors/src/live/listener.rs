@@ -1,4 +1,5 @@
-//! Accepts publishers on one socket.
+//! RTMP and RTMPS listeners: accepting publishers, `rtmp.max_connections`, `rtmp.max_unadmitted`, TLS handshake, a port that
+//! is taken.
 //!
 //! Survives a restart (in `Args`): the bound socket, the running sessions and the permits, so that a crash of the
 //! accept loop costs no stream. A connection beyond the permits is closed at once, and one of a client network that has too many
@@ -34,8 +35,10 @@ use crate::{
     network::{KeyedPermit, NetworkLimit},
 };
 
-/// Pause after a failed accept (out of descriptors, for instance), so that the loop does not spin.
+/// Pause after a failed accept (out of descriptors, for instance) or bind, so that the loop does not spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// Time for which an address that is in use is tried again: a predecessor that was killed may hold it for a moment.
+const BIND_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Makes an encrypted connection of an accepted socket; called for each connection, so that certificates can change.
 pub type Acceptor = Arc<dyn Fn() -> TlsAcceptor + Send + Sync>;
@@ -51,26 +54,25 @@ pub struct Args {
     /// Interval at which admitted publishers are read; zero: at every packet.
     pub read_interval: Duration,
     pub permits: Arc<Semaphore>,
-    /// KeyedLimit of connections that have not been admitted.
+    /// Limit of connections that have not been admitted.
     pub unadmitted: Arc<NetworkLimit>,
     pub sessions: TaskTracker,
     /// Ends every session politely.
     pub stop: CancellationToken,
 }
 
-/// Binds the address of a setting; a taken one is retried for 3 s, because a predecessor that was killed may hold it for
-/// a moment.
+/// Binds the address of a setting; one that is in use is tried again for [`BIND_TIMEOUT`].
 pub async fn bind(setting: &str, address: SocketAddr) -> Result<Arc<TcpListener>, Error> {
     bind_with(setting, address, async || TcpListener::bind(address).await).await
 }
 
-/// The same for any socket.
+/// [`bind`] for any socket.
 pub(super) async fn bind_with<S>(
     setting: &str,
     address: SocketAddr,
     mut bind: impl AsyncFnMut() -> io::Result<S>,
 ) -> Result<Arc<S>, Error> {
-    let deadline = tokio::time::Instant::now() + Duration::from_secs(3);
+    let deadline = tokio::time::Instant::now() + BIND_TIMEOUT;
     loop {
         match bind().await {
             Ok(socket) => return Ok(Arc::new(socket)),
@@ -90,7 +92,7 @@ pub(super) async fn bind_with<S>(
     }
 }
 
-/// The component that runs a listener.
+/// Makes the component that runs a listener.
 pub fn component(name: &'static str, args: Args) -> Component {
     Component::of_task(name, move || accept_all(args.clone()))
 }
@@ -167,7 +169,7 @@ async fn serve(socket: TcpStream, remote: SocketAddr, place: KeyedPermit<IpAddr>
     }
 }
 
-/// Admits as the authorizer behind it; an admitted publisher's socket is read at a pace, and its place among the unadmitted comes free.
+/// Admits as the authorizer behind it; an admitted publisher's socket is read at an interval, and its place among the unadmitted comes free.
 #[derive(Clone)]
 struct BatchingAuthorizer {
     authorizer: LiveAuthorizer,

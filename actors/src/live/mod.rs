@@ -1,4 +1,5 @@
-//! Live inputs: who may publish, what is on air, and what viewers read.
+//! Live inputs: handle for status, health, viewers and end of a broadcast; start from disk; metrics `live_inputs`,
+//! `live_publishers`, `live_viewers`, `live_bitrate_bps`.
 //!
 //! `LiveInputs` owns admission and one `LiveInput` per stream on air or inside its reconnect window. Viewers never
 //! send a message: they read the [`Playback`] of an input, whose state an actor publishes.
@@ -70,7 +71,7 @@ use crate::{
     subsystem::Subsystem,
 };
 
-/// Longest wait of a caller for `LiveInputs`, after which the service is busy.
+/// Longest wait of a caller for `LiveInputs`, before it is answered as busy.
 const ASK_TIMEOUT: Duration = Duration::from_secs(2);
 /// Longest wait of a caller for the end of a broadcast.
 const END_TIMEOUT: Duration = Duration::from_secs(3);
@@ -97,14 +98,14 @@ impl Live {
             .map_or(InputStatus::Idle, |playback| playback.status())
     }
 
-    /// Newer than the row: the ledger writes these to the store a moment later.
+    /// Returns begin and end of the newest broadcasts. Newer than the row: the ledger writes these to the store a moment later.
     pub fn times(&self, input_id: Uuid) -> Times {
         self.directory
             .by_input(input_id)
             .map_or_else(Times::default, |playback| playback.times())
     }
 
-    /// Measurements and advice of a stream on air or inside its reconnect window; `None` when idle.
+    /// Returns measurements and advice of a stream on air or inside its reconnect window; `None` when idle.
     pub fn health(&self, input_id: Uuid) -> Option<Arc<Health>> {
         self.directory.by_input(input_id)?.health()
     }
@@ -126,18 +127,18 @@ impl Live {
         self.directory.by_playback(playback_id)
     }
 
-    /// A row was created, changed or its key rotated, and that is committed: admissions follow it from now on, and a
-    /// running publish ends when the input was disabled or its key changed.
+    /// Takes up a row whose creation or change is committed: admissions follow it from now on, and a running publish ends when
+    /// the input was disabled or its key changed.
     pub async fn changed(&self, input: InputRow) -> Result<(), Error> {
         self.ask(inputs::Changed(input)).await
     }
 
-    /// The row is gone: ends its publish, its broadcast and its playback.
+    /// Ends publish, broadcast and playback of an input whose row is gone.
     pub async fn deleted(&self, input_id: Uuid) -> Result<(), Error> {
         self.ask(inputs::Deleted(input_id)).await
     }
 
-    /// The playbacks of what is live or within its reconnect window.
+    /// Returns the playbacks of inputs that are live or within their reconnect window.
     pub fn on_air(&self) -> Vec<Arc<Playback>> {
         self.directory.on_air()
     }
@@ -341,7 +342,7 @@ impl Branch {
         Ok(branch)
     }
 
-    /// The component that runs this branch, and where its reference arrives once it has started.
+    /// Makes the component that runs this branch, and the channel on which its reference arrives once it has started.
     pub fn component(&self) -> (Component, oneshot::Receiver<ActorRef<LiveInputs>>) {
         let args = inputs::Args {
             services: self.services.clone(),
@@ -381,12 +382,12 @@ impl Branch {
         )
     }
 
-    /// Every input, for those who must know them before they can ask.
+    /// Returns the directory of all inputs.
     pub fn directory(&self) -> Arc<Directory> {
         self.directory.clone()
     }
 
-    /// The handle for everyone else.
+    /// Makes the handle of this branch.
     pub fn live(&self, inputs: ActorRef<LiveInputs>) -> Live {
         Live {
             directory: self.directory.clone(),
@@ -412,13 +413,13 @@ impl Branch {
     }
 }
 
-/// Identifies the boot of the machine: distinguishes a power loss from a killed process.
+/// Returns the id of the machine's boot, which distinguishes a power loss from a killed process.
 fn boot_id() -> String {
     std::fs::read_to_string("/proc/sys/kernel/random/boot_id")
         .map_or_else(|_| String::new(), |id| id.trim().to_owned())
 }
 
-/// The machine's clock, in Unix milliseconds.
+/// Returns the machine's time in Unix milliseconds.
 fn unix_ms() -> i64 {
     sluice_store::now_ms()
 }

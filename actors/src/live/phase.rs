@@ -1,4 +1,4 @@
-//! The phase of a live input.
+//! Phases of a live input as viewers see them: `idle`, `starting`, `live`, `reconnecting`, `ended`.
 
 use serde::Serialize;
 

@@ -1,6 +1,7 @@
-//! Published state that viewers read: one [`Playback`] per live input, whose state its actor publishes.
+//! State of a live input for viewers: phase, rendered playlists, access policy, health, viewers; directory of all inputs by
+//! id, playback id and key.
 //!
-//! A viewer costs no actor message: a request reads the published state, and a blocking reload waits on the same
+//! Each input has one [`Playback`], whose state its actor publishes. A viewer costs no actor message: a request reads it, and a blocking reload waits on the same
 //! `watch`. Playlists are rendered at most once per published state, by the first viewer who asks.
 
 use std::{
@@ -34,7 +35,7 @@ pub(super) fn is_low_latency(row: &InputRow) -> bool {
     row.latency == Latency::Low
 }
 
-/// The immutable state of a moment.
+/// Immutable state of an input at one moment.
 #[derive(Debug)]
 pub struct Published {
     pub phase: Phase,
@@ -45,7 +46,7 @@ pub struct Published {
 }
 
 impl Published {
-    /// The view whose playlist viewers get; `None` until a player can start.
+    /// Returns the view whose playlist viewers get; `None` until a player can start.
     pub fn listed(&self) -> Option<Arc<View>> {
         self.view.as_ref().and_then(View::listed)
     }
@@ -73,7 +74,7 @@ impl View {
         }
     }
 
-    /// Keeps what `previous` lists until a player can start with this view: after skipped media sequence numbers the
+    /// Keeps the playlist of `previous` until a player can start with this view: after skipped media sequence numbers the
     /// window begins with a segment that has hardly any part yet, and the playlist must not disappear meanwhile.
     pub(super) fn following(mut self, previous: Option<&Arc<View>>) -> Self {
         self.before = previous
@@ -82,7 +83,7 @@ impl View {
         self
     }
 
-    /// The view whose playlist viewers get: this one, or before a player can start with it the one it follows.
+    /// Returns the view whose playlist viewers get: this one, or before a player can start with it the one it follows.
     fn listed(self: &Arc<Self>) -> Option<Arc<View>> {
         if self.is_playable() {
             Some(self.clone())
@@ -91,7 +92,7 @@ impl View {
         }
     }
 
-    /// The media playlist; with `skip` the delta update of RFC 8216bis §6.2.5.1.
+    /// Returns the media playlist; with `skip` the delta update of RFC 8216bis §6.2.5.1.
     pub fn media_playlist(&self, skip: bool) -> bytes::Bytes {
         let cell = if skip { &self.delta } else { &self.media };
         cell.get_or_init(|| media_playlist(&self.window, MediaOptions { skip }).into())
@@ -103,7 +104,8 @@ impl View {
         self.window.is_playable()
     }
 
-    /// The multivariant playlist; `query` is what the media playlist is to be asked with, as of [`multivariant_playlist`].
+    /// Returns the multivariant playlist; `query` is the query of the media playlist's address in it, see
+    /// [`multivariant_playlist`].
     pub fn multivariant_playlist(&self, query: &str) -> bytes::Bytes {
         multivariant_playlist(&self.window, query).into()
     }
@@ -112,7 +114,7 @@ impl View {
 /// Terms of access in the input's row.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Policy {
-    /// Only who has a playback token may watch.
+    /// Watching requires a playback token.
     pub signed: bool,
     /// Exact hosts or `*.` sub-domains; empty: everyone.
     pub allowed_domains: Vec<String>,
@@ -188,7 +190,7 @@ impl Playback {
             .moved(self.account_id, Kind::LiveInput, self.input_id);
     }
 
-    /// The state of this moment.
+    /// Returns the state of this moment.
     pub fn now(&self) -> Arc<Published> {
         self.state.borrow().clone()
     }
@@ -206,22 +208,22 @@ impl Playback {
         self.health.load_full()
     }
 
-    /// Health of the last 15 minutes; kept over reconnects and broadcasts.
+    /// Returns the health of the last 15 minutes; kept over reconnects and broadcasts.
     pub fn history(&self) -> &History {
         &self.history
     }
 
-    /// A player asks for the media playlist.
+    /// Counts a player that asks for the media playlist.
     pub fn note_viewer(&self, play: PlayId, now_ms: i64) {
         self.viewers.note(play, now_ms, self.viewer_for_ms());
     }
 
-    /// Players that asked for the media playlist within the last three target durations.
+    /// Returns the number of players that asked for the media playlist within the last three target durations.
     pub fn viewers(&self, now_ms: i64) -> u64 {
         self.viewers.count(now_ms, self.viewer_for_ms())
     }
 
-    /// Time for which a player counts after a request; 0 when there is nothing to watch.
+    /// Returns the time for which a player counts after a request; 0 when there is nothing to watch.
     fn viewer_for_ms(&self) -> i64 {
         let view = &self.state.borrow().view;
         let target_s = view
@@ -272,7 +274,7 @@ impl Playback {
         Arc::clone(&self.tap)
     }
 
-    /// The fence of the next broadcast: the ledger raises the row's in the same steps.
+    /// Returns the fence of the next broadcast: the ledger raises the row's in the same steps.
     pub(super) fn next_fence(&self) -> i64 {
         self.fence.fetch_add(1, Ordering::Relaxed) + 1
     }
@@ -292,7 +294,7 @@ impl Playback {
         self.policy.store(Arc::new(policy));
     }
 
-    /// Returns why the input's source is not pulled at the moment; `None` when it is, or when there is none.
+    /// Returns the reason why the input's source is not pulled at the moment; `None` when it is, or when there is none.
     pub fn pull_error(&self) -> Option<String> {
         self.pull_error.load().as_ref().map(|it| it.to_string())
     }
@@ -335,7 +337,7 @@ pub struct Directory {
     off_air: OffAir,
     /// Counts the changes of rows.
     rows_changed: watch::Sender<u64>,
-    /// Where the state of inputs is noted for those who follow an account.
+    /// Log of the state of inputs for followers of an account.
     changes: ChangeLog,
 }
 
@@ -382,7 +384,7 @@ impl Directory {
             .collect()
     }
 
-    /// The playbacks of what is live or within its reconnect window.
+    /// Returns the playbacks of inputs that are live or within their reconnect window.
     pub fn on_air(&self) -> Vec<Arc<Playback>> {
         let entries = self.entries.read();
         let playbacks = entries.by_input.values().map(|entry| &entry.playback);
@@ -392,12 +394,12 @@ impl Directory {
             .collect()
     }
 
-    /// The input went off the air, and its health is shown for a while.
+    /// Keeps the history of an input that went off the air, whose health is shown for a while.
     pub(super) fn keep_history(&self, playback: &Playback, now_ms: i64) {
         self.off_air.keep(&playback.history, now_ms);
     }
 
-    /// Tells of each change of a row.
+    /// Follows the changes of rows, by their count.
     pub(super) fn follow(&self) -> watch::Receiver<u64> {
         self.rows_changed.subscribe()
     }
@@ -421,7 +423,7 @@ impl Directory {
         entries.by_input.get(input_id).cloned()
     }
 
-    /// Takes the row as the one that holds from now on; returns the row it replaces.
+    /// Replaces the row of an input; returns the earlier one.
     pub(super) fn put(&self, row: InputRow) -> Option<Arc<InputRow>> {
         let mut entries = self.entries.write();
         let row = Arc::new(row);

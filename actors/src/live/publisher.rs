@@ -1,4 +1,5 @@
-//! The publisher of an input: its ticket, shared by its session and the actors, and what its input knows of it.
+//! Publisher of a live input: its ticket (open, displaced, ended, age of its media), shared by session and actors, and its
+//! facts for health and events.
 
 use std::{
     sync::{
@@ -21,8 +22,7 @@ use super::{
 };
 use crate::events::Parting;
 
-/// Longest wait of a newer publisher for the units that have arrived of the one it displaces. Its last read takes at
-/// most 100 ms.
+/// Longest wait of a newer publisher for the last units of the one it displaces, whose last read takes at most 100 ms.
 pub(super) const HAND_OVER_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// State that a session and the tree share without messages.
@@ -33,7 +33,7 @@ pub(super) struct Ticket {
     pub identity: Identity,
     /// Cancelled when the service ends this publish.
     pub closed: CancellationToken,
-    /// Cancelled when the session has delivered the last it had.
+    /// Cancelled when the session has delivered its last units.
     handed_over: CancellationToken,
     /// A newer publisher continues: the broadcast does not notice the end of this session.
     taken_over: AtomicBool,
@@ -83,7 +83,7 @@ impl Ticket {
         }
     }
 
-    /// Notes the end of the session; returns whether the input is to know of it, which it is not when a newer publisher took over.
+    /// Notes the end of the session; returns whether the input has to know of it: not when a newer publisher took over.
     pub fn end(&self) -> bool {
         self.ended_ms.store(unix_ms(), Ordering::Release);
         self.handed_over.cancel();
@@ -95,14 +95,14 @@ impl Ticket {
         self.last_media_ms.store(unix_ms(), Ordering::Relaxed);
     }
 
-    /// Age of the newest media; `None` before the first.
+    /// Returns the age of the newest media; `None` before the first.
     pub fn media_age_ms(&self, now_ms: i64) -> Option<i64> {
         let last = self.last_media_ms.load(Ordering::Relaxed);
         (last != i64::MIN).then(|| now_ms - last)
     }
 }
 
-/// The publisher of this moment, as its input knows it.
+/// The present publisher of an input.
 pub(super) struct Publisher {
     /// Id of this connection in events.
     pub id: Uuid,

@@ -1,4 +1,5 @@
-//! Folders of recordings: noted at the start, and removed when nothing needs them any more.
+//! Folders of recordings (`{data_dir}/recordings`): noted at the start after a crash, removed when nothing needs them;
+//! failed recordings are kept 7 days.
 
 use std::{
     fs, io,
@@ -23,15 +24,16 @@ use super::{
     unix_ms,
 };
 
+/// Interval at which folders that nothing needs are removed.
 const EVERY: Duration = Duration::from_secs(30);
-/// A viewer who watches the end of a playlist that is still shown may ask for its segments for this much longer.
+/// Time after the end of a playlist in which its last viewers may still ask for segments.
 const LAST_VIEWERS: Duration = Duration::from_secs(60);
-/// The media of a recording that failed are kept, for someone to rescue them.
+/// Time for which the media of a failed recording are kept, to be rescued.
 const FAILED_KEPT: Duration = Duration::from_secs(7 * 24 * 3_600);
-/// A folder that no row knows was perhaps made just now.
+/// Time for which a folder without a row is kept: it may have been made just now.
 const UNKNOWN_KEPT: Duration = Duration::from_secs(3_600);
 
-/// Tells the store of every recording on the disk, and which of them are over: a crash may have come between a folder and its
+/// Notes every recording on the disk in the store, and which of them are over: a crash may have come between a folder and its
 /// row. Blocks.
 pub(super) fn recover(site: &WriterContext, on_air: &[String]) -> io::Result<()> {
     for folder in folders(&site.folder)? {
@@ -57,7 +59,7 @@ pub(super) fn recover(site: &WriterContext, on_air: &[String]) -> io::Result<()>
     Ok(())
 }
 
-/// Input, broadcast and beginning of what a folder holds.
+/// Returns input, broadcast and beginning of the recording in a folder.
 fn begun(folder: &Path) -> Option<(Uuid, String, i64)> {
     let index = fs::read(folder.join(RECORDING_INDEX)).ok()?;
     let Some(Entry::Begun { input, header }) = record::decode(&index).next() else {
@@ -151,7 +153,7 @@ async fn is_needed(
     })
 }
 
-/// Unix milliseconds.
+/// Returns the end of the time for which its folder is needed, in Unix milliseconds.
 fn needed_until_ms(recording: &Recording, linger: Duration) -> i64 {
     let after = |span: Duration| {
         recording
@@ -190,7 +192,7 @@ fn folders(parent: &Path) -> io::Result<Vec<PathBuf>> {
     }
 }
 
-/// Runs what blocks on tokio's blocking pool.
+/// Runs blocking work on tokio's blocking pool.
 pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> Result<T, StoreError> {

@@ -1,4 +1,5 @@
-//! `RecordingWriter`: what is recorded of one broadcast while it is on air.
+//! `RecordingWriter`: recording of a broadcast while it is on air (hard links of segments, index, DVR playlist), and its
+//! stop when the disk is full.
 //!
 //! Segments are on the disk already: each file gets a second name in the recording's folder with its first part, so
 //! that it stays when the window forgets it, and grows as the window's does. A line of the index notes it. The thread
@@ -33,13 +34,13 @@ use super::{
     segment_store::Body,
 };
 
-/// The index's name inside a recording's folder.
+/// Name of the index in a recording's folder.
 pub(crate) const RECORDING_INDEX: &str = "recording.index";
 
-/// Below the data folder.
+/// Name of the folder of all recordings in the data folder.
 const FOLDER: &str = "recordings";
 
-/// Folder that holds the folders of all recordings.
+/// Returns the folder that holds the folders of all recordings.
 pub(crate) fn recording_folder(store: &Store) -> PathBuf {
     store.data_dir().join(FOLDER)
 }
@@ -94,7 +95,7 @@ pub(super) enum WriterJob {
     Init(u32),
     /// A segment has its first part, or all of them.
     Segment(SegmentEntry),
-    /// The folder was made good: whatever of these is not recorded yet.
+    /// The folder was rebuilt: record those of the segments that are not recorded yet.
     CatchUp(Vec<SegmentEntry>),
     /// The broadcast ended at this time (Unix milliseconds).
     End(i64),
@@ -151,19 +152,19 @@ impl RecordingWriter {
         Some(recording_writer)
     }
 
-    /// Returns why nothing more is recorded; `None`: it continues.
+    /// Returns the reason why nothing more is recorded; `None`: it continues.
     pub fn stopped(&self) -> Option<&str> {
         self.stopped.get().map(String::as_str)
     }
 
-    /// The playlist of the broadcast since its beginning; `None` before its first whole segment.
+    /// Returns the playlist of the broadcast since its beginning; `None` before its first whole segment.
     pub fn playlist(&self, ended: bool) -> Option<Bytes> {
         let ended = ended || self.stopped().is_some();
         let mut known = self.known.lock();
         (!known.playlist.is_empty()).then(|| known.playlist.render(ended))
     }
 
-    /// The bytes of a segment or an init section that was listed.
+    /// Returns the bytes of a segment or an init section that was listed.
     pub fn body(&self, name: MediaName) -> Option<Body> {
         let known = self.known.lock();
         let (file, len) = match name {
@@ -188,7 +189,7 @@ impl RecordingWriter {
         &self.folder
     }
 
-    /// Closed segments, in order.
+    /// Returns the closed segments, in order.
     pub(crate) fn segments(&self) -> Vec<SegmentEntry> {
         self.known.lock().segments.clone()
     }
@@ -197,7 +198,7 @@ impl RecordingWriter {
         self.known.lock().inits.get(&init).map(|it| it.info.clone())
     }
 
-    /// The packager gave out an init section.
+    /// Notes an init section of the packager.
     pub(super) fn note_init(&self, init: &InitSection) {
         let noted = Init {
             info: init.info.clone(),
@@ -206,7 +207,7 @@ impl RecordingWriter {
         self.known.lock().inits.insert(init.number, noted);
     }
 
-    /// A closed segment may be seen; again is fine.
+    /// Lists a closed segment; a repeated call does nothing.
     pub(super) fn list(&self, segment: &Segment) {
         let mut known = self.known.lock();
         let is_next = known
@@ -218,7 +219,7 @@ impl RecordingWriter {
         }
     }
 
-    /// Tells the store that this broadcast is recorded; again is fine.
+    /// Notes in the store that this broadcast is recorded; may be repeated.
     pub(super) fn announce(&self) {
         self.site.ledger.note(ledger::Entry::RecordingBegun {
             input_id: self.input_id,
@@ -303,7 +304,7 @@ impl RecordingWriter {
         }
     }
 
-    /// Makes folder and index with the first thing that is recorded.
+    /// Makes folder and index when the first entry is recorded.
     fn open(&self) -> io::Result<()> {
         let mut index = self.index.lock();
         if index.is_some() {
@@ -351,7 +352,7 @@ impl RecordingWriter {
         let _ = self.stopped.set(reason);
     }
 
-    /// Everything that belongs to the recording has been written: it becomes work.
+    /// Ends the recording, all of which has been written: it is due to be stored.
     pub(super) fn end(&self, at_ms: i64) {
         let _ = self.write(&Entry::Ended);
         info!(input = %self.input_id, broadcast = self.header.broadcast, "the recording is over");

@@ -1,8 +1,9 @@
-//! Recovery from disk: every broadcast that was on air is served again before the service is ready.
+//! Recovery of broadcasts from disk after a crash or power loss: journals are replayed, unsynced segments left out, leftover
+//! folders deleted.
 //!
-//! A journal is believed line by line, and a part only if its segment's file holds it whole. After a power loss
-//! (another boot id) only whole segments whose bytes have the journal's checksums are listed, and the media sequence skips
-//! ahead of whatever had been published and not synced.
+//! Every broadcast that was on air is served again before the service is ready. A journal counts line by line, and a part only
+//! if its segment's file holds it whole. After a power loss (another boot id) only whole segments whose bytes have the journal's
+//! checksums are listed, and the media sequence skips ahead of all that had been published and not synced.
 
 use std::{
     fs, io,
@@ -80,7 +81,7 @@ pub(super) fn recover(services: &LiveServices, directory: &Directory) -> io::Res
     Ok(())
 }
 
-/// The newest broadcast of an input; older ones are deleted.
+/// Returns the newest broadcast of an input; older ones are deleted.
 fn newest_broadcast(input: &Path) -> io::Result<Option<(Recovered, PathBuf)>> {
     let mut newest: Option<(Recovered, PathBuf)> = None;
     for folder in folders(input)? {
@@ -113,7 +114,7 @@ fn newest_broadcast(input: &Path) -> io::Result<Option<(Recovered, PathBuf)>> {
     Ok(newest)
 }
 
-/// Removals are not journalled: takes from the list what the predecessor had taken from it, and what its files lack.
+/// Removes from the list the segments that the predecessor had removed, which is not journalled, and those without a file.
 fn list_what_is_there(window: &mut Window, folder: &Path, settings: &LiveSettings) {
     window.retire(WindowLimits {
         list_for: window.header().list_for(settings.window),

@@ -1,4 +1,4 @@
-//! The bytes of a broadcast: in memory, and in segment files.
+//! Bytes of a broadcast's segments, parts and init sections: the newest in memory, older ones in segment files.
 //!
 //! The owner (`LiveInput`) puts, moves and removes; viewers only take. The newest segments are in memory, where nearly
 //! every viewer is; older ones are served from their files. When the disk failed, memory keeps them until they may be
@@ -30,7 +30,7 @@ pub enum Body {
 }
 
 impl Body {
-    /// Length in bytes.
+    /// Returns the length in bytes.
     pub fn len(&self) -> u64 {
         match self {
             Self::Memory(pieces) => pieces.iter().map(|piece| piece.len() as u64).sum(),
@@ -96,12 +96,12 @@ impl SegmentStore {
         self.recording_writer.get()
     }
 
-    /// The broadcast is recorded; said once, before anybody reads.
+    /// Notes that the broadcast is recorded; called once, before any reader.
     pub(super) fn set_recording_writer(&self, recording_writer: RecordingWriter) {
         let _ = self.recording_writer.set(Arc::new(recording_writer));
     }
 
-    /// The folder of the broadcast's files.
+    /// Returns the folder of the broadcast's files.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
@@ -130,7 +130,7 @@ impl SegmentStore {
         }
     }
 
-    /// A segment that an earlier process wrote: its bytes are in its file.
+    /// Adds a segment that an earlier process wrote: its bytes are in its file.
     pub fn put_recovered(&self, segment: &Segment) {
         let parts = segment.parts.iter().map(|part| (part.len, None)).collect();
         let slot = Slot {
@@ -140,7 +140,8 @@ impl SegmentStore {
         self.segments.write().insert(segment.msn, slot);
     }
 
-    /// Lets their files serve the segments before `msn` from now on. The caller knows that all of them are written.
+    /// Drops the bytes of the segments before `msn`, which are served from their files from now on. All of them must be
+    /// written.
     pub fn drop_memory_before(&self, msn: u64) {
         let mut segments = self.segments.write();
         let older = segments.range_mut(..msn).rev();
@@ -157,7 +158,7 @@ impl SegmentStore {
         self.inits.read().get(&number).cloned()
     }
 
-    /// All init sections, for a rebuild of the folder.
+    /// Returns all init sections, for a rebuild of the folder.
     pub fn inits(&self) -> Vec<(u32, Bytes)> {
         let inits = self.inits.read();
         inits
@@ -166,7 +167,7 @@ impl SegmentStore {
             .collect()
     }
 
-    /// A whole, closed segment.
+    /// Returns a whole, closed segment.
     pub fn segment(&self, msn: u64) -> Option<Body> {
         let segments = self.segments.read();
         let slot = segments.get(&msn).filter(|slot| slot.closed)?;
@@ -199,7 +200,7 @@ impl SegmentStore {
         })
     }
 
-    /// Segments that are whole in memory, with their parts: what a rebuild of the folder needs.
+    /// Returns the segments that are whole in memory with their parts, for a rebuild of the folder.
     pub fn in_memory(&self) -> Vec<(u64, Vec<Bytes>)> {
         let segments = self.segments.read();
         let whole = |(msn, slot): (&u64, &Slot)| Some((*msn, slot.memory(0..slot.parts.len())?));

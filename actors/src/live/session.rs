@@ -1,4 +1,4 @@
-//! The publisher's side: the authorizer it asks, and the session it feeds.
+//! Session of a publisher: admission within 2 s (else busy), delivery of units, end; authorizer of RTMP, SRT and RTSP.
 //!
 //! A session never waits for anything but room in its input's mailbox; that wait is the back-pressure to the encoder.
 
@@ -25,7 +25,7 @@ use super::{
     publisher::{HAND_OVER_TIMEOUT, Ticket},
 };
 
-/// Longest wait of an encoder for admission, after which it is refused as [`Rejection::Busy`].
+/// Longest wait of an encoder for admission, after which it is rejected as [`Rejection::Busy`].
 const ADMISSION_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Admits publishers of every protocol.
@@ -39,7 +39,7 @@ impl LiveAuthorizer {
         Self { inputs }
     }
 
-    /// From where SRT encoders would be refused as in conflict now, by input; `None` when no one answers.
+    /// Returns the addresses whose SRT encoders would be rejected as in conflict now, by input; `None` without an answer.
     pub(super) async fn contested(&self) -> Option<HashMap<Uuid, Vec<IpAddr>>> {
         self.inputs
             .ask(Contested(Protocol::Srt))
@@ -49,7 +49,7 @@ impl LiveAuthorizer {
             .ok()
     }
 
-    /// Counts an encoder that was refused as in conflict. Lost when no one has time: it is for health alone.
+    /// Counts an encoder that was rejected as in conflict. Lost when the mailbox is full: it is for health alone.
     pub(super) fn note_conflict(&self, input_id: Uuid, remote: IpAddr) {
         let remote = SocketAddr::new(remote, 0);
         let _ = self
@@ -59,7 +59,7 @@ impl LiveAuthorizer {
     }
 }
 
-/// Admits what the service itself fetches for an input.
+/// Admits the source that the service itself pulls for an input.
 #[derive(Clone, Debug)]
 pub(super) struct PullAuthorizer {
     authorizer: LiveAuthorizer,
@@ -83,7 +83,7 @@ impl PublishAuthorizer for LiveAuthorizer {
 }
 
 impl LiveAuthorizer {
-    /// The authorizer for the source of an input.
+    /// Makes the authorizer for the source of an input.
     pub(super) fn pulled(&self, input_id: Uuid) -> PullAuthorizer {
         PullAuthorizer {
             authorizer: self.clone(),

@@ -1,4 +1,5 @@
-//! The `[live]` section: parts, windows and what a takeover needs.
+//! Settings of live inputs (`[live]`): parts, segments, window, linger, take-over, most streams and viewers, frames, with
+//! their ranges.
 
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
-//! The sync for power loss: once a second while something is on air, the file system of the live folder is synced.
+//! Sync of the live folder's file system once a second while an input is on air, against power loss.
 //!
-//! No one waits for it: what `kill -9` cannot take is in the page cache already.
+//! Nothing waits for it: the page cache already survives `kill -9`.
 
 use std::{fs::File, io, path::PathBuf, sync::Arc, time::Duration};
 
@@ -9,6 +9,7 @@ use tracing::debug;
 
 use super::{InputStatus, playback::Directory};
 
+/// Interval between two syncs.
 const EVERY: Duration = Duration::from_secs(1);
 
 /// Syncs until `stop`, and once more then.

@@ -1,16 +1,17 @@
-//! Viewer counts: distinct play ids, without cookies and without addresses.
+//! Viewer counts of live inputs (`live.count_viewers`): distinct play ids in playlist requests, without cookies and
+//! addresses.
 //!
-//! Each multivariant playlist names its media playlist with an id of its own, and the player says it at every reload. An
-//! id that was said within the last three target durations is a viewer.
+//! Each multivariant playlist names its media playlist with an id of its own, and the player sends it at every reload. An
+//! id that was sent within the last three target durations is a viewer.
 
 use std::{collections::HashMap, fmt};
 
 use parking_lot::Mutex;
 use sluice_store::credentials;
 
-/// Viewers of one input that are counted; further ones watch all the same.
+/// Most viewers of one input that are counted; further ones watch all the same.
 const MOST_COUNTED: usize = 100_000;
-/// A full set is looked through for ids that left no more often than this.
+/// Shortest time between two searches of a full set for ids that left.
 const PRUNE_EVERY_MS: i64 = 1_000;
 /// Characters of an id.
 const DIGITS: usize = 16;
@@ -24,7 +25,7 @@ impl PlayId {
         Self(u64::from_le_bytes(credentials::random_bytes()))
     }
 
-    /// `None` for what [`PlayId`] never shows as.
+    /// Reads an id; `None` for a text that [`PlayId`] never displays as.
     pub fn parse(text: &str) -> Option<Self> {
         let is_ours = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
         let fits = text.len() == DIGITS && text.bytes().all(is_ours);
@@ -50,7 +51,7 @@ struct Seen {
 }
 
 impl Viewers {
-    /// Takes note of a player that is counted for `within_ms` from now on. When [`MOST_COUNTED`] are, a new one is left out.
+    /// Counts a player for `within_ms` from now on; a new one is left out beyond [`MOST_COUNTED`].
     pub fn note(&self, play: PlayId, now_ms: i64, within_ms: i64) {
         let mut seen = self.0.lock();
         if let Some(at_ms) = seen.at_ms.get_mut(&play) {
@@ -66,7 +67,7 @@ impl Viewers {
         }
     }
 
-    /// Players of the last `within_ms`; the others are forgotten.
+    /// Returns the number of players of the last `within_ms`; the others are forgotten.
     pub fn count(&self, now_ms: i64, within_ms: i64) -> u64 {
         let mut seen = self.0.lock();
         seen.prune(now_ms, within_ms);

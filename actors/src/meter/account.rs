@@ -1,4 +1,4 @@
-//! State of an account in the façade: its month, and its deliveries since the last flush.
+//! Deliveries of one account in the façade: quota of its month, use of its block, turn to refill it.
 
 use std::sync::{
     Arc,
@@ -52,7 +52,7 @@ impl Account {
         self.id
     }
 
-    /// `None` until the store was asked for this month.
+    /// Returns the quota; `None` until the store was asked for this month.
     pub(super) fn quota(&self, now_ms: i64) -> Option<Quota> {
         let period = self.period.load();
         (!period.is_over(now_ms)).then(|| period.quota())
@@ -86,16 +86,16 @@ impl Account {
         self.active.swap(false, Relaxed)
     }
 
-    /// Resolves at the next [`Account::tell`].
+    /// Resolves at the next [`Account::notify`].
     pub(super) fn changed(&self) -> Notified<'_> {
         self.changed.notified()
     }
 
-    pub(super) fn tell(&self) {
+    pub(super) fn notify(&self) {
         self.changed.notify_waiters();
     }
 
-    /// Leave to refill; one at a time has it.
+    /// Takes the turn to refill; there is one at a time.
     pub(super) fn take_turn(self: &Arc<Self>) -> Option<Turn> {
         (!self.refilling.swap(true, SeqCst)).then(|| Turn(self.clone()))
     }
@@ -116,11 +116,11 @@ impl Account {
     }
 }
 
-/// Given back when dropped, whatever became of the refill.
+/// The turn to refill; given back when dropped.
 pub(super) struct Turn(Arc<Account>);
 
 impl Turn {
-    /// No one has a turn after this one.
+    /// Keeps the turn for good: no refill follows.
     pub(super) fn keep(self) {
         self.0.closed.store(true, SeqCst);
     }

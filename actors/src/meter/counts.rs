@@ -1,4 +1,5 @@
-//! Deliveries of the present day since the last flush, of an account or of a key.
+//! Counts of image deliveries (hits, misses, bytes) of the present day since the last flush, for an account or a delivery
+//! key.
 
 use std::sync::{
     Arc,

@@ -1,4 +1,4 @@
-//! A month of an account: deliveries left in the block, and deliveries counted.
+//! Month of an account's image deliveries: cap, rest of the block, use (`Quota`), taken in one atomic exchange.
 
 use std::sync::{
     Arc,
@@ -24,13 +24,13 @@ pub struct Quota {
 }
 
 impl Quota {
-    /// `None`: no cap.
+    /// Returns the deliveries that are left; `None`: no cap.
     pub fn remaining(&self) -> Option<u64> {
         self.limit.map(|limit| limit.saturating_sub(self.used))
     }
 }
 
-/// Reason why nothing was spent.
+/// Reason why no delivery was counted.
 #[derive(Debug)]
 pub(super) enum Refused {
     /// The block is spent, or the month is over: the next one must be taken.
@@ -56,7 +56,7 @@ pub(super) struct Period {
 }
 
 impl Period {
-    /// Over before it began: the first spender has the store asked.
+    /// Makes a period that is over: the first delivery has the store asked.
     pub(super) fn unknown() -> Self {
         Self {
             month: None,
@@ -69,18 +69,18 @@ impl Period {
         }
     }
 
-    /// Makes it of the store's answer; `returned` went back to the store after that.
-    pub(super) fn new(cap: u64, standing: &MeterState, returned: u64) -> Self {
-        let used = standing.taken - standing.granted.min(standing.taken);
+    /// Makes it of the store's state; `returned` went back to the store after that.
+    pub(super) fn new(cap: u64, state: &MeterState, returned: u64) -> Self {
+        let used = state.taken - state.granted.min(state.taken);
         let used = used.saturating_sub(returned) & USED;
-        let block = if cap == 0 { 0 } else { standing.granted };
+        let block = if cap == 0 { 0 } else { state.granted };
         Self {
-            month: Some(standing.month),
-            ends_at_ms: standing.month.ends_at(),
+            month: Some(state.month),
+            ends_at_ms: state.month.ends_at(),
             cap,
             state: AtomicU64::new(used | (block << USED_BITS)),
             low: AtomicU64::new(block / 2),
-            exhausted: AtomicBool::new(cap > 0 && standing.taken >= cap),
+            exhausted: AtomicBool::new(cap > 0 && state.taken >= cap),
             counted: AtomicU64::new(used),
         }
     }
@@ -99,13 +99,13 @@ impl Period {
     }
 
     /// Adds a block.
-    pub(super) fn grant(&self, standing: &MeterState) {
+    pub(super) fn grant(&self, state: &MeterState) {
         if self.cap == 0 {
             return;
         }
-        self.low.store(standing.granted / 2, SeqCst);
-        self.state.fetch_add(standing.granted << USED_BITS, SeqCst);
-        self.exhausted.store(standing.taken >= self.cap, SeqCst);
+        self.low.store(state.granted / 2, SeqCst);
+        self.state.fetch_add(state.granted << USED_BITS, SeqCst);
+        self.exhausted.store(state.taken >= self.cap, SeqCst);
     }
 
     pub(super) fn spend(self: &Arc<Self>, now_ms: i64) -> Result<Spent, Refused> {
@@ -157,7 +157,7 @@ impl Period {
         self.exhausted.load(SeqCst)
     }
 
-    /// Nothing is spent from here on; returns what was left.
+    /// Closes the period: nothing is spent from here on. Returns the rest.
     pub(super) fn close(&self) -> u64 {
         if self.cap == 0 {
             return 0;
@@ -165,7 +165,7 @@ impl Period {
         self.state.fetch_and(USED, SeqCst) >> USED_BITS
     }
 
-    /// Deliveries without a cap that the store does not know yet; it is about to.
+    /// Takes the deliveries without a cap that are not in the store yet.
     pub(super) fn take_uncounted(&self) -> u64 {
         if self.cap > 0 || self.month.is_none() {
             return 0;
@@ -175,7 +175,7 @@ impl Period {
         used.saturating_sub(self.counted.fetch_max(used, SeqCst))
     }
 
-    /// The store did not take them.
+    /// Puts deliveries back that the store did not take.
     pub(super) fn put_back(&self, uncounted: u64) {
         self.counted.fetch_sub(uncounted, SeqCst);
     }
@@ -202,13 +202,13 @@ pub struct Spent {
 }
 
 impl Spent {
-    /// The delivery takes place.
+    /// Keeps the count: the delivery takes place.
     pub fn keep(mut self) -> Quota {
         self.period = None;
         self.quota
     }
 
-    /// With this delivery in it.
+    /// Returns the quota, this delivery included.
     pub fn quota(&self) -> Quota {
         self.quota
     }

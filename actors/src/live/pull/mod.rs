@@ -1,6 +1,7 @@
-//! Fetches the inputs that have a `pullUrl` from their sources, each in a task of its own.
+//! Pulls RTSP sources (`pullUrl`): pauses between retries (`rtsp.retry_first`, `retry_longest`), `rtsp.max_pulls`, TCP or
+//! UDP, errors in health.
 //!
-//! Survives a restart (in `Args`): nothing but the handles; the rows say what is to be pulled. May be lost: the connections,
+//! Each source has a task. Survives a restart (in `Args`): nothing but the handles; the sources are in the rows. May be lost: the connections,
 //! which are made again inside their inputs' reconnect windows. A source that fails is tried again with back-off for as long
 //! as its row wants it, and gives way while an encoder publishes.
 
@@ -33,7 +34,7 @@ use crate::{
 };
 
 const NAME: &str = "RTSP pulls";
-/// A source that sent for so long was no failed try.
+/// Time of sending after which the failures of a source are forgotten.
 const STEADY_AFTER: Duration = Duration::from_secs(30);
 /// Shortest pause between attempts at a source, whatever the settings say.
 const LEAST_PAUSE: Duration = Duration::from_millis(100);
@@ -50,7 +51,7 @@ pub struct Args {
     pub stop: CancellationToken,
 }
 
-/// The component that pulls.
+/// Makes the component that pulls.
 pub fn component(args: Args) -> Component {
     Component::of_task(NAME, move || follow_rows(args.clone()))
 }
@@ -61,7 +62,7 @@ struct Running {
     _over: DropGuard,
 }
 
-/// Starts and ends pulls as the rows say.
+/// Starts and ends pulls by the rows.
 async fn follow_rows(args: Args) {
     let mut changes = args.directory.follow();
     let mut running: HashMap<Uuid, Running> = HashMap::new();
@@ -144,7 +145,7 @@ async fn keep_pulling(args: &Args, input_id: Uuid, url: &str, orders: &Orders) {
     }
 }
 
-/// Doubles from the first pause to the longest.
+/// Returns the pause after so many failures: doubles from the first to the longest.
 fn pause_after(settings: &RtspSettings, failures: u32) -> Duration {
     settings
         .retry_first
@@ -160,7 +161,7 @@ fn note(args: &Args, input_id: Uuid, error: Option<String>) {
     }
 }
 
-/// Makes one attempt; errors are in words for the person who gave the address.
+/// Makes one attempt; errors are for the person who gave the address.
 async fn pull_once(args: &Args, input_id: Uuid, url: &str, orders: &Orders) -> Result<(), String> {
     let pull_url = PullUrl::parse(url).map_err(|error| error.to_string())?;
     let outbound = &args.outbound;
@@ -200,7 +201,7 @@ async fn pull_once(args: &Args, input_id: Uuid, url: &str, orders: &Orders) -> R
     }
 }
 
-/// A source says itself where its UDP packets come from, so only one that the operator named is believed.
+/// Returns the source for UDP, with an address that the operator named: a source itself states the origin of its UDP packets.
 fn udp_source(
     outbound: &Outbound,
     pull_url: &PullUrl,
@@ -228,7 +229,7 @@ fn udp_source(
         .ok_or_else(|| "its address cannot be used".to_owned())
 }
 
-/// The connector speaks of HTTP.
+/// Returns the connector's message, which names HTTP schemes, with those of RTSP.
 fn message_of(error: crate::outbound::Error) -> String {
     let text = error.to_string();
     text.replacen("https://", "rtsps://", 1)

@@ -1,4 +1,4 @@
-//! The address of a source, as users write it, and what may be shown of it.
+//! `pullUrl`: syntax of `rtsp://` and `rtsps://` addresses, default ports 554 and 322, credentials, masking.
 
 use url::{Position, Url};
 
@@ -7,7 +7,7 @@ use crate::{
     outbound::{Outbound, Rejection, Target},
 };
 
-/// RFC 2326 §3.2, and the port that is registered for RTSP in TLS.
+/// Default ports: RFC 2326 §3.2, and the port that is registered for RTSP in TLS.
 const RTSP_PORT: u16 = 554;
 const RTSPS_PORT: u16 = 322;
 
@@ -64,7 +64,7 @@ impl PullUrl {
         })
     }
 
-    /// Whom to dial; refused where the address itself says that it may not be.
+    /// Returns the host to dial; a rejection when its literal address is not allowed.
     pub fn target(&self, outbound: &Outbound) -> Result<Target, Rejection> {
         let host = self.url.host_str().unwrap_or_default();
         outbound.check_peer(host, self.port, self.is_tls)
@@ -75,7 +75,7 @@ impl PullUrl {
     }
 }
 
-/// The address with user name, password and query hidden: cameras take logins in all of them.
+/// Returns the address with user name, password and query hidden: cameras take logins in all of them.
 pub fn masked(text: &str) -> String {
     let Ok(pull) = PullUrl::parse(text) else {
         return MASK.to_owned();
@@ -90,7 +90,7 @@ pub fn masked(text: &str) -> String {
     format!("{}://{login}{place}{query}", url.scheme())
 }
 
-/// Percent-encoding undone; what is no UTF-8 becomes the replacement character.
+/// Decodes percent-encoding; invalid UTF-8 becomes the replacement character.
 fn decoded(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

@@ -1,6 +1,7 @@
-//! Stream of units to a target: configurations first, then from a key frame on, with rising times.
+//! Units for an output's target: configurations first, then from a key frame on, with rising times; units that are left out
+//! (`droppedUnits`).
 //!
-//! Pure. One feed for each connection to a target; the encoder behind it may change.
+//! Pure. There is one feed for each connection to a target; the encoder behind it may change.
 
 use std::sync::Arc;
 
@@ -40,12 +41,12 @@ impl Feed {
         Self::default()
     }
 
-    /// Units that were left out because the target was too slow.
+    /// Returns the number of units that were left out because the target was too slow.
     pub fn dropped(&self) -> u64 {
         self.dropped
     }
 
-    /// So many items were not to be had any more.
+    /// Counts items that were no longer in the window, and waits for a key frame.
     pub fn miss(&mut self, items: u64) {
         if items > 0 {
             self.dropped += items;
@@ -54,7 +55,7 @@ impl Feed {
         }
     }
 
-    /// Appends to `units` what the target is to get.
+    /// Appends to `units` those that the target is to get.
     pub fn push(&mut self, item: WindowUnit, units: &mut Vec<Unit>) {
         self.follow(&item.tracks);
         let is_wanted = match &item.unit {
@@ -123,7 +124,7 @@ impl Feed {
         self.is_open
     }
 
-    /// Configurations that the target does not have yet.
+    /// Appends the configurations that the target does not have yet.
     fn announce(&mut self, units: &mut Vec<Unit>) {
         let Tracks { video, audio, .. } = self.tracks.as_ref();
         if let Some(video) = video

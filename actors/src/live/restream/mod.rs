@@ -1,6 +1,7 @@
-//! Outputs: an input's units are forwarded to other platforms, each output supervised alone.
+//! Outputs of live inputs (RTMP, RTMPS, SRT to other platforms): handle, load, a task for each enabled output; metrics
+//! `live_outputs`, `srt_output_panics`.
 //!
-//! Survives a restart: the rows and what is known of each output ([`Restreams`]), like the directory of inputs. May be lost:
+//! Each output is supervised alone. Survives a restart: the rows and the state of each output ([`Restreams`]), like the directory of inputs. May be lost:
 //! the connections, which are made again. An output reads its input's [`UnitWindow`], and no input ever waits for it.
 //!
 //! ```text
@@ -63,7 +64,7 @@ struct OutputParts {
 #[derive(Clone)]
 struct Entry {
     row: Arc<Output>,
-    /// Another one when the row says something else: anyone who works for the old one is not wanted any more.
+    /// Replaced when the row's address or `enabled` changes: a task with the old one ends.
     progress: Arc<OutputProgress>,
 }
 
@@ -96,7 +97,7 @@ impl Restreams {
         self.parts.entries.lock()
     }
 
-    /// A row was committed like this; it holds at once.
+    /// Takes up a committed row; it applies at once.
     pub fn changed(&self, row: Output) {
         let mut entries = self.entries();
         let same_work =
@@ -111,7 +112,7 @@ impl Restreams {
         };
         entries.insert(entry.row.id, entry);
         drop(entries);
-        self.tell();
+        self.note_change();
     }
 
     fn notice_of(&self, row: &Output) -> Option<Notice> {
@@ -123,20 +124,20 @@ impl Restreams {
         })
     }
 
-    /// A row is gone.
+    /// Ends the output of a row that is gone.
     pub fn removed(&self, output_id: Uuid) {
         self.entries().remove(&output_id);
-        self.tell();
+        self.note_change();
     }
 
-    /// An input is gone with all its rows.
+    /// Ends the outputs of an input that is gone.
     pub fn input_removed(&self, input_id: Uuid) {
         self.entries()
             .retain(|_, entry| entry.row.input_id != input_id);
-        self.tell();
+        self.note_change();
     }
 
-    fn tell(&self) {
+    fn note_change(&self) {
         self.parts.changes.send_modify(|changes| *changes += 1);
     }
 
@@ -147,7 +148,7 @@ impl Restreams {
         entry.map_or_else(OutputReport::default, |entry| entry.progress.report())
     }
 
-    /// Outputs of an input that do not go out at the moment: their addresses, masked, and why.
+    /// Returns the outputs of an input that fail at the moment: their masked addresses, and the reasons.
     pub fn failures(&self, input_id: Uuid) -> Vec<(String, String)> {
         let entries = self.entries();
         let mut failures: Vec<_> = entries
@@ -230,7 +231,7 @@ struct Running {
     _over: DropGuard,
 }
 
-/// Starts and ends tasks as the rows say.
+/// Starts and ends tasks by the rows.
 async fn follow_rows(restreams: Restreams) {
     let context = &restreams.parts.context;
     let mut rows = restreams.parts.changes.subscribe();
@@ -271,7 +272,7 @@ async fn follow_rows(restreams: Restreams) {
     }
 }
 
-/// `None` while its input is not known.
+/// Starts the task of an output; `None` while its input is not known.
 fn start(restreams: &Restreams, entry: Entry) -> Option<Running> {
     let context = &restreams.parts.context;
     let playback = context.directory.by_input(entry.row.input_id)?;

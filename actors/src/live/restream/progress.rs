@@ -1,4 +1,4 @@
-//! State of an output: written by its task, read by any caller.
+//! State of an output (`idle`, `connecting`, `live`, `waiting`), last error, retries, sent bytes, dropped units, lag.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering::Relaxed},
@@ -27,7 +27,7 @@ pub enum OutputStatus {
 impl OutputStatus {
     pub const ALL: [Self; 4] = [Self::Idle, Self::Connecting, Self::Live, Self::Waiting];
 
-    /// The lower-case name used in the API.
+    /// Returns the lower-case name used in the API.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Idle => "idle",
@@ -38,7 +38,7 @@ impl OutputStatus {
     }
 }
 
-/// A moment's facts. Counters begin with the service, and again when address or `enabled` change.
+/// State of an output at one moment. Counters begin with the service, and again when address or `enabled` change.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OutputReport {
     pub status: OutputStatus,
@@ -49,7 +49,7 @@ pub struct OutputReport {
     /// Tries after the first.
     pub retries: u64,
     pub sent_bytes: u64,
-    /// Left out because the target was too slow.
+    /// Units left out because the target was too slow.
     pub dropped_units: u64,
     /// Age of the newest sent unit when it was sent.
     pub lag_ms: u64,
@@ -66,7 +66,7 @@ pub(super) struct OutputProgress {
     notice: Option<Notice>,
 }
 
-/// Where followers of an account's changes learn of an output's status.
+/// Place of an output's status in its account's changes.
 #[derive(Debug)]
 pub(super) struct Notice {
     pub(super) changes: ChangeLog,

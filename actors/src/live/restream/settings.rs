@@ -1,4 +1,4 @@
-//! The `[restream]` section: how many outputs there are, and how patient they are.
+//! Settings of outputs (`[restream]`): most outputs, buffer, time-outs, pauses between retries.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ pub struct RestreamSettings {
     /// Longest lag of an output before it leaves frames out.
     #[serde(with = "duration")]
     pub buffer: Duration,
-    /// From the connection to the target's leave to publish.
+    /// Longest time from the connection to the target's permission to publish.
     #[serde(with = "duration")]
     pub answer_timeout: Duration,
     /// Longest time for which a target may take nothing.

@@ -1,4 +1,4 @@
-//! Target of units: a publish by RTMP, or a call by SRT with MPEG-TS.
+//! Connection to an output's target: a publish by RTMP or RTMPS, or an SRT call with MPEG-TS.
 
 use std::net::SocketAddr;
 
@@ -22,7 +22,7 @@ pub(super) trait TargetStream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> TargetStream for T {}
 
-/// A target that takes the stream. Errors are in words for the person who gave its address.
+/// A target that takes the stream. Errors are for the person who gave its address.
 pub(super) enum Sink {
     Rtmp(Box<Publisher<Box<dyn TargetStream>>>),
     Srt(Box<Connecting>),
@@ -35,7 +35,7 @@ pub(super) struct Connecting {
 }
 
 impl Sink {
-    /// Dials what was checked, and asks to publish.
+    /// Dials the checked address, and asks to publish.
     pub(super) async fn open(
         url: &OutputUrl,
         outbound: &Outbound,
@@ -123,7 +123,7 @@ async fn remote(target: &Target, port: u16, outbound: &Outbound) -> Result<Socke
     Ok(SocketAddr::new(*first, port))
 }
 
-/// The connector speaks of HTTP.
+/// Returns the connector's message without its HTTP scheme.
 fn message_of(error: crate::outbound::Error) -> String {
     let text = error.to_string();
     text.replacen("https://", "", 1).replacen("http://", "", 1)

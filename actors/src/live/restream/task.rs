@@ -1,4 +1,4 @@
-//! Task of an output: waits for its input, connects, sends, and tries again.
+//! Task of an output: waits for its input, connects, sends, tries again (`restream.retry_first`, `retry_longest`).
 
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
@@ -18,7 +18,7 @@ use super::{
 };
 use crate::outbound::Outbound;
 
-/// A target that took the stream for so long was no failed try.
+/// Time of sending after which the failures of a target are forgotten.
 const STEADY_AFTER: Duration = Duration::from_secs(30);
 /// Shortest pause between attempts at a target, whatever the settings say.
 const LEAST_PAUSE: Duration = Duration::from_millis(100);
@@ -42,7 +42,7 @@ enum End {
     /// The broadcast is over.
     Broadcast,
     Ordered,
-    /// Ordered, and the target gets no farewell.
+    /// Ordered, and the target's stream is not ended politely.
     Cut,
 }
 
@@ -180,7 +180,7 @@ impl OutputWork {
     }
 }
 
-/// Doubles from the first pause to the longest.
+/// Returns the pause after so many failures: doubles from the first to the longest.
 fn pause_after(settings: &RestreamSettings, failures: u32) -> Duration {
     settings
         .retry_first

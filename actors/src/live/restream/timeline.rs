@@ -1,4 +1,4 @@
-//! One timeline for a target, whatever publishers' clocks do.
+//! Continuous times for an output's target, whatever jumps the clocks of publishers make.
 //!
 //! Times start at 0 and rise. Where a track's time jumps by more than a second, or another session begins, the timeline
 //! continues right behind its end, and the other track follows by the same distance, so that audio stays with its
@@ -6,7 +6,7 @@
 
 use sluice_media::unit::CLOCK_90K;
 
-/// Jump that the packager treats as a discontinuity too.
+/// Jump of a track's time from which on the timeline is continued; the packager treats it as a discontinuity too.
 const JUMP_90K: i64 = CLOCK_90K;
 /// Distance between the end of the timeline and its continuation: about a frame.
 const STEP_90K: i64 = CLOCK_90K / 30;
@@ -36,13 +36,13 @@ pub struct Timeline {
 }
 
 impl Timeline {
-    /// Marks that the next unit has other times.
+    /// Notes that the next unit has other times.
     pub fn break_off(&mut self) {
         self.video.offset_90k = None;
         self.audio.offset_90k = None;
     }
 
-    /// The place of a unit with this time (a frame's is that of its decoding), which is shown so much later.
+    /// Returns the place of a unit with this time (a frame's is that of its decoding), which is shown `delay_90k` later.
     pub fn place(&mut self, kind: Kind, time_90k: i64, delay_90k: i64) -> i64 {
         let (track, other) = match kind {
             Kind::Video => (&mut self.video, self.audio),
@@ -71,7 +71,7 @@ impl Timeline {
     }
 }
 
-/// The other track's distance, where a unit of this time is near it by that.
+/// Returns the other track's offset, where it places a unit of this time near that track.
 fn beside(other: Track, time_90k: i64) -> Option<i64> {
     let (offset, last) = (other.offset_90k?, other.last_out_90k?);
     ((time_90k + offset).abs_diff(last) <= JUMP_90K as u64).then_some(offset)

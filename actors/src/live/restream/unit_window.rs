@@ -1,8 +1,7 @@
-//! The tap of an input: what its encoder sends, for anyone who follows.
+//! Window of an input's newest units (`restream.buffer`, `MOST_BYTES`), which its outputs read by number.
 //!
-//! One window of units for all followers, each of whom reads it by number. The input never waits: a unit is put in, what is
-//! older than the buffer falls out at the other end, and a follower who comes late for it learns how much it missed. The
-//! window exists only while someone follows.
+//! One window serves all followers. The input never waits: a unit is put in, units older than the buffer are dropped, and a
+//! follower that is late learns how many it missed. The window exists only while it is followed.
 
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
@@ -15,12 +14,12 @@ use tokio::{sync::watch, time::Instant};
 
 use crate::live::Phase;
 
-/// Media in the window, whatever its length in time: 3 s of 80 Mbit/s.
+/// Most bytes of media in the window, whatever its length in time: 3 s of 80 Mbit/s.
 const MOST_BYTES: usize = 32 << 20;
-/// Units taken at a time.
+/// Most units taken at a time.
 const BATCH: usize = 256;
 
-/// Says whether an input has something to send.
+/// State of an input as a source of units.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SourceState {
     /// No broadcast.
@@ -50,7 +49,7 @@ pub struct Tracks {
     pub audio: Option<Arc<AudioConfig>>,
 }
 
-/// A frame or an audio frame, and what it is to be decoded with.
+/// A video or audio frame with the configurations to decode it.
 #[derive(Clone, Debug)]
 pub struct WindowUnit {
     pub tracks: Arc<Tracks>,
@@ -78,7 +77,7 @@ pub struct UnitWindow {
 }
 
 impl UnitWindow {
-    /// The input does this now. What was put in before is still read.
+    /// Sets the state of the input. Units that were put in before are still read.
     pub fn set_air(&self, air: SourceState) {
         self.air.send_if_modified(|now| {
             let is_new = *now != air;
@@ -91,7 +90,7 @@ impl UnitWindow {
         *self.air.borrow()
     }
 
-    /// Another publisher session: other configurations, other times.
+    /// Begins another publisher session: other configurations, other times.
     pub fn begin_session(&self) {
         let mut window = self.window.lock();
         window.tracks = Arc::new(Tracks {
@@ -115,7 +114,7 @@ impl UnitWindow {
         }
     }
 
-    /// Follows from now on; of what is put in, at least `keep` stays there to be read.
+    /// Follows from now on; units stay for `keep` at least.
     pub fn follow(self: &Arc<Self>, keep: Duration) -> Follower {
         let mut window = self.window.lock();
         window.followers += 1;
@@ -127,11 +126,11 @@ impl UnitWindow {
         }
     }
 
-    /// Waits until the input does one of these, and says which.
+    /// Waits until the input has one of these states, and returns it.
     pub async fn until(&self, wanted: &[SourceState]) -> SourceState {
         let mut air = self.air.subscribe();
         let reached = air.wait_for(|air| wanted.contains(air)).await;
-        *reached.expect("the tap keeps its sender")
+        *reached.expect("the window keeps its sender")
     }
 }
 
@@ -172,7 +171,7 @@ impl Window {
         }
     }
 
-    /// No one reads it any more.
+    /// Drops all units: there is no reader any more.
     fn clear(&mut self) {
         self.first = self.head();
         self.items = VecDeque::new();
@@ -200,7 +199,7 @@ pub struct Follower {
 /// Units for a follower, or the reason why there are none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnitBatch {
-    /// Items, behind so many that it came too late for.
+    /// Items, behind `missed` ones that were dropped before they were read.
     Items { missed: u64 },
     /// All has been taken, and the broadcast is over.
     Over,
@@ -221,7 +220,7 @@ impl Follower {
                 return UnitBatch::Over;
             }
             let changed = self.air.changed().await;
-            changed.expect("the tap keeps its sender");
+            changed.expect("the window keeps its sender");
         }
     }
 

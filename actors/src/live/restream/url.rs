@@ -1,7 +1,8 @@
-//! The address of a target, as users write it, and what may be shown of it.
+//! `url` of an output: syntax of `rtmp://`, `rtmps://` and `srt://` targets, default ports 1935 and 443, stream keys,
+//! masking.
 //!
-//! The part behind the host is read from the text as it was given: stream keys and stream ids hold characters that a
-//! parser of addresses would encode, cut off or resolve, and targets want them back unchanged.
+//! The part behind the host is read from the given text: stream keys and stream ids hold characters that a parser of
+//! addresses would encode, remove or resolve, and targets expect them unchanged.
 
 use std::fmt;
 
@@ -11,7 +12,7 @@ use crate::{
 };
 use sluice_ingest::srt::caller::{CallFailure, CallOptions};
 
-/// The registered port; Facebook and others take RTMPS at HTTPS's port.
+/// Default ports: RTMP's registered one; Facebook and others take RTMPS at HTTPS's port.
 const RTMP_PORT: u16 = 1935;
 const RTMPS_PORT: u16 = 443;
 /// Parameters of an SRT address that are no secrets.
@@ -100,7 +101,7 @@ impl OutputUrl {
         })
     }
 
-    /// Whom to dial; refused where the address itself says that it may not be.
+    /// Returns the host to dial; a rejection when its literal address is not allowed.
     pub fn target(&self, outbound: &Outbound) -> Result<Target, Rejection> {
         outbound.check_peer(&self.host, self.port, self.scheme == "rtmps")
     }
@@ -113,13 +114,13 @@ impl OutputUrl {
         self.port
     }
 
-    /// The server's address with the application, as RTMP's `connect` has it.
+    /// Returns the server's address with the application, as RTMP's `connect` has it.
     pub(super) fn tc_url(&self, app: &str) -> String {
         format!("{}://{}/{app}", self.scheme, self.authority)
     }
 }
 
-/// The key is what follows the last slash of the path, its query included.
+/// Reads application and key; the key is all behind the last slash of the path, its query included.
 fn rtmp(rest: &str) -> Result<Scheme, OutputUrlError> {
     let path = rest.strip_prefix('/').ok_or(OutputUrlError::NoKey)?;
     let path_end = path.find('?').unwrap_or(path.len());
@@ -138,7 +139,8 @@ fn query_of(text: &str) -> &str {
     text.split_once('?').map_or("", |(_, query)| query)
 }
 
-/// The address with its secrets hidden: all behind RTMP's application, and what SRT's parameters say but for a few.
+/// Returns the address with its secrets hidden: all behind RTMP's application, and the values of SRT's parameters but for
+/// [`SHOWN`].
 pub fn masked(text: &str) -> String {
     let Ok(url) = OutputUrl::parse(text) else {
         return MASK.to_owned();

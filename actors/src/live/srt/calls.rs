@@ -1,4 +1,5 @@
-//! The gateway's connections in the service: each has a session task, fed by a bounded queue.
+//! SRT connections in the service: a session task for each, bounded queue of arrivals, log of rejected callers,
+//! `srt.max_connections`.
 
 use std::{
     collections::HashMap,
@@ -22,37 +23,37 @@ use uuid::Uuid;
 
 use super::Args;
 
-/// Arrivals that may wait for a session: about as many bytes as an input's mailbox holds of a socket's reads. When they
+/// Most arrivals that wait for a session: about as many bytes as an input's mailbox holds of a socket's reads. When they
 /// are full the next ones are dropped, and the session continues at a key frame.
 const ARRIVALS: usize = 64;
 
-/// Feeds sessions with what the gateway says.
+/// Feeds sessions with the gateway's reports.
 pub(super) struct Calls<'a> {
     args: &'a Args,
     orders: mpsc::Sender<ToGateway>,
     routes: HashMap<SessionId, Route>,
-    rejections: RefusalLog,
+    rejections: RejectionLog,
 }
 
-/// Rejections that are logged in a minute; encoders with a wrong setting try again for ever.
-const REFUSALS_A_MINUTE: u32 = 30;
+/// Most rejections that are logged in a minute; encoders with a wrong setting try again for ever.
+const REJECTIONS_A_MINUTE: u32 = 30;
 
-/// Bounds the log lines about refused callers.
+/// Bounds the log lines about rejected callers.
 #[derive(Default)]
-struct RefusalLog {
+struct RejectionLog {
     minute_from: Option<Instant>,
     logged: u32,
     suppressed: u64,
 }
 
-impl RefusalLog {
+impl RejectionLog {
     /// Returns the number of rejections that were not logged since the last one if this one is logged; else `None`.
     fn admit(&mut self, now: Instant) -> Option<u64> {
         let is_over = |from: Instant| now.duration_since(from) >= Duration::from_secs(60);
         if self.minute_from.is_none_or(is_over) {
             (self.minute_from, self.logged) = (Some(now), 0);
         }
-        if self.logged == REFUSALS_A_MINUTE {
+        if self.logged == REJECTIONS_A_MINUTE {
             self.suppressed += 1;
             return None;
         }
@@ -64,7 +65,7 @@ impl RefusalLog {
 struct Route {
     arrivals: mpsc::Sender<GatewayEvent>,
     ended: Arc<OnceLock<Ended>>,
-    /// Payloads were thrown away since the last that the session took.
+    /// Payloads were discarded since the last that the session took.
     gap: bool,
     discarded: u64,
 }
@@ -75,7 +76,7 @@ impl<'a> Calls<'a> {
             args,
             orders,
             routes: HashMap::new(),
-            rejections: RefusalLog::default(),
+            rejections: RejectionLog::default(),
         }
     }
 
@@ -117,7 +118,7 @@ impl<'a> Calls<'a> {
                 let reason = reject.map_or("an unknown reason", Reject::reason);
                 if let Some(suppressed) = self.rejections.admit(Instant::now()) {
                     let input = input.map(Uuid::from_bytes).map(tracing::field::display);
-                    info!(%remote, input, code, reason, suppressed, "an SRT caller was refused");
+                    info!(%remote, input, code, reason, suppressed, "an SRT caller was rejected");
                 }
                 if let (Some(input), Some(Reject::Conflict)) = (input, reject) {
                     self.args
@@ -189,9 +190,9 @@ mod tests {
 
     #[test]
     fn rejections_are_logged_within_bounds_and_counted_beyond() {
-        let mut log = RefusalLog::default();
+        let mut log = RejectionLog::default();
         let start = Instant::now();
-        for _ in 0..REFUSALS_A_MINUTE {
+        for _ in 0..REJECTIONS_A_MINUTE {
             assert_eq!(log.admit(start), Some(0));
         }
         for second in 1..4 {

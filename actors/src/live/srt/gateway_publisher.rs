@@ -1,4 +1,5 @@
-//! Tells the gateway who may publish: the whole table first, then each change, and the orders of sessions between them.
+//! Sends the SRT gateway the publishers that it may admit: all inputs first, then each change, conflicts, and the orders of
+//! sessions.
 
 use std::{collections::HashMap, io, net::IpAddr, time::Duration};
 
@@ -14,7 +15,7 @@ use uuid::Uuid;
 
 use super::{Args, Passphrases};
 
-/// A gateway that does not read orders for this long is given up.
+/// Time after which a gateway that does not read its orders is given up.
 const WRITE_WITHIN: Duration = Duration::from_secs(5);
 /// Interval at which the inputs are looked up whose displaced encoders may not come back at the moment.
 const LOOK_AT_CONFLICTS: Duration = Duration::from_millis(500);
@@ -33,7 +34,7 @@ pub(super) async fn run(
         sent: HashMap::new(),
         conflicts: HashMap::new(),
     };
-    publisher.tell_table();
+    publisher.send_table();
     ToGateway::Serve.encode(&mut publisher.out);
     let authorizer = publisher.args.authorizer.clone();
     let mut look = interval(LOOK_AT_CONFLICTS);
@@ -46,14 +47,14 @@ pub(super) async fn run(
                 None => return Ok(()),
             },
             changed = publisher.changes.changed() => match changed {
-                Ok(()) => publisher.tell_table(),
+                Ok(()) => publisher.send_table(),
                 Err(_) => return Ok(()),
             },
             // Dropped at a change: new permissions are sent at once, however long the answer takes.
             contested = async {
                 look.tick().await;
                 authorizer.contested().await
-            } => publisher.tell_conflicts(contested),
+            } => publisher.send_conflicts(contested),
         }
     }
 }
@@ -77,7 +78,7 @@ struct Facts {
 }
 
 impl GatewayPublisher {
-    fn tell_table(&mut self) {
+    fn send_table(&mut self) {
         self.changes.mark_unchanged();
         let rows = self.args.directory.rows();
         let gone: Vec<Uuid> = {
@@ -105,7 +106,7 @@ impl GatewayPublisher {
         }
     }
 
-    fn tell_conflicts(&mut self, contested: Option<HashMap<Uuid, Vec<IpAddr>>>) {
+    fn send_conflicts(&mut self, contested: Option<HashMap<Uuid, Vec<IpAddr>>>) {
         let Some(contested) = contested else {
             return;
         };

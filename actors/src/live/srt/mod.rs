@@ -1,7 +1,8 @@
-//! Keeps the SRT gateway's process running, sends it who may publish, and turns its connections into publishers.
+//! SRT gateway in the service: start, restart pauses, silence, missing sandbox, state in `/readyz`, UDP socket; its
+//! connections become publishers.
 //!
 //! Survives a restart (in `Args`): the bound UDP socket, so that the port stays, and the running sessions. May be lost:
-//! the process with its connections, whose encoders reconnect. What the gateway sends is read at once and handed to bounded
+//! the process with its connections, whose encoders reconnect. Messages of the gateway are read at once and put into bounded
 //! queues, so that no session holds another back.
 
 mod calls;
@@ -43,18 +44,18 @@ use calls::Calls;
 use process::Process;
 
 const NAME: &str = "SRT gateway";
-/// Orders of sessions that may wait for the gateway; a session that ends waits for room.
+/// Most orders of sessions that wait for the gateway; a session that ends waits for room.
 const ORDERS: usize = 256;
 /// Most bytes of one read from the gateway.
 const READ: usize = 256 << 10;
-/// The gateway says every second that it lives; one that is silent for longer is replaced.
+/// Silence after which the gateway is replaced; it reports every second.
 const SILENT_FOR: Duration = Duration::from_secs(10);
 /// The pause before the gateway is started again: the first, and the longest.
 const PAUSE_FIRST: Duration = Duration::from_millis(100);
 const PAUSE_LONGEST: Duration = Duration::from_secs(10);
-/// A gateway that ran for so long was no failed start.
+/// Run time after which the failures of the gateway are forgotten.
 const STEADY_AFTER: Duration = Duration::from_secs(30);
-/// Failed starts in a row after which `/readyz` says so.
+/// Failed starts in a row after which `/readyz` shows the gateway as parked.
 const RED_AFTER: u32 = 3;
 
 /// Arguments of the loop, the same after each restart.
@@ -69,7 +70,7 @@ pub struct Args {
     pub read_interval: Duration,
     /// This program.
     pub program: PathBuf,
-    /// Says whether a gateway that lacks a layer of the sandbox may start.
+    /// Policy for a gateway that lacks a layer of the sandbox.
     pub sandbox: Sandbox,
     pub component_statuses: ComponentStatuses,
     pub sessions: TaskTracker,
@@ -77,7 +78,7 @@ pub struct Args {
     pub stop: CancellationToken,
 }
 
-/// The component that runs the gateway.
+/// Makes the component that runs the gateway.
 pub fn component(args: Args) -> Component {
     Component::of_task(NAME, move || keep_running(args.clone()))
 }
@@ -132,7 +133,7 @@ async fn keep_running(args: Args) {
     }
 }
 
-/// Doubles from [`PAUSE_FIRST`] to [`PAUSE_LONGEST`].
+/// Returns the pause after so many failures: doubles from [`PAUSE_FIRST`] to [`PAUSE_LONGEST`].
 fn pause_after(failures: u32) -> Duration {
     PAUSE_FIRST
         .saturating_mul(1 << failures.saturating_sub(1).min(10))
@@ -144,13 +145,13 @@ async fn run_once(args: &Args) -> Result<(), Failure> {
     let (process, socket) = Process::start(args).map_err(Failure::Start)?;
     let (mut reading, writing) = socket.into_split();
     let (orders, queue) = mpsc::channel(ORDERS);
-    let telling = tokio::spawn(gateway_publisher::run(args.clone(), writing, queue));
+    let publishing = tokio::spawn(gateway_publisher::run(args.clone(), writing, queue));
     let outcome = tokio::select! {
         outcome = follow(args, &mut reading, Calls::new(args, orders)) => outcome,
-        () = args.stop.cancelled() => return Ok(()).inspect(|()| telling.abort()),
+        () = args.stop.cancelled() => return Ok(()).inspect(|()| publishing.abort()),
     };
     // Both ends of the socket have to close before the gateway ends by itself.
-    telling.abort();
+    publishing.abort();
     drop(reading);
     match outcome {
         Ok(()) => Err(process.end().await),
@@ -158,7 +159,7 @@ async fn run_once(args: &Args) -> Result<(), Failure> {
     }
 }
 
-/// Hands on what the gateway says until it ends.
+/// Passes the gateway's reports on until it ends.
 async fn follow(
     args: &Args,
     reading: &mut OwnedReadHalf,

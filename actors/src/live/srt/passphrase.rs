@@ -1,11 +1,11 @@
-//! The passphrase of an input: derived, so that no secret is stored and no one has to choose one.
+//! SRT passphrases of inputs (`srt.passphrase`), derived from the installation's key, so that none is stored or chosen.
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
 use sluice_store::live_inputs::LiveInput as InputRow;
 
-/// Precedes the message; never change one that is in use.
+/// Prefix of the message; never change one that is in use.
 const DOMAIN: &[u8] = b"sluice srt passphrase 1\0";
 /// Bytes of the MAC: 32 characters, between the 10 and 79 that SRT takes.
 const BYTES: usize = 24;
@@ -22,7 +22,7 @@ impl Passphrases {
         Self(mac)
     }
 
-    /// Changes with the stream key: after a rotation the old one is worthless too.
+    /// Returns the passphrase of an input, which changes with its stream key.
     pub fn of(&self, input: &InputRow) -> String {
         let mut mac = self.0.clone();
         mac.update(input.id.as_bytes());

@@ -1,4 +1,6 @@
-//! The gateway's process: this same program, with the socket to us as its standard input and the UDP socket as its output.
+//! Process of the SRT gateway (`sluice srt-gateway`): arguments, sockets, end, exit status.
+//!
+//! It is this same program, with the socket to the service as its standard input and the UDP socket as its output.
 
 use std::{
     io,
@@ -24,7 +26,7 @@ const END_WITHIN: Duration = Duration::from_secs(2);
 pub(super) struct Process(Child);
 
 impl Process {
-    /// Starts one, and gives our end of its socket.
+    /// Starts one, and returns our end of its socket.
     pub fn start(args: &Args) -> io::Result<(Self, UnixStream)> {
         let (ours, theirs) = StdUnixStream::pair()?;
         ours.set_nonblocking(true)?;
@@ -51,7 +53,7 @@ impl Process {
         Ok((Self(child), UnixStream::from_std(ours)?))
     }
 
-    /// Returns how it ended, once its socket is closed.
+    /// Waits for its end once its socket is closed, and returns the reason.
     pub async fn end(mut self) -> Failure {
         match timeout(END_WITHIN, self.0.wait()).await {
             Ok(Ok(status)) => failure_of(status),
