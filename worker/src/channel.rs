@@ -1,7 +1,8 @@
-//! An end of the socket pair between service and worker: whole messages with descriptors, each wait bounded.
+//! Channel between service and worker, an end of a socket pair: whole messages with descriptors, bounded waits, message
+//! size.
 //!
 //! A frame is its length (4 bytes, little endian) and that much JSON. Neither end trusts the other: lengths are bounds and
-//! never allocations, and descriptors that no one asked for are closed by the kernel.
+//! never allocations, and descriptors that were not asked for are closed by the kernel.
 
 use std::{
     io::{self, IoSlice, IoSliceMut},
@@ -188,7 +189,7 @@ impl Channel {
         self.read(buffer, &mut RecvAncillaryBuffer::default(), patience)
     }
 
-    /// At least one byte.
+    /// Reads at least one byte.
     fn read(
         &self,
         buffer: &mut [u8],
@@ -208,7 +209,7 @@ impl Channel {
         }
     }
 
-    /// Until the socket is ready; what was sent before a cancellation still counts.
+    /// Waits until the socket is ready; what was sent before a cancellation still counts.
     fn wait(&self, events: PollFlags, patience: Patience<'_>) -> Result<(), ChannelError> {
         loop {
             let left = patience

@@ -1,7 +1,7 @@
-//! Operations on a worker's descriptors that safe Rust lacks: closing inherited ones, mapping given ones.
+//! Descriptors of a worker: closes inherited ones, maps inputs into memory.
 #![allow(
     unsafe_code,
-    reason = "no one owns inherited descriptors, and a mapping trusts its file"
+    reason = "nothing owns inherited descriptors, and a mapping trusts its file"
 )]
 
 use std::{fs::File, io, ops::Deref, os::fd::OwnedFd};
@@ -34,7 +34,7 @@ impl Mapped {
         if file.metadata()?.len() == 0 {
             return Ok(Self(None));
         }
-        // SAFETY: inputs are blobs and spools that no one writes any more. Were one cut short all the same, this process
+        // SAFETY: inputs are blobs and spools that are written no more. Were one cut short all the same, this process
         // would end by SIGBUS, which the service takes for a crash of the decoder.
         let mapping = unsafe { Mmap::map(&file) }?;
         // Advice that the kernel does not take changes nothing.

@@ -1,5 +1,5 @@
-//! Misbehaviour on demand, for tests of what surrounds a worker: it dies, hangs, spins or allocates when its input says
-//! so.
+//! Faults on demand for tests (`sluice worker --faults`): a worker that crashes, hangs, spins or allocates when its
+//! input says so.
 //!
 //! Only `sluice worker --faults` of a debug build obeys it, and the service never starts a worker that way; tests put a
 //! script that does in the program's place. The demand is at the very end of input 0, behind the end of its format.
@@ -34,7 +34,7 @@ pub enum InjectedFault {
     Hang,
     /// Waits so many milliseconds, then does its work.
     Nap(u64),
-    /// Writes to standard error, more than anybody reads.
+    /// Writes to standard error, more than is read.
     Shout,
     /// Reports that half is done, and waits for ever.
     Halfway,
@@ -76,8 +76,8 @@ pub fn asked_by(input: &impl AsFd) -> Option<InjectedFault> {
     asked(&tail)
 }
 
-/// Does it; comes back only from those that are over at some time.
-pub fn commit(fault: InjectedFault, tell: &mut dyn FnMut(Report)) {
+/// Commits the fault; returns only from those that end.
+pub fn commit(fault: InjectedFault, on_report: &mut dyn FnMut(Report)) {
     match fault {
         InjectedFault::Crash => std::process::abort(),
         InjectedFault::Panic => panic!("the input asked for it"),
@@ -85,11 +85,11 @@ pub fn commit(fault: InjectedFault, tell: &mut dyn FnMut(Report)) {
         InjectedFault::Allocate => allocate(),
         InjectedFault::Hang => hang(),
         InjectedFault::Halfway => {
-            tell(Report::Working { share: 0.5 });
+            on_report(Report::Working { share: 0.5 });
             hang()
         }
         InjectedFault::Chatter => loop {
-            tell(Report::Working { share: 0.5 });
+            on_report(Report::Working { share: 0.5 });
         },
         InjectedFault::Nap(milliseconds) => thread::sleep(Duration::from_millis(milliseconds)),
         InjectedFault::Shout => shout(),
@@ -109,14 +109,14 @@ fn shout() {
     }
 }
 
-/// Until the kernel ends it.
+/// Spins until the kernel ends the process.
 pub(crate) fn spin() -> ! {
     loop {
         std::hint::spin_loop();
     }
 }
 
-/// Until the allocator gives up, which ends the process.
+/// Allocates until the allocator gives up, which ends the process.
 pub(crate) fn allocate() -> ! {
     let mut taken = Vec::new();
     loop {

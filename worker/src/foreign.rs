@@ -1,4 +1,5 @@
-//! Calls by the kernel's other doors, which a filter might forget. Only proofs use them.
+//! System calls by other ABIs (x32, `int 0x80`) and `F_SETOWN`, which a seccomp filter might forget. Only proofs use
+//! them.
 #![allow(unsafe_code, reason = "no library offers these calls")]
 
 use std::io;

@@ -1,4 +1,4 @@
-//! Fuzz targets of this crate's parsers (see [`sluice_media::fuzzing`]).
+//! Fuzz targets of the worker's parsers: jobs, replies, ZIP archives (see [`sluice_media::fuzzing`]).
 
 use std::{io::Write as _, os::unix::net::UnixStream, time::Instant};
 
@@ -19,7 +19,7 @@ pub const TARGETS: &[Target] = &[
     Target::new("zip_archive", zip_archive),
 ];
 
-/// Fits into a socket's buffer, so that one thread can write it and read it.
+/// Longest input; it fits into a socket's buffer, so that one thread can write it and read it.
 const MAX_BYTES: usize = 64 * 1024;
 
 /// A channel whose other end has sent the bytes and closed.

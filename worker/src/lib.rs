@@ -1,4 +1,4 @@
-//! The decode ring: untrusted media is decoded in processes of its own, never in the service's.
+//! Worker processes: untrusted media is decoded in sandboxed processes of its own, never in the service.
 //!
 //! Without features this crate is what the service needs to talk to workers: the job protocol and the handle of a worker
 //! process. The feature `codecs` adds the worker's side: sandbox, loop and image code. Only the binary turns it on. What

@@ -1,4 +1,5 @@
-//! Remains of a worker: its exit status and the last output of its libraries.
+//! End of a worker process: exit status, signal, exceeded limit (memory, processor time, file size), last output on
+//! standard error.
 
 use std::{
     fmt, io,

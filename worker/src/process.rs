@@ -1,4 +1,4 @@
-//! The service's handle of one worker process: spawn, one job at a time, deadline, kill.
+//! The service's handle of one worker process: spawn, environment, one job at a time, deadline, silence, kill.
 //!
 //! A worker is trusted with nothing but its job: it starts with an empty environment and no descriptor but its end of the
 //! [`Channel`] (as standard input) and a pipe for what libraries print. Dropping the handle kills and reaps it.
@@ -31,7 +31,7 @@ use crate::{
     resident::Resident,
 };
 
-/// All that a worker finds in its environment, beside the search path.
+/// Environment of a worker, beside the search path.
 ///
 /// libvips says nothing about damaged files; two arenas keep memory flat where each thread of a codec would make one;
 /// GLib looks for no desktop; names of files are UTF-8.
@@ -45,6 +45,9 @@ const ENVIRONMENT: [(&str, &str); 6] = [
 ];
 /// A job may use this much processor time for each second it may last: codecs have threads.
 const CPU_PER_SECOND: u64 = 2;
+
+/// Files of a task that an error names as the most; the kernel bounds the descriptors of a message.
+const MOST_FILES: usize = 250;
 
 /// Settings for the start of workers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -236,12 +239,12 @@ impl WorkerProcess {
         self.channel.is_open()
     }
 
-    /// Performs a job and blocks until it ends, one way or another; `tell` receives its reports meanwhile, and may
+    /// Performs a job and blocks until it ends, one way or another; `on_report` receives its reports meanwhile, and may
     /// block.
     pub fn run(
         &mut self,
         order: &JobRequest<'_>,
-        tell: &mut dyn FnMut(Report),
+        on_report: &mut dyn FnMut(Report),
     ) -> Result<Done, JobError> {
         self.jobs += 1;
         // What was printed between jobs would hide what a death prints.
@@ -262,7 +265,7 @@ impl WorkerProcess {
             .and_then(|()| self.receive(patience()));
         while let Ok(Reply::Reported { id, report }) = answer {
             if id == job.id {
-                tell(report);
+                on_report(report);
             }
             // What has come is received whatever the hour: one that never falls silent is not waited for.
             answer = match over(order, until) {
@@ -302,7 +305,10 @@ impl WorkerProcess {
             u8::try_from(descriptors.len()).map_err(|_| {
                 JobError::Failed(Failure::new(
                     FailureCode::TooLarge,
-                    format!("{} files, at most 250 go into one task", descriptors.len()),
+                    format!(
+                        "{} files, at most {MOST_FILES} go into one task",
+                        descriptors.len()
+                    ),
                 ))
             })
         };

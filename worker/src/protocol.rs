@@ -1,4 +1,4 @@
-//! Messages between service and worker: one each way per job, over a Unix socket pair.
+//! Messages between service and worker: job, reply, report; version, frame size, descriptors; sandbox layers in force.
 //!
 //! A message is JSON in one frame of bounded length; descriptors of inputs, then of outputs, ride on the job's frame
 //! (`SCM_RIGHTS`). Both sides are the same binary, yet the version is checked: an upgrade may leave an old worker running.

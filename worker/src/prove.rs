@@ -1,4 +1,5 @@
-//! Proves a layer of the sandbox: puts on only the layers named, tries one thing, and says what came of it.
+//! Proofs of sandbox layers (`sluice worker --prove`): enters only the layers named, tries one thing, and prints the
+//! result.
 //!
 //! In debug builds only, `sluice worker --prove LAYERS --attempt NAME` prints one JSON object. Attempts at limits may end the process by a signal
 //! instead, and one at a program replaces it: the prover looks at both.
@@ -81,7 +82,7 @@ pub const ATTEMPTS: [(&str, Attempt); 34] = [
     }),
     ("read-fonts", |_| fs::read_dir("/usr/share/fonts").map(drop)),
     ("tcp-connect", |_| {
-        // No one listens: being refused by the other side is a connection that was tried.
+        // Nothing listens: being refused by the other side is a connection that was tried.
         match TcpStream::connect(("127.0.0.1", 9)) {
             Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => Ok(()),
             connected => connected.map(drop),
@@ -180,7 +181,7 @@ pub fn prove(proof: &Proof) -> io::Result<Outcome> {
     })
 }
 
-/// `none`, `all`, or names of layers separated by commas.
+/// Reads `none`, `all`, or names of layers separated by commas.
 pub fn choice(names: &str) -> Option<Choice> {
     let mut choice = Choice::NONE;
     for name in names.split(',') {

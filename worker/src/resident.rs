@@ -1,4 +1,4 @@
-//! Memory of another process.
+//! Resident memory of a worker process, from `/proc/{pid}/status`.
 
 use std::{fs::File, os::unix::fs::FileExt};
 

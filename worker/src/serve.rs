@@ -1,6 +1,7 @@
-//! The worker's life: arrange itself, load the codecs, enter the sandbox, then one job after the other.
+//! Main loop of a worker: loads the codecs, enters the sandbox, then performs one job after the other and writes the
+//! results.
 //!
-//! It ends when the service closes its end of the channel, and after a panic, since no one knows what state that left.
+//! It ends when the service closes its end of the channel, and after a panic, since the state that it left is unknown.
 
 use std::{
     fs::File,
@@ -29,7 +30,7 @@ use crate::{
     },
 };
 
-/// With what the service starts a worker.
+/// Arguments with which the service starts a worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Args {
     /// The service's process id.
@@ -100,7 +101,7 @@ pub fn serve(args: Args) -> Result<(), ServeError> {
     }
 }
 
-/// A result that does not fit into a message is a failure that does.
+/// Sends a reply, or a failure where it does not fit into a message.
 fn send(channel: &Channel, job: &Job, reply: &Reply) -> Result<(), ChannelError> {
     match channel.send(reply, &[], Patience::default()) {
         Err(ChannelError::Malformed(_)) => {
@@ -125,7 +126,7 @@ struct Worker {
 }
 
 impl Worker {
-    /// `None` after a panic.
+    /// Performs a job; `None` after a panic.
     fn answer(
         &mut self,
         job: &Job,
@@ -162,14 +163,17 @@ impl Worker {
             .map_err(|error| internal(format!("the processor time cannot be bounded: {error}")))?;
         let outputs = descriptors.split_off(job.inputs.into());
         if let Task::Av(task) = &job.task {
-            let mut tell = |report| {
+            let mut on_report = |report| {
                 let reply = Reply::Reported { id: job.id, report };
                 // A service that does not listen any more ends this process by itself.
                 let _ = channel.send(&reply, &[], Patience::default());
             };
             #[cfg(debug_assertions)]
-            self.misbehave(descriptors.first().and_then(faults::asked_by), &mut tell);
-            return av::perform(task, descriptors, outputs, &job.limits, &mut tell);
+            self.misbehave(
+                descriptors.first().and_then(faults::asked_by),
+                &mut on_report,
+            );
+            return av::perform(task, descriptors, outputs, &job.limits, &mut on_report);
         }
         let inputs = descriptors
             .into_iter()
@@ -189,13 +193,13 @@ impl Worker {
         Ok(done)
     }
 
-    /// In tests, as the input asks for it.
+    /// Commits the fault that the input asks for, in tests.
     #[cfg(debug_assertions)]
-    fn misbehave(&self, asked: Option<InjectedFault>, tell: &mut dyn FnMut(Report)) {
+    fn misbehave(&self, asked: Option<InjectedFault>, on_report: &mut dyn FnMut(Report)) {
         if self.faults
             && let Some(fault) = asked
         {
-            faults::commit(fault, tell);
+            faults::commit(fault, on_report);
         }
     }
 }
@@ -254,7 +258,7 @@ pub(crate) fn write_all(
     Ok(())
 }
 
-/// From the beginning; what the file held behind the result is cut off.
+/// Writes from the beginning; what the file held behind the result is cut off.
 fn write(bytes: &[u8], output: OwnedFd) -> io::Result<()> {
     let file = File::from(output);
     file.write_all_at(bytes, 0)?;

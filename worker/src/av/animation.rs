@@ -35,14 +35,14 @@ pub(super) fn perform(
     input: &Input,
     outputs: Vec<OwnedFd>,
     limits: &Limits,
-    tell: &mut dyn FnMut(Report),
+    on_report: &mut dyn FnMut(Report),
 ) -> Result<Done, Failure> {
     let facts = probe::probe(input, limits)?;
     let track = facts
         .video_track()
         .ok_or_else(|| Failure::new(FailureCode::Impossible, "the file has no moving frame"))?;
     let reduction = Reduction::new(track.shown_size(), animation.resize.as_ref());
-    let sequence = FrameSequence::take(animation, &reduction, input, &facts, limits, tell)?;
+    let sequence = FrameSequence::take(animation, &reduction, input, &facts, limits, on_report)?;
     let render = Render {
         resize: reduction.resize,
         ..Render::new(Format::Png, animation.output)
@@ -56,7 +56,7 @@ pub(super) fn perform(
         .enumerate()
         .map(|(index, raster)| {
             let done = index as f32 / count;
-            tell(Report::Working {
+            on_report(Report::Working {
                 share: DECODING + (1.0 - DECODING) * done / 2.0,
             });
             raster
@@ -138,7 +138,7 @@ impl FrameSequence {
         input: &Input,
         facts: &MediaFacts,
         limits: &Limits,
-        tell: &mut dyn FnMut(Report),
+        on_report: &mut dyn FnMut(Report),
     ) -> Result<Self, Failure> {
         animation.range.check_start(facts.duration_s())?;
         let span_s = animation.range.span_s(facts.duration_s());
@@ -159,7 +159,7 @@ impl FrameSequence {
         while ticks.is_none_or(|ticks| sequence.ticks < ticks) {
             let at_s = animation.range.start_s + f64::from(sequence.ticks) / rate;
             let video_frame = video_frames
-                .at(at_s, tell)?
+                .at(at_s, on_report)?
                 .ok_or_else(still::no_video_frame)?;
             if video_frame.at_s != last_s {
                 last_s = video_frame.at_s;
@@ -173,7 +173,7 @@ impl FrameSequence {
                 break;
             }
             let done = ticks.map_or(0.0, |ticks| sequence.ticks as f32 / ticks as f32);
-            tell(Report::Working {
+            on_report(Report::Working {
                 share: DECODING * done,
             });
         }

@@ -29,12 +29,12 @@ const REPORT_EVERY: Duration = Duration::from_millis(250);
 const MOST_BEFORE_END: f32 = 0.99;
 
 /// Plays a graph until everything has ended. `span_s`: how long the result is, in seconds; 0: unknown.
-pub fn run(graph: &Graph, span_s: f64, tell: &mut dyn FnMut(Report)) -> Result<(), Failure> {
+pub fn run(graph: &Graph, span_s: f64, on_report: &mut dyn FnMut(Report)) -> Result<(), Failure> {
     let position = Position::of(graph);
     let mut progress = ProgressReporter::new(span_s);
     graph.release()?;
     while !has_ended(&graph.pipeline, LOOK)? {
-        progress.tell(&position, tell);
+        progress.report(&position, on_report);
     }
     Ok(())
 }
@@ -116,7 +116,7 @@ impl ProgressReporter {
         }
     }
 
-    fn tell(&mut self, position: &Position, tell: &mut dyn FnMut(Report)) {
+    fn report(&mut self, position: &Position, on_report: &mut dyn FnMut(Report)) {
         let now_s = position.seconds();
         let is_early = self
             .reported_at
@@ -124,7 +124,7 @@ impl ProgressReporter {
         if now_s > self.last_s && !is_early {
             self.last_s = now_s;
             self.reported_at = Some(Instant::now());
-            tell(Report::Working {
+            on_report(Report::Working {
                 share: share(now_s, self.span_s),
             });
         }

@@ -1,4 +1,5 @@
-//! Video and audio work: one process performs one task with GStreamer, and ends.
+//! Video and audio tasks of a worker (probe, transcode, ladder, still, sheet, animation, waveform): one process performs
+//! one with GStreamer.
 //!
 //! ```text
 //! Input ─ probe ─► MediaFacts ─► plan ─► Graph (decoded or coded branches) ─► elements of the task ─► sink ─► output
@@ -38,13 +39,13 @@ use source::Input;
 pub use start::{REGISTRY_VARIABLE, missing, start};
 
 /// Performs a task. `inputs` and `outputs` are seekable files; each output is written from its beginning, but a
-/// ladder's, which is written from its end. `tell` receives the progress.
+/// ladder's, which is written from its end. `on_report` receives the progress.
 pub fn perform(
     task: &AvTask,
     inputs: Vec<OwnedFd>,
     outputs: Vec<OwnedFd>,
     limits: &Limits,
-    tell: &mut (dyn FnMut(Report) + Send),
+    on_report: &mut (dyn FnMut(Report) + Send),
 ) -> Result<Done, Failure> {
     let inputs = open(inputs)?;
     let first = inputs
@@ -57,21 +58,23 @@ pub fn perform(
             task.outputs()
         )));
     }
-    tell(Report::Working { share: 0.0 });
+    on_report(Report::Working { share: 0.0 });
     match task {
-        AvTask::Ladder(wanted) => ladder::perform(wanted, first, outputs, limits, tell),
-        AvTask::Still(wanted) => still::perform(wanted, first, outputs, limits, tell),
-        AvTask::Sheet(wanted) => sheet::perform(wanted, first, outputs, limits, tell),
-        AvTask::Animation(wanted) => animation::perform(wanted, first, outputs, limits, tell),
-        AvTask::Waveform(wanted) => waveform::perform(wanted, first, outputs, limits, tell),
+        AvTask::Ladder(wanted) => ladder::perform(wanted, first, outputs, limits, on_report),
+        AvTask::Still(wanted) => still::perform(wanted, first, outputs, limits, on_report),
+        AvTask::Sheet(wanted) => sheet::perform(wanted, first, outputs, limits, on_report),
+        AvTask::Animation(wanted) => animation::perform(wanted, first, outputs, limits, on_report),
+        AvTask::Waveform(wanted) => waveform::perform(wanted, first, outputs, limits, on_report),
         AvTask::Probe => Ok(Done {
             media: Some(probe::probe(first, limits)?),
             ..Done::default()
         }),
         AvTask::Transcode(wanted) => {
-            transcode::transcode(wanted, &inputs, &outputs[0], limits, tell)
+            transcode::transcode(wanted, &inputs, &outputs[0], limits, on_report)
         }
-        AvTask::Concat(wanted) => transcode::concat(wanted, &inputs, &outputs[0], limits, tell),
+        AvTask::Concat(wanted) => {
+            transcode::concat(wanted, &inputs, &outputs[0], limits, on_report)
+        }
     }
 }
 

@@ -1,5 +1,6 @@
-//! MP4 and QuickTime files whose edit lists leave out a beginning: what encoders of audio need ahead of it, or what a cut
-//! without encoding could not take away.
+//! Edit lists of MP4 and QuickTime files that skip a beginning: a work-around for a GStreamer demultiplexer that ends
+//! them early. What is skipped is what encoders of audio need ahead of it, or what a trim without encoding could not
+//! remove.
 //!
 //! GStreamer 1.22's demultiplexer ends a track when its place in the media reaches the movie's duration, whatever of the
 //! media is left out before (`gst_qtdemux_loop_state_movie`): as much is lost at the end as the edit list skips at the

@@ -1,4 +1,4 @@
-//! Opening of a graph: which tracks are taken, until all of them hold their first buffer, at the place asked for.
+//! Opens a graph: which tracks are taken, queues between them, the wait for first buffers (45 s), seeks to a range.
 
 mod series;
 
@@ -28,7 +28,7 @@ use super::{
     source::Input,
 };
 
-/// From the start until all branches have their first buffer, and again after a seek.
+/// Time from the start until all branches have their first buffer, and again after a seek.
 const READY_WITHIN: Duration = Duration::from_secs(45);
 /// Interval at which the bus is read meanwhile.
 const LOOK: Duration = Duration::from_millis(10);
@@ -168,7 +168,7 @@ struct Opening {
     /// Set for a parsed graph: coded tracks wait for one another there.
     interleave: Mutex<Option<gst::Element>>,
     tracks: Mutex<Tracks>,
-    /// No further track will come.
+    /// True once no further track will come.
     is_complete: AtomicBool,
 }
 
@@ -201,7 +201,7 @@ impl Opening {
         })
     }
 
-    /// Puts in what lets coded tracks wait for one another, as far apart as they may lie in the file.
+    /// Adds the queue that lets coded tracks wait for one another, as far apart as they may lie in the file.
     fn gather(&self, pipeline: &gst::Pipeline) -> Result<(), Failure> {
         let queue = make("multiqueue")?;
         queue.set_property("max-size-bytes", WAITING_BYTES);

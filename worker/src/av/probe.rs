@@ -1,4 +1,5 @@
-//! Facts of a clip, by its container's and its codecs' headers and the first decoded frame.
+//! Probe of a clip: facts by its headers and first decoded frame, time-outs, limits (`av_workers.max_side`,
+//! `av_workers.max_duration`).
 //!
 //! The looking is done by GStreamer's discoverer on a thread of its own, because it may hang on broken files: it has a
 //! time-out, a second chance, and is left behind when even the time-out does not come.
@@ -22,7 +23,7 @@ use sluice_media::{
 
 use super::{bus, internal, source::Input};
 
-/// After which the discoverer gives up by itself, try by try. What it does not see in the first is mostly not there.
+/// Time-outs of the discoverer, try by try. What it does not see in the first is mostly not there.
 const GIVE_UP: [gst::ClockTime; 2] = [
     gst::ClockTime::from_seconds(2),
     gst::ClockTime::from_seconds(5),
@@ -133,7 +134,7 @@ fn discover_twice(input: &Input) -> Result<MediaFacts, Failure> {
     ))
 }
 
-/// `None`: it took too long.
+/// Runs the discoverer; `None`: it took too long.
 fn discover(
     uri: String,
     give_up: gst::ClockTime,

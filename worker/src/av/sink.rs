@@ -1,4 +1,5 @@
-//! Sinks of results: descriptors that the service opened, and frames for code of our own.
+//! GStreamer sinks and small elements: output to a descriptor, buffers for code of our own, caps filters, discarded
+//! pads.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 
@@ -18,7 +19,7 @@ pub fn to_file(descriptor: &OwnedFd) -> Result<gst::Element, Failure> {
     Ok(sink)
 }
 
-/// Hands buffers of these caps over one by one, as fast as they are taken.
+/// Passes buffers of these caps one by one, as fast as they are taken.
 ///
 /// Its state changes at once: a sink that waits for its first buffer on the way to playing, and is flushed by a seek just
 /// then, may wait for ever.
@@ -51,13 +52,13 @@ pub fn filter(caps: &gst::Caps) -> Result<gst::Element, Failure> {
     Ok(filter)
 }
 
-/// Lets a pad's buffers go nowhere: one without a link would stop what feeds it.
+/// Discards a pad's buffers: one without a link would stop what feeds it.
 pub(super) fn discard(pipeline: &gst::Pipeline, pad: &gst::Pad) {
     let Ok(sink) = make("fakesink") else { return };
     sink.set_property("async", false);
     if pipeline.add(&sink).is_ok() && sink.sync_state_with_parent().is_ok() {
         let entry = sink.static_pad("sink").expect("a sink has a pad");
-        // One that is refused has its error on the bus.
+        // A link that fails has its error on the bus.
         let _ = pad.link(&entry);
     }
 }

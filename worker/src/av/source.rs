@@ -1,4 +1,4 @@
-//! Source of a clip's bytes: an element that reads a descriptor at any place, and never a path.
+//! GStreamer source of a clip's bytes (`sluice://`): an element that reads a descriptor at any place, and never a path.
 //!
 //! Reads name their offset (`pread`), so any number of elements may share one file. Nothing else in the process opens
 //! an input: of all that GStreamer could read from, [`allow`](super::allow) leaves this alone.
@@ -148,7 +148,7 @@ impl Input {
         format!("{SCHEME}://{}", self.number)
     }
 
-    /// In bytes.
+    /// Returns the length in bytes.
     pub fn len(&self) -> u64 {
         self.content.length
     }

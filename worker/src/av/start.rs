@@ -1,4 +1,4 @@
-//! The start of GStreamer, before the sandbox: plug-ins are looked up, our elements are made known, the rest is removed.
+//! Start of GStreamer before the sandbox: plug-in registry (`GST_REGISTRY`), our elements, removal of all others.
 //!
 //! Afterwards the process has one thread and no child: looking at plug-ins that the registry does not know is done by a
 //! helper program of GStreamer's own, which has ended by then. Plug-ins are loaded when they are first used, from folders

@@ -1,4 +1,5 @@
-//! ZIP archives: what is inside, and one member unpacked.
+//! ZIP archives as inputs: list of members, extraction, limits (`image_workers.max_members`, ratio of unpacked bytes,
+//! encryption).
 //!
 //! Declared numbers bound what is tried and are never believed: bytes are counted while they come, and memory grows
 //! with them. Names are reduced to their last part, so that no path of an archive means anything here.
@@ -17,7 +18,7 @@ const MAX_NAME_BYTES: usize = 1024;
 
 type Zip<'a> = ZipArchive<Cursor<&'a [u8]>>;
 
-/// The files of an archive, in its order: without folders, links, empty files, and what desktops leave behind
+/// The files of an archive, in its order: without folders, links, empty files, and files of desktops
 /// (`__MACOSX`, `.DS_Store`, other names that begin with a dot).
 pub fn list(input: &[u8], limits: &Limits) -> Result<Vec<Member>, Failure> {
     let mut archive = open(input)?;
@@ -98,7 +99,7 @@ fn broken(name: &str) -> Failure {
     )
 }
 
-/// The last part of a member's path; `None`: not a file that anybody put there on purpose.
+/// The last part of a member's path; `None`: not a file that a user put there.
 fn filename<R: Read + ?Sized>(file: &ZipFile<'_, R>) -> Option<String> {
     let path = file.name();
     if file.is_dir() || file.is_symlink() || file.size() == 0 || path.len() > MAX_NAME_BYTES {

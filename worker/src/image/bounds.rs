@@ -1,4 +1,5 @@
-//! The limits and failures that more than one kind of work has, and what is said of them.
+//! Limits of pixels and result bytes (`image_workers.max_megapixels`, `image_workers.max_output`) and the failure of
+//! damaged files.
 
 use sluice_media::{
     format::Format,

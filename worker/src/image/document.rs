@@ -1,4 +1,4 @@
-//! Images into one PDF, a page each.
+//! Images into one PDF, a page each: page sizes (A4, Letter, auto), JPEG quality, most pages.
 //!
 //! Every image is drawn again: upright, in sRGB, on white, as a JPEG, which is what a page holds (ISO 32000-1 §7.4.8).
 //! So nothing of a file's own structure or metadata gets into the document.
@@ -13,9 +13,11 @@ use super::{Raster, bounds::check_output, vips};
 
 /// The long edge of A4 at 300 dpi: more cannot be seen on paper.
 const LONG_EDGE: u32 = 3508;
+/// JPEG quality of pages.
 const QUALITY: u8 = 92;
+/// Most pages of a document.
 const MAX_PAGES: usize = 1000;
-/// Points, 72 to the inch.
+/// Sizes of pages in points, 72 to the inch.
 const A4: (f32, f32) = (595.276, 841.89);
 const LETTER: (f32, f32) = (612.0, 792.0);
 /// The longest side of a page that viewers take (ISO 32000-1 annex C).

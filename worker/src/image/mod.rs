@@ -1,4 +1,5 @@
-//! Image work: one [`ImageProcessor`] per worker process performs tasks with reused codecs and buffers.
+//! Image tasks of a worker: render, inspect, vectorize, images to PDF, ZIP archives, placeholders. One
+//! [`ImageProcessor`] per process performs them with reused codecs and buffers.
 //!
 //! Two paths render: the planar one takes plain JPEGs that only shrink, libvips everything else.
 //! Nothing here panics on any bytes; what cannot be done is a [`Failure`] with words for the user.

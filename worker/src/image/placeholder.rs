@@ -1,5 +1,5 @@
-//! A few bytes of text to show while an image loads: BlurHash (<https://blurha.sh>, "Algorithm.md") and ThumbHash
-//! (<https://evanw.github.io/thumbhash/>).
+//! Placeholders to show while an image loads: BlurHash (<https://blurha.sh>) and ThumbHash
+//! (<https://evanw.github.io/thumbhash/>). The former follows its "Algorithm.md".
 //!
 //! Both keep the lowest frequencies of a cosine transform, quantised to a few bits each.
 

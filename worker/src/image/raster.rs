@@ -1,4 +1,4 @@
-//! BMP, ICO and TGA, which libvips does not read: decoded by the crate `image` into plain pixels.
+//! Decodes BMP, ICO and TGA, which libvips does not read, by the crate `image` into plain pixels.
 //!
 //! The header is believed only as far as the file has bytes for it, and nothing larger than the limits is decoded.
 

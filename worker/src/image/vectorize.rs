@@ -1,4 +1,4 @@
-//! Raster to shapes, by tracing.
+//! Vectorizes images into SVG by tracing: in colour, or as a black silhouette (`mono`).
 //!
 //! Tracing takes time by pixels and colours, so drawings are traced at no more than 1024 pixels and photographs at 512;
 //! the SVG has the size of its source all the same.
@@ -13,6 +13,7 @@ use vtracer::{ColorImage, Config, Preset};
 
 use super::{Raster, bounds::check_output, vips};
 
+/// Longest side, in pixels, at which drawings and photographs are traced.
 const DRAWING_LONG_EDGE: u32 = 1024;
 const PHOTO_LONG_EDGE: u32 = 512;
 /// Colours, of 32 768, from which on an image counts as a photograph.

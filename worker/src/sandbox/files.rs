@@ -1,4 +1,4 @@
-//! Landlock: no path, no TCP port, no signal, but reading what fonts, character maps and late libraries need.
+//! Landlock rules of workers: no path, TCP port or signal, but folders of fonts, colour profiles and libraries to read.
 
 use landlock::{
     ABI, Access, AccessFs, AccessNet, CompatLevel, Compatible, LandlockStatus, Ruleset,
@@ -25,7 +25,7 @@ const READABLE: [&str; 14] = [
     "/var/cache/fontconfig",
 ];
 
-/// Refuses everything else from now on; the ABI in force, `None` where the kernel has none.
+/// Refuses everything else from now on; returns the ABI in force, `None` where the kernel has none.
 pub fn refuse() -> Option<u8> {
     let status = restrict().ok()?;
     match status.landlock {

@@ -1,4 +1,4 @@
-//! Limits that the kernel keeps for one process: memory, processor time, sizes, counts.
+//! Kernel limits of a worker (rlimits): address space, processor time, file size, descriptors, threads.
 
 use std::io;
 

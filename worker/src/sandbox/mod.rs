@@ -1,4 +1,4 @@
-//! The sandbox of a worker that decodes: compute, read its inputs, write its outputs.
+//! Sandbox of a worker: the layers rlimits, privileges, landlock and seccomp, and the order in which they are entered.
 //!
 //! Each layer covers something by itself, and what it covers is proven with the others off ([`prove`](crate::prove)):
 //!

@@ -1,4 +1,4 @@
-//! Arrangements of a worker for itself before it loads anything: it is scheduled last and killed first.
+//! Priority of a worker process: nice value, OOM score, name, death with its parent.
 
 use std::{ffi::CStr, fs, io};
 
@@ -14,7 +14,7 @@ const NICE: i32 = 10;
 /// The kernel takes a worker before anything else when memory runs out.
 const OOM_SCORE: &str = "1000";
 
-/// Steps back behind the rest of the machine. A machine that does not allow it loses comfort, not safety.
+/// Steps back behind the rest of the machine. Where the machine does not allow it, only the priority is lost.
 pub fn step_back() {
     let _ = nice(NICE);
     let _ = fs::write("/proc/self/oom_score_adj", OOM_SCORE);

@@ -1,4 +1,4 @@
-//! Gives up all that makes a process more than any other: root, groups, capabilities, and the way back to them.
+//! Drops the privileges of a worker: root, groups, capabilities, `no_new_privs`.
 
 use std::io;
 

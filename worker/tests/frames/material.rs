@@ -75,12 +75,12 @@ pub fn perform_within(task: &AvTask, clip: &Path, limits: &Limits) -> Result<Per
         .map(|file| file.try_clone().expect("a descriptor").into())
         .collect();
     let mut shares = Vec::new();
-    let mut tell = |report| match report {
+    let mut on_report = |report| match report {
         Report::Working { share } => shares.push(share),
         Report::Waiting { .. } => panic!("a worker does not wait"),
         Report::Init { .. } | Report::Segment { .. } => {}
     };
-    let done = av::perform(task, vec![input.into()], outputs, limits, &mut tell)?;
+    let done = av::perform(task, vec![input.into()], outputs, limits, &mut on_report)?;
     let outputs: Vec<Vec<u8>> = files.iter_mut().map(content).collect();
     for (facts, bytes) in done.outputs.iter().zip(&outputs) {
         assert_eq!(facts.bytes, bytes.len() as u64);

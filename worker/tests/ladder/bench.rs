@@ -123,7 +123,7 @@ pub fn run(clip: &Path, ladder: &Ladder, paths: &[PathBuf], limits: &Limits) -> 
         result: Ok(Done::default()),
     };
     let (renditions, shares) = (&mut run.renditions, &mut run.shares);
-    let mut tell = |report| match report {
+    let mut on_report = |report| match report {
         Report::Working { share } => shares.push(share),
         Report::Waiting { .. } => panic!("a worker does not wait"),
         Report::Init {
@@ -164,7 +164,7 @@ pub fn run(clip: &Path, ladder: &Ladder, paths: &[PathBuf], limits: &Limits) -> 
     let input = File::open(clip).expect("a clip").into();
     let outputs = paths.iter().map(open).collect();
     let task = AvTask::Ladder(ladder.clone());
-    run.result = av::perform(&task, vec![input], outputs, limits, &mut tell);
+    run.result = av::perform(&task, vec![input], outputs, limits, &mut on_report);
     run
 }
 

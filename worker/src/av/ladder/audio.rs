@@ -28,14 +28,14 @@ use super::{
 /// Frames with which the encoder begins and that hold nothing of the source but what the next one needs: 1024 samples.
 const PRIMING_FRAMES: u32 = 1;
 
-/// Makes the whole rendition. `tells`: it is the only one, so its progress is the task's.
+/// Makes the whole rendition. `is_alone`: it is the only one, so its progress is the task's.
 pub(super) fn perform(
     audio: LadderAudio,
     input: &Input,
     facts: &MediaFacts,
     cuts: SegmentBoundaries,
     rendition_file: &Arc<RenditionFile>,
-    tells: bool,
+    is_alone: bool,
 ) -> Result<(), Failure> {
     let want = Want {
         video: false,
@@ -66,8 +66,8 @@ pub(super) fn perform(
     metronome::simplify_segments(chain[0]);
     graph.link(BranchKind::Audio, chain[0])?;
     drive::run(&graph, facts.duration_s().unwrap_or(0.0), &mut |report| {
-        if tells {
-            work.tell(report);
+        if is_alone {
+            work.send(report);
         }
     })?;
     drop(graph);

@@ -41,7 +41,7 @@ pub(super) fn look(
     input: &Input,
     facts: &MediaFacts,
     segment_duration_s: u32,
-    tell: &mut dyn FnMut(Report),
+    on_report: &mut dyn FnMut(Report),
 ) -> Result<Option<Copied>, Failure> {
     // The look is work of its own, so that what ends it does not end the rest.
     let (work, _reports) = LadderTask::new();
@@ -51,7 +51,7 @@ pub(super) fn look(
         is_unfit: false,
     }));
     let looked = read(input, facts, look.clone(), &work, &mut |_| {
-        tell(Report::Working { share: 0.0 });
+        on_report(Report::Working { share: 0.0 });
     });
     let mut look = look.lock();
     if look.is_unfit {
@@ -74,7 +74,7 @@ fn read<T: UnitSink>(
     facts: &MediaFacts,
     taker: Arc<Mutex<T>>,
     work: &LadderTask,
-    tell: &mut dyn FnMut(Report),
+    on_report: &mut dyn FnMut(Report),
 ) -> Result<(), Failure> {
     let want = Want {
         video: true,
@@ -92,7 +92,7 @@ fn read<T: UnitSink>(
     ];
     graph.add_chain(&chain.iter().collect::<Vec<_>>())?;
     graph.link(BranchKind::Video, &chain[0])?;
-    drive::run(&graph, facts.duration_s().unwrap_or(0.0), tell)
+    drive::run(&graph, facts.duration_s().unwrap_or(0.0), on_report)
 }
 
 struct LookAhead {
@@ -169,7 +169,7 @@ impl Copied {
         }));
         let work = rendition_file.work();
         read(input, facts, copier.clone(), work, &mut |report| {
-            work.tell(report);
+            work.send(report);
         })?;
         let mut copier = copier.lock();
         let last = match copier.segmenter.take() {

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::image::Raster;
 
-/// A storyboard in the making, shared by anyone who draws and anyone who writes it.
+/// A storyboard in the making, shared by the thread that draws it and the one that writes it.
 #[derive(Clone)]
 pub(super) struct Drawing(Arc<Mutex<State>>);
 
@@ -70,7 +70,7 @@ impl State {
                 Some(video_frame) => video_frame,
                 None => match develop(&mut self.converter, pad, buffer, canvas.cell()) {
                     Ok(video_frame) => video_frame,
-                    // Anyone who asked takes the frames from the source then.
+                    // The storyboard is then made from the source.
                     Err(_) => {
                         self.canvas = None;
                         return;

@@ -45,17 +45,17 @@ pub fn perform(
     input: &Input,
     mut outputs: Vec<OwnedFd>,
     limits: &Limits,
-    tell: &mut (dyn FnMut(Report) + Send),
+    on_report: &mut (dyn FnMut(Report) + Send),
 ) -> Result<Done, Failure> {
     let facts = probe::probe(input, limits)?;
-    let board_files = outputs.split_off(ladder.renditions());
+    let storyboard_files = outputs.split_off(ladder.renditions());
     // A clip that none can be made of has its renditions all the same.
     let sheet = ladder.sheet.as_ref();
     let drawing = sheet.and_then(|sheet| Drawing::new(sheet, &facts, limits).ok());
     let (work, reports) = LadderTask::new();
     let mut rendition_files = RenditionFile::open_all(outputs, limits, &work)?;
     let audio_file = ladder.audio.and_then(|_| rendition_files.pop());
-    let plan = video::plan(ladder, input, &facts, tell)?;
+    let plan = video::plan(ladder, input, &facts, on_report)?;
     let cuts = match &plan {
         Some(plan) => plan.cuts(),
         None => SegmentBoundaries::seconds(ladder.segment_duration_s),
@@ -71,7 +71,7 @@ pub fn perform(
         if let (Some(audio), Some(rendition_file)) = (ladder.audio, &audio_file) {
             let part = work.part();
             let facts = &facts;
-            let tells = ladder.video.is_empty();
+            let is_alone = ladder.video.is_empty();
             scope.spawn(move || {
                 part.end(audio::perform(
                     audio,
@@ -79,11 +79,11 @@ pub fn perform(
                     facts,
                     cuts,
                     rendition_file,
-                    tells,
+                    is_alone,
                 ))
             });
         }
-        reports.pass_on(tell);
+        reports.pass_on(on_report);
     });
     work.failure().map_or(Ok(()), Err)?;
     rendition_files.extend(audio_file);
@@ -91,7 +91,7 @@ pub fn perform(
     let mut done = done(ladder, facts, &rendition_files);
     if let (Some(sheet), Some(canvas)) = (sheet, drawing.and_then(|it| it.take())) {
         let (facts, bytes): (Vec<_>, _) = canvas.finish(sheet)?.into_iter().unzip();
-        serve::write_all(bytes, board_files, limits.max_output_bytes, MAX_OUTPUT)?;
+        serve::write_all(bytes, storyboard_files, limits.max_output_bytes, MAX_OUTPUT)?;
         done.outputs.extend(facts);
     }
     Ok(done)

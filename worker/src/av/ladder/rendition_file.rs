@@ -1,4 +1,5 @@
-//! A rendition's file: its init section, then segments, each written at the end and reported once it is there.
+//! A rendition's file: its init section, then segments, each reported once it is written; limits of length and bytes
+//! (`av_workers.max_duration`).
 
 use std::{
     fs::File,
@@ -20,7 +21,7 @@ use super::{
 };
 use crate::serve::unwritten;
 
-/// A last frame or frame, and what audio begins with.
+/// Tolerance for a last video or audio frame, and for the priming of audio.
 const LONGER_BY_MS: u64 = 1_000;
 
 #[derive(Debug)]
@@ -83,7 +84,7 @@ impl RenditionFile {
             return self.compare(init);
         }
         let length = self.append(&mut written, init)?;
-        self.work.tell(Report::Init {
+        self.work.send(Report::Init {
             rendition: self.rendition,
             length,
             info,
@@ -111,7 +112,7 @@ impl RenditionFile {
         let offset = written.length;
         let length = self.append(&mut written, &segment.data)?;
         written.end_90k = end_90k;
-        self.work.tell(Report::Segment {
+        self.work.send(Report::Segment {
             rendition: self.rendition,
             number: segment.number,
             offset,

@@ -1,4 +1,4 @@
-//! Output of an encoder or a parser: the bytes of a frame or an audio frame, with its time.
+//! Output of an encoder or parser: the bytes of a video or audio frame, with its time and decoder configuration.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use sluice_media::task::Failure;
 
 use super::{super::refused, work::LadderTask};
 
-/// A coded frame or frame of audio.
+/// A coded frame of video or audio.
 #[derive(Clone, Debug)]
 pub(super) struct Unit {
     /// Presentation time on the graph's running time; negative: before its beginning. `None`: unknown.
@@ -23,7 +23,7 @@ pub(super) struct Unit {
 }
 
 impl Unit {
-    /// `None`: a buffer without bytes.
+    /// Reads a sample; `None`: a buffer without bytes.
     fn read(sample: &gst::Sample) -> Option<Self> {
         let buffer = sample.buffer()?;
         let bytes = buffer
@@ -73,7 +73,7 @@ pub(super) trait UnitSink: Send + 'static {
     fn take(&mut self, caps: &gst::CapsRef, unit: Unit) -> Result<(), Failure>;
 }
 
-/// A sink that hands units to `taker` on the graph's own thread, which so waits for it. What the taker cannot do fails
+/// A sink that passes units to `taker` on the graph's own thread, which so waits for it. What the taker cannot do fails
 /// the work and ends the graph; so does a failure elsewhere.
 pub(super) fn sink_to<T: UnitSink>(taker: Arc<Mutex<T>>, work: LadderTask) -> gst::Element {
     let callbacks = gst_app::AppSinkCallbacks::builder()

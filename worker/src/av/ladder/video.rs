@@ -1,4 +1,5 @@
-//! The renditions of the frames: planned, then encoded from one decode, or copied.
+//! Video renditions of an HLS asset: planned, then encoded from one decode, or copied; frame rate, deinterlacing,
+//! rotation.
 
 use std::sync::Arc;
 
@@ -53,7 +54,7 @@ pub(super) fn plan(
     ladder: &Ladder,
     input: &Input,
     facts: &MediaFacts,
-    tell: &mut dyn FnMut(Report),
+    on_report: &mut dyn FnMut(Report),
 ) -> Result<Option<Plan>, Failure> {
     let Some(track) = facts.video_track().filter(|_| !ladder.video.is_empty()) else {
         return match ladder.video.is_empty() {
@@ -64,7 +65,7 @@ pub(super) fn plan(
         };
     };
     if matches!(ladder.video.as_slice(), [only] if only.copy)
-        && let Some(copied) = copy::look(input, facts, ladder.segment_duration_s, tell)?
+        && let Some(copied) = copy::look(input, facts, ladder.segment_duration_s, on_report)?
     {
         return Ok(Some(Plan::Copy(copied)));
     }
@@ -80,7 +81,7 @@ impl Plan {
     pub(super) fn cuts(&self) -> SegmentBoundaries {
         match self {
             Self::Copy(copied) => copied.cuts(),
-            Self::Encode(rhythm) => rhythm.cuts.clone(),
+            Self::Encode(timing) => timing.cuts.clone(),
         }
     }
 
@@ -100,10 +101,10 @@ impl Plan {
         };
         match self {
             Self::Copy(copied) => copied.perform(input, facts, first, rendition_files),
-            Self::Encode(rhythm) => {
+            Self::Encode(timing) => {
                 let drawing = drawing.filter(|_| first == 0);
                 let source = EncoderInput { input, facts };
-                encode(&rhythm, first, ladder, source, rendition_files, drawing)
+                encode(&timing, first, ladder, source, rendition_files, drawing)
             }
         }
     }
@@ -117,31 +118,31 @@ struct EncoderInput<'s> {
 }
 
 fn encode(
-    rhythm: &FrameTiming,
+    timing: &FrameTiming,
     first: u32,
     ladder: &Ladder,
     EncoderInput { input, facts }: EncoderInput<'_>,
     rendition_files: &[Arc<RenditionFile>],
     drawing: Option<&Drawing>,
 ) -> Result<(), Failure> {
-    let clock = FrameClock::new(rhythm.rate);
-    let start_90k = rhythm.cuts.start_90k(first);
+    let clock = FrameClock::new(timing.rate);
+    let start_90k = timing.cuts.start_90k(first);
     let want = Want {
         video: true,
         audio: false,
     };
     let graph = Graph::decode(input, facts, want, from(start_90k, clock))?;
-    let tee = prepare(&graph, facts, rhythm.rate)?;
+    let tee = prepare(&graph, facts, timing.rate)?;
     if let Some(pad) = tee.static_pad("sink") {
         let offset = clock.nearest(start_90k);
-        metronome::keep_time(&pad, clock, rhythm.groups.video_frames, offset);
+        metronome::keep_time(&pad, clock, timing.groups.video_frames, offset);
         if let Some(drawing) = drawing {
             drawing.watch(&pad, clock);
         }
     }
     let mut makers = Vec::with_capacity(ladder.video.len());
     for (rung, rendition_file) in ladder.video.iter().zip(rendition_files) {
-        makers.push(add_rung(&graph, &tee, rung, rendition_file, rhythm, first)?);
+        makers.push(add_rung(&graph, &tee, rung, rendition_file, timing, first)?);
     }
     let whole_s = facts.duration_s().unwrap_or(0.0);
     let start_s = start_90k as f64 / 90_000.0;
@@ -150,7 +151,7 @@ fn encode(
         .map(|rendition_file| rendition_file.work().clone());
     drive::run(&graph, (whole_s - start_s).max(0.0), &mut |report| {
         if let (Some(work), Report::Working { share }) = (&work, report) {
-            work.tell(Report::Working {
+            work.send(Report::Working {
                 share: of_whole(share, start_s, whole_s),
             });
         }
@@ -220,7 +221,7 @@ fn add_rung(
     tee: &gst::Element,
     rung: &LadderVideo,
     rendition_file: &Arc<RenditionFile>,
-    rhythm: &FrameTiming,
+    timing: &FrameTiming,
     first: u32,
 ) -> Result<Arc<Mutex<VideoSegmentWriter>>, Failure> {
     let size = gst::Caps::builder("video/x-raw")
@@ -233,7 +234,7 @@ fn add_rung(
     queue.set_property("max-size-bytes", 0_u32);
     queue.set_property("max-size-time", 0_u64);
     let maker = Arc::new(Mutex::new(VideoSegmentWriter::new(
-        rhythm,
+        timing,
         first,
         rendition_file,
     )));
@@ -241,7 +242,7 @@ fn add_rung(
         queue,
         make(scaler::FACTORY)?,
         filter(&size)?,
-        encoder::h264(rung, rhythm.groups)?,
+        encoder::h264(rung, timing.groups)?,
         filter(&encoder::h264_caps(rung))?,
         sink_to(maker.clone(), rendition_file.work().clone()),
     ];
@@ -266,13 +267,13 @@ struct VideoSegmentWriter {
 }
 
 impl VideoSegmentWriter {
-    fn new(rhythm: &FrameTiming, first: u32, rendition_file: &Arc<RenditionFile>) -> Self {
-        let clock = FrameClock::new(rhythm.rate);
-        let offset = clock.nearest(rhythm.cuts.start_90k(first));
+    fn new(timing: &FrameTiming, first: u32, rendition_file: &Arc<RenditionFile>) -> Self {
+        let clock = FrameClock::new(timing.rate);
+        let offset = clock.nearest(timing.cuts.start_90k(first));
         Self {
             clock,
-            rate: f64::from(rhythm.rate.0) / f64::from(rhythm.rate.1),
-            cuts: rhythm.cuts.clone(),
+            rate: f64::from(timing.rate.0) / f64::from(timing.rate.1),
+            cuts: timing.cuts.clone(),
             first,
             offset,
             next: offset,

@@ -1,4 +1,4 @@
-//! State that the threads of a ladder share: the receiver of reports, and the first failure.
+//! Reports and the first failure that the threads of a ladder share.
 
 use std::sync::{
     Arc,
@@ -14,7 +14,7 @@ use sluice_media::{
 /// Messages that wait to be passed on.
 const WAITING: usize = 64;
 
-/// The handle of all who work.
+/// Handle of a task, shared by its threads.
 #[derive(Clone, Debug)]
 pub(super) struct LadderTask {
     messages: SyncSender<Message>,
@@ -43,8 +43,8 @@ impl LadderTask {
         (work, TaskReports(waiting))
     }
 
-    /// A report; it is lost when the task is over.
-    pub(super) fn tell(&self, report: Report) {
+    /// Sends a report; it is lost when the task is over.
+    pub(super) fn send(&self, report: Report) {
         let _ = self.messages.send(Message::Report(report));
     }
 
@@ -94,11 +94,11 @@ impl Drop for ThreadShare {
 
 impl TaskReports {
     /// Passes reports on until every part that was announced has ended.
-    pub(super) fn pass_on(self, tell: &mut (dyn FnMut(Report) + Send)) {
+    pub(super) fn pass_on(self, on_report: &mut (dyn FnMut(Report) + Send)) {
         let mut parts = 0_u32;
         while let Ok(message) = self.0.recv() {
             match message {
-                Message::Report(report) => tell(report),
+                Message::Report(report) => on_report(report),
                 Message::Began => parts += 1,
                 Message::Ended => parts -= 1,
             }

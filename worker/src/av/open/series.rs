@@ -1,4 +1,4 @@
-//! The parts of a chain in the place of one track.
+//! Parts of a chained Ogg file as one track: their times continue, and ranges are decoded without a seek.
 //!
 //! ```text
 //! decodebin ┬ pad of part 1, until its end ┐
@@ -21,7 +21,7 @@ use super::super::graph::clock_time;
 #[derive(Debug)]
 pub(super) struct Series {
     parts: u32,
-    /// From where to where it is wanted.
+    /// Range that is wanted.
     start: gst::ClockTime,
     stop: Option<gst::ClockTime>,
     state: Mutex<State>,
@@ -39,7 +39,7 @@ struct State {
 }
 
 impl Series {
-    /// `None`: the clip is no chain.
+    /// Makes the series of a clip; `None`: the clip is no chain.
     pub(super) fn of(facts: &MediaFacts, range: Option<Range>) -> Option<Arc<Self>> {
         let parts = facts.parts?;
         let start_s = range.map_or(0.0, |range| range.start_s);
@@ -52,7 +52,7 @@ impl Series {
         }))
     }
 
-    /// Hears of the end of all parts.
+    /// Notes the end of all parts.
     pub(super) fn listen(self: &Arc<Self>, opener: &gst::Element) {
         let series = self.clone();
         opener.connect("drained", false, move |_| {

@@ -1,4 +1,4 @@
-//! Ogg files in which one recording follows another (RFC 3533 section 4: chaining), as radio that is recorded has them.
+//! Chained Ogg files, in which one recording follows another (RFC 3533 section 4), as recorded radio has them.
 
 use std::collections::HashSet;
 
@@ -9,7 +9,7 @@ use sluice_media::{
 
 use super::super::source::Input;
 
-/// Mark at the beginning of each page.
+/// Capture pattern at the beginning of each page.
 const CAPTURE: &[u8] = b"OggS";
 /// A page's header without its table of segments, and with the largest.
 const FIXED_BYTES: usize = 27;
@@ -59,7 +59,7 @@ fn refused(why: &str) -> Failure {
     )
 }
 
-/// `None`: one recording, or no Ogg file at all.
+/// Finds the chain of a file; `None`: one recording, or no Ogg file at all.
 pub(super) fn of(input: &Input, head: &[u8]) -> Result<Option<Chain>, Failure> {
     if !head.starts_with(CAPTURE) || input.len() > LARGEST {
         return Ok(None);

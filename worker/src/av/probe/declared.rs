@@ -1,4 +1,4 @@
-//! Size of the frames that a container declares, whether or not anything decodes them.
+//! Size of the frames that a container declares, also where no decoder takes them.
 //!
 //! Decoders take no more than so many pixels a side, and of a track that says that it has more, GStreamer knows only that
 //! no decoder takes it.
@@ -36,7 +36,7 @@ pub(super) fn size(input: &Input) -> Option<(u32, u32)> {
     *largest.lock()
 }
 
-/// `None`: it could not begin.
+/// Reads the container; `None`: it could not begin.
 fn look(
     pipeline: &gst::Pipeline,
     input: &Input,

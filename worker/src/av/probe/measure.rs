@@ -1,4 +1,4 @@
-//! Duration of a clip whose container does not say, or only estimates: by its last time stamp.
+//! Duration of a clip whose container does not say, or only estimates (ADTS, MP3, Matroska): by its last timestamp.
 
 use std::{
     sync::{
@@ -51,7 +51,7 @@ fn is_doubtful(facts: &MediaFacts, head: &[u8]) -> bool {
     }
 }
 
-/// `None`: it did not come to the end of so many parts.
+/// Reads the file to its end; `None`: it did not come to the end of so many parts.
 fn look_through(
     pipeline: &gst::Pipeline,
     input: &Input,

@@ -1,4 +1,4 @@
-//! GStreamer's caps in the short words of the field.
+//! Names of codecs and containers (`h264`, `aac`, `MP4`, `Matroska`) for the media types of GStreamer.
 
 use gstreamer as gst;
 
@@ -56,7 +56,7 @@ const CONTAINERS: &[(&str, &str)] = &[
     ("audio/x-m4a", "MP4"),
 ];
 
-/// `h264`, `aac` …
+/// Returns the name of a codec: `h264`, `aac` …
 pub(super) fn codec(caps: &gst::Caps) -> String {
     let Some(structure) = caps.structure(0) else {
         return "unknown".into();
@@ -101,13 +101,13 @@ fn is_format(structure: &gst::StructureRef, format: &str) -> bool {
         .is_ok_and(|found| found == format)
 }
 
-/// `video/x-theora` → `theora`.
+/// Shortens a media type: `video/x-theora` → `theora`.
 fn bare(media_type: &str) -> String {
     let kind = media_type.rsplit('/').next().unwrap_or(media_type);
     kind.strip_prefix("x-").unwrap_or(kind).to_ascii_lowercase()
 }
 
-/// `MP4`, `Matroska` …; `None`: no container that is known by a name.
+/// Returns the name of a container: `MP4`, `Matroska` …; `None`: no container that is known by a name.
 pub(super) fn container(caps: &gst::Caps) -> Option<&'static str> {
     let name = caps.structure(0)?.name().as_str();
     let known = CONTAINERS

@@ -1,4 +1,4 @@
-//! Tags as words: bounded in number and length, and never where someone was.
+//! Tags of a clip (title, artist …): bounded in number and length, without places such as GPS positions.
 
 use std::collections::BTreeMap;
 
@@ -7,6 +7,7 @@ use gst_pbutils::{DiscovererContainerInfo, prelude::*};
 use gstreamer as gst;
 use gstreamer_pbutils as gst_pbutils;
 
+/// Tags of a clip that are kept.
 const MOST_TAGS: usize = 64;
 /// Characters of one value.
 const LONGEST: usize = 200;
@@ -36,7 +37,7 @@ const TECHNICAL: &[&str] = &[
     "video-codec",
 ];
 
-/// Words in names, or before the `=` of a free comment, that betray a place.
+/// Words in names, or before the `=` of a free comment, that reveal a place.
 const PLACES: &[&str] = &["geo", "location", "gps", "latitude", "longitude", "xyz"];
 
 /// The tag lists of a clip, those of the whole before those of its tracks.

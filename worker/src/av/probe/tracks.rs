@@ -1,4 +1,5 @@
-//! Results of the discoverer, track by track.
+//! Tracks of a clip as the probe shows them: codec, size, rotation, frame rate, colours, HDR, channels, languages,
+//! covers.
 
 use gst::prelude::*;
 use gst_pbutils::{
@@ -39,7 +40,7 @@ pub(super) fn container(info: &DiscovererInfo) -> String {
     "unknown".into()
 }
 
-/// In the order of the file; cover images come last.
+/// Returns the video tracks in the order of the file; cover images come last.
 pub(super) fn video(info: &DiscovererInfo) -> Vec<VideoTrack> {
     let mut streams = info.video_streams();
     streams.sort_by_key(|stream| stream.stream_number());
@@ -168,7 +169,7 @@ fn fraction(fraction: gst::Fraction, otherwise: (u32, u32)) -> (u32, u32) {
     }
 }
 
-/// By how much a player turns the frames clockwise; what is mirrored too counts by its turn.
+/// Returns the degrees by which a player turns the frames clockwise; what is mirrored too counts by its turn.
 fn rotation(tags: &gst::TagList) -> u16 {
     let tag = tags.index::<gst::tags::ImageOrientation>(0);
     let turn = tag.and_then(|tag| tag.get().rsplit('-').next()?.parse().ok());
@@ -176,7 +177,7 @@ fn rotation(tags: &gst::TagList) -> u16 {
         .unwrap_or(0)
 }
 
-/// ITU-T H.273 in words.
+/// Names the colours of a track (ITU-T H.273).
 fn colorimetry(caps: &gst::Caps) -> Option<Colour> {
     let colorimetry: gst_video::VideoColorimetry = text(caps, "colorimetry")?.parse().ok()?;
     let primaries = match colorimetry.primaries() {

@@ -1,4 +1,4 @@
-//! Arithmetic on sixteen samples at once: in the registers of AVX2 where the processor has them, and in plain code.
+//! Arithmetic of the video scaler on sixteen samples at once: with AVX2 where the processor has it, else in plain code.
 //!
 //! A sum is sixteen numbers of 16 bits with six bits behind the point; each product is rounded to that.
 #![allow(

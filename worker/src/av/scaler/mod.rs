@@ -1,5 +1,5 @@
-//! The scaler of films: an element that makes frames larger or smaller, plane by plane, with a filter that spans all that
-//! a sample of the result covers.
+//! Video scaler, a GStreamer element that makes frames larger or smaller, plane by plane. Its filter spans all that a
+//! sample of the result covers.
 //!
 //! GStreamer's own takes two and a half times as long, and leaves pixels out where it makes much smaller.
 

@@ -1,5 +1,4 @@
-//! Scaling of one plane in strips of sixteen rows, which stay in the processor's nearest memory from the first sample read to
-//! the last one written.
+//! Scales one plane of a video frame in strips of sixteen rows, which stay in the processor's cache.
 //!
 //! Rows are filtered first, sixteen samples at once, to a block of sixteen by sixteen. The block is turned, so that
 //! each of its columns is contiguous; then columns are filtered the same way, and the result is turned back:

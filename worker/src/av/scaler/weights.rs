@@ -1,6 +1,6 @@
-//! Weights of each sample of a row or column for those of the scaled one.
+//! Filter weights of the video scaler (Catmull-Rom) for each sample of a row or column.
 //!
-//! The filter is Catmull and Rom's cubic ("A class of local interpolating splines", 1974), which encoders of films are
+//! The filter is Catmull and Rom's cubic ("A class of local interpolating splines", 1974), which encoders of video are
 //! usually given. Where it makes smaller, it is as wide as what a sample of the result covers, so that nothing is left out.
 
 /// Sum of the weights of one sample; at the edges a single one may be more.

@@ -1,4 +1,4 @@
-//! Places of frames on a storyboard: in rows from the top left, without gaps.
+//! Grid of a storyboard: places and size of its frames, limit of pixels (`image_workers.max_megapixels`).
 
 use sluice_media::{
     av::Sheet,
@@ -151,12 +151,12 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_giant_is_refused_by_the_name_of_its_limit() {
+    fn a_giant_is_rejected_by_the_name_of_its_limit() {
         for (frames, width) in [(100, 32), (u32::MAX, 1), (u32::MAX, u32::MAX)] {
-            let refused = Grid::new(&sheet(frames, 3, width), (u32::MAX, u32::MAX), &LIMITS);
-            let refused =
-                refused.or_else(|_| Grid::new(&sheet(frames, 3, width), (32, 18), &LIMITS));
-            let failure = refused.expect_err("too many pixels");
+            let rejected = Grid::new(&sheet(frames, 3, width), (u32::MAX, u32::MAX), &LIMITS);
+            let rejected =
+                rejected.or_else(|_| Grid::new(&sheet(frames, 3, width), (32, 18), &LIMITS));
+            let failure = rejected.expect_err("too many pixels");
             assert_eq!(failure.code, FailureCode::TooLarge);
             assert!(failure.message.contains("image_workers.max_megapixels"));
         }

@@ -1,4 +1,4 @@
-//! The map of a storyboard: WebVTT whose cues name a part of the image (W3C Media Fragments §4.2.2).
+//! Map of a storyboard: WebVTT whose cues name a part of the image, `#xywh=` (W3C Media Fragments §4.2.2).
 
 use std::fmt::Write as _;
 

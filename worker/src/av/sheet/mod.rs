@@ -1,4 +1,5 @@
-//! Storyboards: frames at even distances on one image, and the WebVTT map that gives a player the place of each.
+//! Storyboards of a clip: frames at even distances on one image, and the WebVTT map that gives a player the place of
+//! each.
 
 mod grid;
 mod map;
@@ -24,11 +25,11 @@ pub(super) fn perform(
     input: &Input,
     outputs: Vec<OwnedFd>,
     limits: &Limits,
-    tell: &mut dyn FnMut(Report),
+    on_report: &mut dyn FnMut(Report),
 ) -> Result<Done, Failure> {
     let facts = probe::probe(input, limits)?;
     let mut canvas = StoryboardCanvas::new(sheet, &facts, limits)?;
-    draw(&mut canvas, input, &facts, tell)?;
+    draw(&mut canvas, input, &facts, on_report)?;
     let results = canvas.finish(sheet)?;
     still::write(facts, results, outputs, limits)
 }
@@ -38,16 +39,16 @@ fn draw(
     canvas: &mut StoryboardCanvas,
     input: &Input,
     facts: &MediaFacts,
-    tell: &mut dyn FnMut(Report),
+    on_report: &mut dyn FnMut(Report),
 ) -> Result<(), Failure> {
     let mut video_frames = FrameReader::open(input, facts)?;
     let mut converter = FrameConverter::of(facts);
     while let Some(at_s) = canvas.next_s() {
         let video_frame = video_frames
-            .at(at_s, tell)?
+            .at(at_s, on_report)?
             .ok_or_else(still::no_video_frame)?;
         canvas.paste(&converter.develop(&video_frame.sample, Some(canvas.cell()))?);
-        tell(Report::Working {
+        on_report(Report::Working {
             share: canvas.next as f32 / (canvas.grid.cells + 1) as f32,
         });
     }
@@ -73,7 +74,7 @@ impl StoryboardCanvas {
         let duration_s = facts.duration_s().ok_or_else(|| {
             Failure::new(
                 FailureCode::Impossible,
-                "no one knows how long the file lasts, so frames cannot be spread over it",
+                "the duration of the file is unknown, so frames cannot be spread over it",
             )
         })?;
         Ok(Self {

@@ -1,4 +1,4 @@
-//! The image that an audio file carries: of its tags or attachments, as it was put in.
+//! Cover image of an audio file, from its tags or attachments, as it was put in.
 
 use std::ops::ControlFlow;
 

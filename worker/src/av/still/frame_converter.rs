@@ -1,4 +1,5 @@
-//! Frames as their decoders give them become rasters: upright, of square pixels, in sRGB of 8 bits.
+//! Converts decoded frames to images: upright, square pixels, 8-bit sRGB; rotation, pixel aspect, colour matrix and
+//! range.
 //!
 //! Matrix and range (BT.601, BT.709, BT.2020; limited or full) are those of the track. What is of a wider gamut or a higher
 //! dynamic range goes through 16 bits and [`hdr`].
@@ -20,7 +21,7 @@ const BANDS: usize = 3;
 pub struct FrameConverter {
     /// Degrees clockwise.
     rotation: u16,
-    lab: Option<ConversionSetup>,
+    setup: Option<ConversionSetup>,
 }
 
 /// State that is the same for frames of one form.
@@ -36,7 +37,7 @@ impl FrameConverter {
     pub fn of(facts: &MediaFacts) -> Self {
         Self {
             rotation: facts.video_track().map_or(0, |track| track.rotation),
-            lab: None,
+            setup: None,
         }
     }
 
@@ -44,7 +45,7 @@ impl FrameConverter {
     pub fn upright() -> Self {
         Self {
             rotation: 0,
-            lab: None,
+            setup: None,
         }
     }
 
@@ -60,22 +61,23 @@ impl FrameConverter {
             90 | 270 => (height, width),
             _ => (width, height),
         };
-        let raster = self.lab(from, stored)?.develop(video_frame)?;
+        let raster = self.setup(from, stored)?.develop(video_frame)?;
         Ok(turned(raster, self.rotation))
     }
 
-    fn lab(
+    fn setup(
         &mut self,
         from: gst_video::VideoInfo,
         size: (u32, u32),
     ) -> Result<&ConversionSetup, Failure> {
-        let fits =
-            |lab: &ConversionSetup| lab.from == from && (lab.to.width(), lab.to.height()) == size;
-        let lab = match self.lab.take().filter(fits) {
-            Some(lab) => lab,
+        let fits = |setup: &ConversionSetup| {
+            setup.from == from && (setup.to.width(), setup.to.height()) == size
+        };
+        let setup = match self.setup.take().filter(fits) {
+            Some(setup) => setup,
             None => ConversionSetup::new(from, size)?,
         };
-        Ok(self.lab.insert(lab))
+        Ok(self.setup.insert(setup))
     }
 }
 

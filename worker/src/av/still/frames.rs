@@ -1,4 +1,4 @@
-//! The frame that a clip shows at a time: sought, never decoded from the beginning.
+//! Finds the frame that a clip shows at a time: by a seek, with searches from earlier places and for the last frame.
 //!
 //! A frame is shown from its time until that of the next. Where that cannot be trusted to a seek (containers without
 //! durations, places where the decoder lost its way), a search begins a little earlier and looks again; behind the end it
@@ -33,7 +33,7 @@ const RUN_UPS_S: [f64; 4] = [0.0, 2.0, 10.0, 60.0];
 /// Distance before the end at which a search for the last frame begins, and its growth.
 const LAST_RUN_UP_S: f64 = 1.0;
 const LAST_RUN_UP_GROWTH: f64 = 4.0;
-/// Between two reports of a search.
+/// Shortest time between two reports of a search.
 const REPORT_EVERY: Duration = Duration::from_millis(250);
 
 /// A decoded frame, in whatever form its decoder gave it.
@@ -50,7 +50,7 @@ pub struct FrameReader<'a> {
     facts: &'a MediaFacts,
     graph: Graph,
     sink: gst_app::AppSink,
-    /// Nothing was taken out of the graph so far.
+    /// True while nothing was taken out of the graph.
     is_fresh: bool,
     is_seekable: bool,
     /// The frame shown at the last time asked for.
@@ -81,7 +81,7 @@ impl<'a> FrameReader<'a> {
     pub fn at(
         &mut self,
         at_s: f64,
-        tell: &mut dyn FnMut(Report),
+        on_report: &mut dyn FnMut(Report),
     ) -> Result<Option<DecodedFrame>, Failure> {
         let at_s = at_s.max(0.0);
         let reached = self.next.as_ref().or(self.current.as_ref());
@@ -93,15 +93,15 @@ impl<'a> FrameReader<'a> {
             _ => false,
         };
         if is_near || (self.has_ended && self.is_behind(at_s)) {
-            self.advance(at_s, tell)?;
+            self.advance(at_s, on_report)?;
             return Ok(self.current.clone());
         }
         if self.facts.duration_s().is_none_or(|end_s| at_s < end_s)
-            && let Some(found) = self.search(at_s, tell)?
+            && let Some(found) = self.search(at_s, on_report)?
         {
             return Ok(Some(found));
         }
-        self.last(at_s, tell)
+        self.last(at_s, on_report)
     }
 
     /// Returns whether the last requested time was that of the last frame.
@@ -119,12 +119,12 @@ impl<'a> FrameReader<'a> {
     fn search(
         &mut self,
         at_s: f64,
-        tell: &mut dyn FnMut(Report),
+        on_report: &mut dyn FnMut(Report),
     ) -> Result<Option<DecodedFrame>, Failure> {
         let mut later = None;
         for run_up_s in RUN_UPS_S {
             let start_s = self.go((at_s - run_up_s).max(0.0))?;
-            self.advance(at_s, tell)?;
+            self.advance(at_s, on_report)?;
             if let Some(shown) = &self.current {
                 return Ok(Some(shown.clone()));
             }
@@ -142,13 +142,13 @@ impl<'a> FrameReader<'a> {
     fn last(
         &mut self,
         at_s: f64,
-        tell: &mut dyn FnMut(Report),
+        on_report: &mut dyn FnMut(Report),
     ) -> Result<Option<DecodedFrame>, Failure> {
         let end_s = self.facts.duration_s().map_or(at_s, |end| end.min(at_s));
         let mut run_up_s = LAST_RUN_UP_S;
         loop {
             let start_s = self.go((end_s - run_up_s).max(0.0))?;
-            self.advance(f64::INFINITY, tell)?;
+            self.advance(f64::INFINITY, on_report)?;
             if self.current.is_some() || start_s <= 0.0 {
                 return Ok(self.current.clone());
             }
@@ -157,7 +157,7 @@ impl<'a> FrameReader<'a> {
     }
 
     /// Continues until the frame after that time is known, or there is none.
-    fn advance(&mut self, at_s: f64, tell: &mut dyn FnMut(Report)) -> Result<(), Failure> {
+    fn advance(&mut self, at_s: f64, on_report: &mut dyn FnMut(Report)) -> Result<(), Failure> {
         let mut reported_at = Instant::now();
         loop {
             if self.next.is_none() && !self.has_ended {
@@ -173,7 +173,7 @@ impl<'a> FrameReader<'a> {
             }
             if reported_at.elapsed() >= REPORT_EVERY {
                 reported_at = Instant::now();
-                tell(Report::Working { share: 0.0 });
+                on_report(Report::Working { share: 0.0 });
             }
         }
     }

@@ -1,5 +1,5 @@
-//! Frames of a wider gamut or a higher dynamic range, brought down to sRGB: white stays white, what is brighter is
-//! pressed together below it, hues stay.
+//! HDR and wide-gamut frames (PQ, HLG, BT.2020) as sRGB: tone mapping with white at 203 cd/m². White stays white, what
+//! is brighter is pressed together below it, hues stay.
 //!
 //! The transfer functions are those of ITU-R BT.2100 (PQ and HLG) and BT.1886; reference white has 203 cd/m² (BT.2408).
 

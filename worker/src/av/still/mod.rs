@@ -1,4 +1,5 @@
-//! Frames out of a clip: one at a time, made an image. Storyboards and animations take theirs here, too.
+//! Stills of a clip: the frame at a time as an image, or the cover of an audio file. Storyboards and animations take
+//! their frames here, too.
 //!
 //! ```text
 //! Graph ─► appsink ─► Frames (which one is shown at a time) ─► Developer (upright, square pixels, sRGB) ─► libvips
@@ -35,12 +36,12 @@ pub(super) fn perform(
     input: &Input,
     outputs: Vec<OwnedFd>,
     limits: &Limits,
-    tell: &mut dyn FnMut(Report),
+    on_report: &mut dyn FnMut(Report),
 ) -> Result<Done, Failure> {
     let facts = probe::probe(input, limits)?;
     let image = match facts.video_track() {
         Some(_) => {
-            let raster = video_frame(input, &facts, still.at_s, tell)?;
+            let raster = video_frame(input, &facts, still.at_s, on_report)?;
             vips::render_raster(&still.render, &raster, limits)?
         }
         None => cover(input, &facts, &still.render, limits)?,
@@ -52,10 +53,12 @@ fn video_frame(
     input: &Input,
     facts: &MediaFacts,
     at_s: f64,
-    tell: &mut dyn FnMut(Report),
+    on_report: &mut dyn FnMut(Report),
 ) -> Result<Raster, Failure> {
     let mut video_frames = FrameReader::open(input, facts)?;
-    let video_frame = video_frames.at(at_s, tell)?.ok_or_else(no_video_frame)?;
+    let video_frame = video_frames
+        .at(at_s, on_report)?
+        .ok_or_else(no_video_frame)?;
     FrameConverter::of(facts).develop(&video_frame.sample, None)
 }
 

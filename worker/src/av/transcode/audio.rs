@@ -1,4 +1,4 @@
-//! From decoded audio to samples of the rate and the channels that the encoder takes, multiplied where that is asked.
+//! Decoded audio as the encoder takes it: rate, channels, sample format, and gain where volume or fades are asked for.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

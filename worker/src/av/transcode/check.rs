@@ -1,4 +1,5 @@
-//! Checks of a result: as long as its source, with the tracks that were planned, and readable.
+//! Checks the result of a conversion: as long as its source, with the planned tracks, playable, within
+//! `av_workers.max_output`.
 
 use std::{
     fs::File,

@@ -1,4 +1,4 @@
-//! Several audio files as one: each decoded to the same samples, one after the other into one encoder.
+//! Joins several audio files into one: each decoded to the same samples, with gaps of silence, into one encoder.
 
 use std::{ops::ControlFlow, os::fd::OwnedFd};
 
@@ -40,7 +40,7 @@ pub fn concat(
     inputs: &[Input],
     output: &OwnedFd,
     limits: &Limits,
-    tell: &mut dyn FnMut(Report),
+    on_report: &mut dyn FnMut(Report),
 ) -> Result<Done, Failure> {
     if task.format.class() != Class::Audio {
         return Err(Failure::new(
@@ -66,7 +66,7 @@ pub fn concat(
         }
         let before = joint.frames;
         joint
-            .play(part, whole_s, tell)
+            .play(part, whole_s, on_report)
             .map_err(|failure| part.named(failure))?;
         let reached_s = (joint.frames - before) as f64 / f64::from(audio.rate);
         part.check(reached_s)
@@ -192,7 +192,7 @@ impl<'a> Joint<'a> {
         &mut self,
         part: &Part<'_>,
         whole_s: f64,
-        tell: &mut dyn FnMut(Report),
+        on_report: &mut dyn FnMut(Report),
     ) -> Result<(), Failure> {
         let graph = Graph::decode(part.input, &part.facts, ONLY_AUDIO, None)?;
         let elements = audio::to_samples(self.audio, form(self.audio))?;
@@ -208,7 +208,7 @@ impl<'a> Joint<'a> {
             }
             if self.seconds() > reported_s + 1.0 && whole_s > 0.0 {
                 reported_s = self.seconds();
-                tell(Report::Working {
+                on_report(Report::Working {
                     share: (reported_s / whole_s).min(0.99) as f32,
                 });
             }

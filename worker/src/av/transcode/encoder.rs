@@ -1,4 +1,4 @@
-//! The encoders and their settings.
+//! Encoders of conversions and their settings: x264, VP9, AAC, MP3, Opus, FLAC, WAV; key frame interval, speed, threads.
 
 use std::thread;
 
@@ -22,6 +22,8 @@ const VP9_GROUP: i32 = 240;
 const VP9_SPEED: i32 = 5;
 /// Microseconds for a frame that mean "good quality" to libvpx.
 const VP9_GOOD: i64 = 1_000_000;
+/// Threads of a VP9 encoder.
+const VP9_MOST_THREADS: usize = 16;
 const VP9_LOOKAHEAD: i32 = 25;
 
 /// From I420 frames to a coded track.
@@ -53,7 +55,7 @@ fn vp9(level: u8, bitrate: u32) -> Result<gst::Element, Failure> {
     encoder.set_property("deadline", VP9_GOOD);
     encoder.set_property("cpu-used", VP9_SPEED);
     encoder.set_property("row-mt", true);
-    encoder.set_property("threads", threads.min(16) as i32);
+    encoder.set_property("threads", threads.min(VP9_MOST_THREADS) as i32);
     encoder.set_property("tile-columns", 6_i32);
     encoder.set_property_from_str("end-usage", "cq");
     encoder.set_property("cq-level", i32::from(level.min(63)));

@@ -1,4 +1,4 @@
-//! By what samples are multiplied over time: volume, fades, and a limiter that knows what comes. Pure.
+//! Gain of audio over time: `volume`, fades, loudness normalisation to −16 LUFS, and a limiter of peaks. Pure.
 //!
 //! The limiter looks at the peaks that an earlier pass measured, so it is ready before each of them and delays nothing.
 

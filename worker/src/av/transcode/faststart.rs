@@ -1,5 +1,5 @@
-//! An MP4 that plays before it is there whole: the movie box moved in front of the media, in place. On the way, copied
-//! frames get the word that they are to be turned, which the multiplexer does not write.
+//! Fast start of MP4: moves the movie box (`moov`) in front of the media in place; writes the rotation of copied frames,
+//! which the multiplexer does not.
 //!
 //! ```text
 //! ftyp │ mdat ············· │ moov │ uuid        as multiplexers write it
@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Chunk offsets (`stco`, `co64`; ISO/IEC 14496-12 §8.7.5) grow by what was put in front of them. The box tree is walked
-//! along one path of fixed depth; sizes are checked against what is there, so a file that is something else is refused and
+//! along one path of fixed depth; sizes are checked against what is there, so a file that is something else is rejected and
 //! left as it was.
 
 use std::{fs::File, io, ops::Range, os::unix::fs::FileExt};

@@ -1,4 +1,4 @@
-//! Room for times of decoding before the first frame is shown, and the end of a copied cut.
+//! Decode times of copied tracks: room before the first frame for B-frames, and the end of a copied range.
 //!
 //! Frames that are coded in another order than they are shown in are decoded before time 0, which buffers cannot say. So
 //! a copied track's times are all put later, its segment with them: when it is shown stays as it is (encoders of GStreamer
@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 
 use crate::av::graph::{BranchKind, Graph};
 
+/// Time by which a copied track is put later.
 const ROOM: gst::ClockTime = gst::ClockTime::from_seconds(3_600);
 
 /// Makes room in front of a branch.
@@ -59,7 +60,7 @@ fn later_segment(event: &gst::Event) -> Option<(Option<gst::ClockTime>, gst::Eve
     Some((stop, later.build()))
 }
 
-/// Takes away the times of decoding in front of the element that makes them: what a parser found where the container has
+/// Removes the times of decoding in front of the element that makes them: what a parser found where the container has
 /// none is the order of the packets, and no more.
 pub fn forget_decode_times(element: &gst::Element) {
     let Some(pad) = element.static_pad("sink") else {

@@ -1,6 +1,6 @@
-//! Smoothing of one plane of 8-bit values, by a Gaussian along rows, then along columns. Pure.
+//! Gaussian blur of one plane of 8-bit values, along rows, then along columns. Pure.
 
-/// Beyond that a frame is fog, and each frame would cost a second.
+/// Widest blur: beyond it nothing is recognised, and each frame would cost a second.
 const MAX_SIGMA: f32 = 20.0;
 /// Weights are integers that add up to this.
 const ONE: u32 = 1 << 16;
@@ -21,7 +21,7 @@ pub struct Kernel {
 }
 
 impl Kernel {
-    /// `None`: too narrow to change anything.
+    /// Makes a kernel; `None`: too narrow to change anything.
     pub fn new(sigma: f32) -> Option<Self> {
         const NARROWEST: f32 = 0.2;
         if sigma.is_nan() || sigma < NARROWEST {

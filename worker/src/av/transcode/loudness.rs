@@ -1,4 +1,4 @@
-//! Loudness of a programme: integrated loudness (ITU-R BS.1770-4, EBU R 128) and its true peaks. Pure.
+//! Measures loudness: integrated loudness (ITU-R BS.1770-4, EBU R 128) and true peaks. Pure.
 
 use ebur128::{Channel, EbuR128, Mode};
 

@@ -1,4 +1,4 @@
-//! The pass over the audio that says how loud it is and where it ends.
+//! Measuring pass over the audio of a clip before it is encoded: its loudness and its end.
 
 use std::ops::ControlFlow;
 
@@ -21,13 +21,13 @@ use crate::av::{
 };
 
 /// Interval of progress reports, in seconds of the clip.
-const TELL_EVERY_S: f64 = 5.0;
+const REPORT_EVERY_S: f64 = 5.0;
 
 /// Measures the audio as it will be encoded, in its rate and channels, over the part that will be.
 pub fn measure(
     work: &Work<'_>,
     audio: &AudioEncoding,
-    tell: &mut dyn FnMut(Report),
+    on_report: &mut dyn FnMut(Report),
 ) -> Result<Loudness, Failure> {
     let want = Want {
         video: false,
@@ -61,9 +61,9 @@ pub fn measure(
         meter.push(&samples);
         seen += samples.len() as u64;
         let now_s = seen as f64 / f64::from(audio.rate * audio.channels);
-        if now_s > reported_s + TELL_EVERY_S && span_s > 0.0 {
+        if now_s > reported_s + REPORT_EVERY_S && span_s > 0.0 {
             reported_s = now_s;
-            tell(Report::Working {
+            on_report(Report::Working {
                 share: (now_s / span_s).min(1.0) as f32,
             });
         }

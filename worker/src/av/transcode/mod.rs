@@ -1,12 +1,13 @@
-//! Conversions: a clip in, one file out, each of its tracks copied or re-encoded.
+//! Conversions of a clip into one file, each of its tracks copied or re-encoded: video, audio, watermark, tags,
+//! trimming.
 //!
 //! ```text
-//! Graph ┬ Video ─► frame (shape, tone, mark) ─► encoder ─┐
+//! Graph ┬ Video ─► frame (shape, tone, watermark) ─► encoder ─┐
 //!       │         or, copied, ────────────► parser ────────┤
 //!       └ Audio ─► audio (rate, channels, envelope) ► enc ─┴► multiplexer ─► file ─► fast start ─► check
 //! ```
 //!
-//! What is copied and what is encoded, [`plan`] decides; here it is carried out. A result is handed over only when it is as
+//! What is copied and what is encoded, [`plan`] decides; here it is carried out. A result is returned only when it is as
 //! long as it has to be: a source that breaks off is a failure, not a short file.
 
 mod audio;
@@ -58,7 +59,7 @@ pub fn transcode(
     inputs: &[Input],
     output: &OwnedFd,
     limits: &Limits,
-    tell: &mut dyn FnMut(Report),
+    on_report: &mut dyn FnMut(Report),
 ) -> Result<Done, Failure> {
     let [input, ..] = inputs else {
         return Err(super::internal("a conversion without its input"));
@@ -72,20 +73,24 @@ pub fn transcode(
         facts: &facts,
         plan: &plan,
     };
-    let mark = work.mark(inputs.get(1), limits)?;
-    let (envelope, done_share) = work.envelope(tell)?;
+    let watermark = work.watermark(inputs.get(1), limits)?;
+    let (envelope, done_share) = work.envelope(on_report)?;
     let graph = work.graph()?;
     let mut writer = Writer::new(&graph, plan.format, output)?;
-    work.link_video_frames(&graph, &mut writer, mark)?;
+    work.link_video_frames(&graph, &mut writer, watermark)?;
     work.link_audio(&graph, &mut writer, envelope)?;
     let ends = writer.finish(work.track_count())?;
-    drive::run(&graph, work.span_s(), &mut between(done_share, 1.0, tell))?;
+    drive::run(
+        &graph,
+        work.span_s(),
+        &mut between(done_share, 1.0, on_report),
+    )?;
     drop(graph);
     let expected = check::Expected::of(&work, &ends)?;
     check::result(&expected, output, limits, facts.clone())
 }
 
-/// A cut whose audio is measured begins where the measuring began.
+/// A range whose audio is measured begins where the measuring began.
 fn exact_where_audio_changes(task: &Transcode) -> Transcode {
     let mut task = task.clone();
     if let Some(range) = &mut task.range {
@@ -98,10 +103,10 @@ fn exact_where_audio_changes(task: &Transcode) -> Transcode {
 fn between<'a>(
     from: f32,
     to: f32,
-    tell: &'a mut dyn FnMut(Report),
+    on_report: &'a mut dyn FnMut(Report),
 ) -> impl FnMut(Report) + use<'a> {
     move |report| {
-        tell(match report {
+        on_report(match report {
             Report::Working { share } => Report::Working {
                 share: from + share * (to - from),
             },
@@ -119,7 +124,7 @@ struct Work<'a> {
 }
 
 impl Work<'_> {
-    fn mark(
+    fn watermark(
         &self,
         image: Option<&Input>,
         limits: &Limits,
@@ -139,15 +144,18 @@ impl Work<'_> {
     }
 
     /// Returns the factors of the samples, and the share of the work that finding them took.
-    fn envelope(&self, tell: &mut dyn FnMut(Report)) -> Result<(Option<Envelope>, f32), Failure> {
+    fn envelope(
+        &self,
+        on_report: &mut dyn FnMut(Report),
+    ) -> Result<(Option<Envelope>, f32), Failure> {
         let Some(audio) = self.audio() else {
             return Ok((None, 0.0));
         };
         if !Envelope::needs_measuring(&self.task.audio) {
             return Ok((Envelope::of(&self.task.audio, None), 0.0));
         }
-        let mut tell = between(0.0, MEASURING_SHARE, tell);
-        let measured = measure::measure(self, audio, &mut tell)?;
+        let mut on_report = between(0.0, MEASURING_SHARE, on_report);
+        let measured = measure::measure(self, audio, &mut on_report)?;
         let envelope = Envelope::of(&self.task.audio, Some(&measured));
         Ok((envelope, MEASURING_SHARE))
     }
@@ -185,7 +193,7 @@ impl Work<'_> {
         &self,
         graph: &Graph,
         writer: &mut Writer<'_>,
-        mark: Option<PlacedWatermark>,
+        watermark: Option<PlacedWatermark>,
     ) -> Result<(), Failure> {
         let (Some(way), Some(work), Some(facts)) =
             (&self.plan.video, &self.task.video, self.facts.video_track())
@@ -197,7 +205,7 @@ impl Work<'_> {
         let (mut elements, coded) = match way {
             Strategy::Copy => (Vec::new(), track::parsers(&facts.codec)?),
             Strategy::Encode(video_frame) => (
-                video::chain(video_frame, &work.adjust, mark)?,
+                video::chain(video_frame, &work.adjust, watermark)?,
                 encoder::video(video_frame.codec)?,
             ),
         };
@@ -240,7 +248,7 @@ impl Work<'_> {
         writer.take(kind, elements.last())
     }
 
-    /// By how much copied frames are to be turned.
+    /// Returns the degrees by which copied frames are to be turned.
     fn copied_turn(&self) -> u16 {
         match (&self.plan.video, self.facts.video_track()) {
             (Some(Strategy::Copy), Some(track)) => track.rotation,

@@ -1,4 +1,4 @@
-//! Metadata of a clip besides its tracks, and the part of it that goes into the result.
+//! Tags of a clip that are kept in the result of a conversion (title, artist, date …); all others are removed.
 
 use gst::prelude::*;
 use gstreamer as gst;

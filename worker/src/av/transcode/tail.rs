@@ -1,4 +1,4 @@
-//! The last frames of an encoder that looks ahead.
+//! Work-around for libvpx, which loses the last frames of a clip: the last frame is repeated into the encoder.
 //!
 //! At the end libvpx hands out what still waits only until half of a buffer is full, and the element around it asks once
 //! (GStreamer 1.22): of detailed small frames some are lost. So the last frame is given to it again, as often as it

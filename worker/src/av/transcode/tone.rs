@@ -1,5 +1,5 @@
-//! Light and colour of I420 frames, meant as for images: on red, green and blue, whose linear changes are linear in
-//! luma and chroma too.
+//! Light and colour of video frames: brightness, contrast, saturation, hue, grayscale, invert, blur, sharpen. They mean
+//! the same as for images: changes that are linear in red, green and blue are linear in luma and chroma too.
 
 use gst::prelude::*;
 use gst_video::{VideoColorRange, VideoFrameRef, VideoInfo, prelude::*};

@@ -1,4 +1,4 @@
-//! From a branch of the graph to what takes it: parsers for what is copied, a decoder of its own for what is not.
+//! Links a track to its chain: parsers by codec for a copied track, a decoder of its own for one that is re-encoded.
 
 use gst::prelude::*;
 use gstreamer as gst;

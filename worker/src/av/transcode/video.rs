@@ -1,4 +1,4 @@
-//! From decoded frames to those that the encoder takes: I420, upright, of square pixels and even sides.
+//! Decoded frames as the encoder takes them: I420, deinterlaced, cropped, scaled, turned, on a canvas, with even sides.
 //!
 //! The conversion to I420 comes first, where most frames are already; all that follows has one form of pixels.
 
@@ -22,7 +22,7 @@ const MOST_THREADS: usize = 4;
 pub fn chain(
     video_frame: &VideoEncoding,
     adjust: &Adjust,
-    mark: Option<PlacedWatermark>,
+    watermark: Option<PlacedWatermark>,
 ) -> Result<Vec<gst::Element>, Failure> {
     let mut elements = vec![converter()?, caps(&form(video_frame))?];
     if video_frame.deinterlace {
@@ -34,8 +34,8 @@ pub fn chain(
         tone::apply(&toned, adjust);
         elements.push(toned);
     }
-    if let Some(mark) = mark {
-        elements.extend(mark.elements()?);
+    if let Some(watermark) = watermark {
+        elements.extend(watermark.elements()?);
     }
     Ok(elements)
 }
@@ -59,7 +59,7 @@ fn deinterlacer() -> Result<gst::Element, Failure> {
     Ok(element)
 }
 
-/// Cutting, scaling, turning and laying on a canvas.
+/// Crops, scales, turns, and lays the frames on a canvas.
 fn shape(shape: &Shape, elements: &mut Vec<gst::Element>) -> Result<(), Failure> {
     let cut = shape.cut;
     if [cut.left, cut.right, cut.top, cut.bottom] != [0; 4] {

@@ -1,4 +1,4 @@
-//! A watermark over every frame: drawn once, by the code that draws it on images, and laid over from memory.
+//! Watermark over every frame of a clip: drawn once, by the code that draws it on images, then composed from memory.
 
 use gst::prelude::*;
 use gst_video::{
@@ -14,10 +14,10 @@ use crate::{
     image::{Raster, vips},
 };
 
-/// The largest file that is read as a mark's image, in bytes.
+/// The largest file that is read as a watermark's image, in bytes.
 const MAX_IMAGE_BYTES: usize = 64 << 20;
 
-/// A mark with its place.
+/// A watermark with its place.
 pub struct PlacedWatermark {
     raster: Raster,
     left: u32,
@@ -33,8 +33,8 @@ impl PlacedWatermark {
         limits: &Limits,
     ) -> Result<Option<Self>, Failure> {
         let bytes = image.map(bytes).transpose()?;
-        let mark = vips::mark(wanted, bytes.as_deref(), size, limits)?;
-        Ok(mark.map(|(raster, (left, top))| Self { raster, left, top }))
+        let watermark = vips::placed_watermark(wanted, bytes.as_deref(), size, limits)?;
+        Ok(watermark.map(|(raster, (left, top))| Self { raster, left, top }))
     }
 
     /// The element that lays it over.

@@ -1,4 +1,4 @@
-//! Detection of a file that ends before its own headers say: a cheap look at the outermost boxes, chunks or elements.
+//! Detects truncated files, which end before their own headers say: MP4 boxes, RIFF chunks, Matroska segments.
 
 use crate::av::{
     boxes::{HEADER_BYTES, Header},
@@ -24,7 +24,7 @@ pub fn breaks_off(input: &Input) -> bool {
     }
 }
 
-/// With what an MP4 or QuickTime file begins.
+/// Boxes with which an MP4 or QuickTime file begins.
 const MOVIE_BOXES: [&[u8]; 6] = [b"ftyp", b"moov", b"mdat", b"wide", b"free", b"skip"];
 
 /// The size of the chunk that holds all; 0 and all ones are what writers leave that could not go back.
@@ -57,12 +57,12 @@ fn number(bytes: &[u8]) -> Option<(Option<u64>, usize)> {
     let first = *bytes.first()?;
     let width = first.leading_zeros() as usize + 1;
     let digits = bytes.get(..width).filter(|_| width <= 8)?;
-    let mark = 1_u64 << (7 * width);
+    let marker = 1_u64 << (7 * width);
     let value = digits
         .iter()
         .fold(0_u64, |value, byte| value << 8 | u64::from(*byte))
-        & (mark - 1);
-    Some(((value != mark - 1).then_some(value), width))
+        & (marker - 1);
+    Some(((value != marker - 1).then_some(value), width))
 }
 
 /// Box by box, until one goes beyond the end.

@@ -1,4 +1,4 @@
-//! The end of a graph: a multiplexer where the format has one, and the file.
+//! End of a conversion graph: the multiplexer of the format (MP4, MOV, MKV, WebM, Ogg), its queues, and the file.
 
 use std::{
     os::fd::OwnedFd,
@@ -108,7 +108,7 @@ impl<'a> Writer<'a> {
         note_ends(&pad, self.ends.of(kind).clone());
     }
 
-    /// All tracks are there.
+    /// Checks that all tracks are linked.
     pub fn finish(self, expected: usize) -> Result<TrackEnds, Failure> {
         if self.taken != expected {
             return Err(internal("a track of the plan was not linked"));

@@ -1,4 +1,4 @@
-//! Extents as an image.
+//! Draws a waveform: a column for each extent, anti-aliased, silence as a line.
 
 use sluice_media::task::Colour;
 

@@ -1,4 +1,4 @@
-//! Waveforms: for every column the lowest and the highest sample, in one colour on a transparent ground.
+//! Waveforms: for each column the lowest and the highest sample, in one colour on a transparent background.
 //!
 //! Audio is decoded once, and of it only [`Peaks`] are kept, so an hour costs no more memory than a second.
 
@@ -28,7 +28,7 @@ use super::{
 };
 use crate::image::{bounds::check_pixels, vips};
 
-/// Between two reports.
+/// Shortest time between two reports.
 const REPORT_EVERY: Duration = Duration::from_millis(250);
 
 /// Draws the waveform.
@@ -37,12 +37,12 @@ pub(super) fn perform(
     input: &Input,
     outputs: Vec<OwnedFd>,
     limits: &Limits,
-    tell: &mut dyn FnMut(Report),
+    on_report: &mut dyn FnMut(Report),
 ) -> Result<Done, Failure> {
     let (width, height) = (waveform.width.max(1), waveform.height.max(1));
     check_pixels(width, height, limits)?;
     let facts = probe::probe(input, limits)?;
-    let peaks = listen(input, &facts, width, tell)?;
+    let peaks = listen(input, &facts, width, on_report)?;
     let columns = peaks.columns(width).ok_or_else(|| {
         Failure::new(
             FailureCode::Undecodable,
@@ -64,7 +64,7 @@ fn listen(
     input: &Input,
     facts: &MediaFacts,
     columns: u32,
-    tell: &mut dyn FnMut(Report),
+    on_report: &mut dyn FnMut(Report),
 ) -> Result<Peaks, Failure> {
     let want = Want {
         video: false,
@@ -98,7 +98,7 @@ fn listen(
         }
         if reported_at.elapsed() >= REPORT_EVERY {
             reported_at = Instant::now();
-            tell(Report::Working {
+            on_report(Report::Working {
                 share: share(&sample, facts),
             });
         }

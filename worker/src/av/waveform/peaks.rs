@@ -1,4 +1,4 @@
-//! The lowest and highest samples of audio of any length, in a bounded number of bins.
+//! Peaks of a waveform: the lowest and highest samples of audio of any length, in a bounded number of bins.
 //!
 //! When the bins are full, neighbours are merged and each covers twice as many samples; so the length of the audio need
 //! not be known before.

@@ -1,4 +1,5 @@
-//! Headers of a JPEG before its first scan: whether its samples can be used as they are.
+//! Headers of a JPEG: size, EXIF orientation, colour space (JFIF, Adobe), ICC profile; decides whether its samples can
+//! be used as they are.
 //!
 //! Only markers are read, in safe code; nothing is allocated by a declared length, and whatever looks odd makes the image
 //! [`Head::read`] answers `None` for, or one that is not plain. (ITU-T T.81 annex B; EXIF 2.32 §4.6; ICC.1 annex B.4.)
@@ -88,7 +89,7 @@ struct ProfilePart<'a> {
 }
 
 impl<'a> Markers<'a> {
-    /// `None` ends the reading: there is no sense in going on.
+    /// Takes a segment; `None` ends the reading.
     fn take(&mut self, kind: u8, body: &'a [u8]) -> Option<()> {
         match kind {
             marker::DHT | marker::JPG | marker::DAC => {}

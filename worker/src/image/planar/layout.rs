@@ -1,4 +1,5 @@
-//! Layout of a render, decided before a sample is read: scale of the decode, window, size, turn.
+//! Layout of a planar render, decided before a sample is read: which requests the planar path takes, decode scale, crop,
+//! size, chroma sampling.
 
 use sluice_media::format::Format;
 use sluice_media::geometry::{self, Plan, Rect};
@@ -37,7 +38,7 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// `None` when the request or the image is not for the planar path.
+    /// Plans a render; `None` when the request or the image is not for the planar path.
     pub fn of(render: &Render, head: &Head, source: Sampling) -> Option<Self> {
         if !can_render(render, head) {
             return None;
@@ -112,7 +113,7 @@ pub fn can_render(render: &Render, head: &Head) -> bool {
         && head.is_srgb
 }
 
-/// `None` when the format cannot keep colour well enough at that size.
+/// Chooses the chroma sampling; `None` when the format cannot keep colour well enough at that size.
 fn sampling(render: &Render, source: Sampling, size: (u32, u32)) -> Option<Sampling> {
     let is_small = size.0.min(size.1) < LEAST_HALVED_SIDE;
     let keeps_chroma = is_small || render.output.quality >= FULL_CHROMA_QUALITY;
@@ -126,7 +127,7 @@ fn sampling(render: &Render, source: Sampling, size: (u32, u32)) -> Option<Sampl
     }
 }
 
-/// The part of the oriented source that is used, and the size it gets; `None` for what libvips must do or refuse.
+/// The part of the oriented source that is used, and the size it gets; `None` for what libvips must do or reject.
 fn scaled_part(render: &Render, oriented: (u32, u32)) -> Option<(Rect, (u32, u32))> {
     let cut = match render.crop {
         Some(crop) => inside(crop, oriented)?,

@@ -1,4 +1,4 @@
-//! The planar path: JPEG → planes at a DCT scale → resized planes → JPEG, WebP or AVIF.
+//! Planar path of images, for JPEGs that shrink: JPEG → planes at a DCT scale → resized planes → JPEG, WebP or AVIF.
 //!
 //! A JPEG holds luma and chroma planes, and so do the results: the steps between (RGB at full size, and back) are left
 //! out, which is most of the work. Everything that is not plain, and every image that is corrupt, is left to libvips,
@@ -32,7 +32,7 @@ use super::bounds::check_output;
 /// Memory of one plane that is kept for the next image.
 const KEPT_BYTES: usize = 32 * 1024 * 1024;
 
-/// Without colour.
+/// Chroma sample without colour.
 const NEUTRAL: u8 = 128;
 
 /// Reused codecs and buffers of the planar path.
@@ -61,7 +61,7 @@ impl Planar {
     }
 
     /// Renders `input`, or answers `None` when the request or the image is not for this path and libvips is to render it:
-    /// also for an image that is damaged or too large, which libvips then refuses. Fails when the result is too large.
+    /// also for an image that is damaged or too large, which libvips then rejects. Fails when the result is too large.
     pub fn try_render(
         &mut self,
         render: &Render,

@@ -1,4 +1,4 @@
-//! Planes: one component's samples, with a margin around them for reads beyond an image's edge.
+//! Planes of the planar path: one component's samples with a margin, chroma sampling, Lanczos scaling.
 
 use fast_image_resize::images::{Image, ImageRef};
 use fast_image_resize::{FilterType, PixelType, ResizeAlg, ResizeOptions, Resizer};

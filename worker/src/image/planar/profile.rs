@@ -1,4 +1,4 @@
-//! Detection of ICC profiles that mean sRGB, by their primaries and their transfer curve.
+//! Detects ICC profiles that mean sRGB, by their primaries and their transfer curve.
 //!
 //! Dozens of profiles mean sRGB (HP's of 1998, the v4 and the tiny ones of phones and web tools), and a description can
 //! be wrong; the numbers cannot. (ICC.1:2022 §7.2, §9.2, §10.6, §10.18.)

@@ -1,4 +1,4 @@
-//! Rows to columns, in blocks of 8 × 8 samples that fit into eight registers.
+//! Transposes a plane, rows to columns, in blocks of 8 × 8 samples that fit into eight registers.
 
 const BLOCK: usize = 8;
 

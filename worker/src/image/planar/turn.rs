@@ -1,4 +1,5 @@
-//! Turns and mirror images in steps of 90°: the eight symmetries of a rectangle.
+//! Orientation of images: EXIF orientation, rotation in steps of 90°, flip and flop; the eight symmetries of a
+//! rectangle.
 
 use super::transpose::transpose;
 
@@ -41,7 +42,7 @@ impl Orientation {
         }
     }
 
-    /// Clockwise; `None` when `degrees` is no multiple of 90.
+    /// Returns the turn clockwise; `None` when `degrees` is no multiple of 90.
     pub fn clockwise(degrees: i32) -> Option<Self> {
         match degrees.rem_euclid(360) {
             0 => Some(Self::default()),

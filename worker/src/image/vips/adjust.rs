@@ -1,4 +1,5 @@
-//! Light and colour, on 8-bit sRGB or grey with or without alpha.
+//! Adjustments of images: blur, sharpen, brightness, contrast, saturation, hue, grayscale, invert. They work on 8-bit
+//! sRGB or grey with or without alpha.
 
 use sluice_media::task::Adjust;
 
@@ -11,6 +12,8 @@ use super::{
 const MIDDLE: f32 = 128.0;
 /// A wider blur looks the same and costs more.
 const MAX_SIGMA: f32 = 250.0;
+/// Widest mask of `sharpen`.
+const MAX_SHARPEN: f32 = 10.0;
 
 /// Blur, sharpen, brightness, contrast, saturation and hue, grey, inverse, in this order.
 pub fn apply<'a>(image: Image<'a>, adjust: &Adjust) -> Result<Image<'a>, Refused> {
@@ -57,7 +60,6 @@ fn blurred(image: Image<'_>, sigma: f32) -> Result<Image<'_>, Refused> {
 
 /// An unsharp mask on lightness.
 fn sharpened<'a>(colours: &Image<'a>, sigma: f32) -> Result<Image<'a>, Refused> {
-    const MAX_SHARPEN: f32 = 10.0;
     let grey = colours.space() == Space::Grey;
     let sharpened = Operation::on(c"sharpen", colours)
         .option(c"sigma", sigma.clamp(0.1, MAX_SHARPEN))

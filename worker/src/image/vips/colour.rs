@@ -1,4 +1,4 @@
-//! Colour: whatever a file means becomes 8-bit sRGB or grey, through the profile it carries.
+//! Colours of images: ICC profiles, CMYK, Lab and 16 bits to 8-bit sRGB or grey; alpha, background.
 //!
 //! An image without a profile is taken as sRGB (CMYK: as a common press), and a broken profile as none. Grey stays
 //! grey until something coloured is added.

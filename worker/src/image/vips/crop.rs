@@ -1,4 +1,5 @@
-//! Part of a source that is used and its new size, in the source's own pixels.
+//! Crop and resize plan of an image, in the source's own pixels: EXIF orientation, smart crop, natural size of SVG and
+//! PDF.
 //!
 //! A request counts in upright pixels, a file stores them turned; here the one is led back to the other, so that the
 //! image is read and scaled as it is stored and only the small result is turned.

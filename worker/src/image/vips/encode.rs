@@ -1,4 +1,5 @@
-//! Writing an image: one saver for each format, with the options that suit it, and the search for a size in bytes.
+//! Encodes images by libvips: options of each format (JPEG, PNG, WebP, AVIF, HEIF, TIFF, GIF, JXL), `targetBytes`,
+//! metadata, largest sides.
 
 use std::ffi::CStr;
 
@@ -20,6 +21,11 @@ const MAX_TRIES: u32 = 7;
 const MAX_HEIF_PIXELS: u64 = 16_000_000;
 /// AV1 in a hurry costs about a tenth of that.
 const MAX_AVIF_PIXELS: u64 = 64_000_000;
+
+/// Longest sides, in pixels, that writers of these formats take.
+const MAX_WEBP_SIDE: u32 = 16_383;
+const MAX_AVIF_SIDE: u32 = 16_384;
+const MAX_JPG_SIDE: u32 = 65_500;
 
 /// Below it libvips asks libjxl for more loss than that allows.
 const MIN_JXL_QUALITY: u8 = 5;
@@ -169,12 +175,12 @@ fn smallest_loss(saver: &Saver<'_>, roll: &Image<'_>, target: u64) -> Result<Enc
     .ok_or(Refused)
 }
 
-/// The longest side that a format's writers take.
+/// Checks the longest side and the pixels that a format's writers take.
 fn check_sides(image: &Image<'_>, format: Format) -> Result<(), Failure> {
     let most = match format {
-        Format::Webp => 16_383,
-        Format::Avif | Format::Heif => 16_384,
-        Format::Jpg | Format::Gif => 65_500,
+        Format::Webp => MAX_WEBP_SIDE,
+        Format::Avif | Format::Heif => MAX_AVIF_SIDE,
+        Format::Jpg | Format::Gif => MAX_JPG_SIDE,
         _ => return Ok(()),
     };
     let (width, height) = (image.width(), image.height());

@@ -1,4 +1,4 @@
-//! A frame from the decoder to the size asked for: cut out, scaled, in sRGB, turned upright.
+//! Steps on one frame: crop, scale, smart crop, turn, rotate by any angle, canvas.
 
 use sluice_media::geometry::Canvas;
 

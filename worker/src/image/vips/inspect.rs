@@ -1,4 +1,4 @@
-//! Facts of an image, from its header alone.
+//! Inspection of an image: facts of its header, EXIF tags, ICC profile name, density, delays of an animation.
 
 use std::collections::BTreeMap;
 
@@ -16,6 +16,7 @@ use super::{
 /// Most tags that are shown, and the longest text of one.
 const MAX_TAGS: usize = 128;
 const MAX_TEXT: usize = 256;
+/// Most delays of an animation that are shown.
 const MAX_DELAYS: usize = 2_000;
 const MILLIMETRES_PER_INCH: f64 = 25.4;
 
@@ -78,7 +79,7 @@ fn delays(image: &Image<'_>) -> Vec<u32> {
         .collect()
 }
 
-/// Only where the file says one: a raster without density is given one pixel per millimetre by libvips.
+/// Returns the density only where the file has one: a raster without density is given one pixel per millimetre by libvips.
 fn density(format: Format, image: &Image<'_>) -> Option<f64> {
     const UNSAID: f64 = 1.0;
     let density = image.density();

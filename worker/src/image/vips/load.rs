@@ -1,4 +1,5 @@
-//! Opening a source: the loader of its format and no other, the header first, limits before any pixel.
+//! Opens a source by the loader of its format: pages, EXIF orientation, limits of pixels, frames and SVG bytes before
+//! any pixel.
 
 use std::ffi::CStr;
 

@@ -1,4 +1,4 @@
-//! libvips: every image that the planar path does not take.
+//! libvips path of images: every image and request that the planar path does not take.
 //!
 //! [`load`] opens a source by the loader of its format, [`render`] runs the steps of a request over it, [`encode`]
 //! writes the result; [`safe`] is the only module that speaks to the library.
@@ -42,14 +42,14 @@ pub fn inspect(source: Format, input: &[u8], limits: &Limits) -> Result<ImageFac
     inspect::inspect(source, input, limits)
 }
 
-/// Renders `input`; `mark` is the image of a watermark.
+/// Renders `input`; `watermark` is the image of its watermark.
 pub fn render(
     render: &Render,
     input: &[u8],
-    mark: Option<&[u8]>,
+    watermark: Option<&[u8]>,
     limits: &Limits,
 ) -> Result<(OutputFacts, Vec<u8>), Failure> {
-    let rendered = render::rendered(render, input, mark, limits)?;
+    let rendered = render::rendered(render, input, watermark, limits)?;
     written(&rendered, render, limits)
 }
 
@@ -156,21 +156,21 @@ pub fn raster(
     })
 }
 
-/// The mark that a watermark is on images of `size`, with alpha; `None`: there is nothing to show. `input` is its image.
-pub fn mark(
+/// Draws a watermark for images of `size`, with alpha; `None`: there is nothing to show. `input` is its image.
+pub fn placed_watermark(
     wanted: &Watermark,
     input: Option<&[u8]>,
     size: (u32, u32),
     limits: &Limits,
 ) -> Result<Option<watermark::Placed<Raster>>, Failure> {
-    let Some((mark, place)) = watermark::placed(wanted, input, size, limits)? else {
+    let Some((watermark, place)) = watermark::placed(wanted, input, size, limits)? else {
         return Ok(None);
     };
     let raster = Raster {
-        width: mark.width(),
-        height: mark.height(),
+        width: watermark.width(),
+        height: watermark.height(),
         bands: 4,
-        pixels: mark.pixels().map_err(defect)?,
+        pixels: watermark.pixels().map_err(defect)?,
     };
     Ok(Some((raster, place)))
 }

@@ -1,4 +1,5 @@
-//! The pipeline: source → frames in the order of a [`Render`]'s fields.
+//! Order of steps of a render: source → page → trim → crop and resize → canvas → rotate → flip → adjust → watermark →
+//! background. It is the order of a [`Render`]'s fields.
 //!
 //! Pixels are read once, from the top, while they are cut and scaled; what comes out is kept in memory, and every later
 //! step works on that small image. A failure up to there is the file's, one after it ours.
@@ -15,7 +16,8 @@ use super::{
     frame,
     load::{self, Header, LoadedImage, Options, Scale},
     safe::{Image, Refused},
-    trim, watermark,
+    trim,
+    watermark::Overlay,
 };
 use crate::image::{bounds::check_pixels, planar::turn::Orientation};
 
@@ -49,13 +51,13 @@ pub struct Timing {
 pub fn rendered<'a>(
     render: &Render,
     input: &'a [u8],
-    mark: Option<&'a [u8]>,
+    watermark: Option<&'a [u8]>,
     limits: &Limits,
 ) -> Result<Frames<'a>, Failure> {
     of_source(
         &LoadedImage::new(render.source, input, limits)?,
         render,
-        mark,
+        watermark,
         limits,
     )
 }
@@ -64,15 +66,15 @@ pub fn rendered<'a>(
 pub fn of_source<'a>(
     source: &LoadedImage<'a>,
     render: &Render,
-    mark: Option<&'a [u8]>,
+    watermark: Option<&'a [u8]>,
     limits: &Limits,
 ) -> Result<Frames<'a>, Failure> {
-    let drawn = draw(source, render, mark, limits, false);
+    let drawn = draw(source, render, watermark, limits, false);
     // Cameras write HEIFs whose main image this library cannot decode (10 bits in 4:2:2), beside a large preview.
     let is_preview_worth_it = matches!(&drawn, Err(failure) if failure.code == FailureCode::Undecodable)
         && render.source == Format::Heif;
     if is_preview_worth_it {
-        return draw(source, render, mark, limits, true).or(drawn);
+        return draw(source, render, watermark, limits, true).or(drawn);
     }
     drawn
 }
@@ -80,7 +82,7 @@ pub fn of_source<'a>(
 fn draw<'a>(
     source: &LoadedImage<'a>,
     render: &Render,
-    mark: Option<&'a [u8]>,
+    watermark: Option<&'a [u8]>,
     limits: &Limits,
     preview: bool,
 ) -> Result<Frames<'a>, Failure> {
@@ -132,16 +134,14 @@ fn draw<'a>(
     if let Some(size) = cut.attention {
         frames = cut_by_attention(frames, size).map_err(defect)?;
     }
-    let mark = Mark::prepare(render, mark, limits)?;
+    let watermark = Overlay::prepare(render, watermark, limits)?;
     let frames = frames
         .into_iter()
-        .map(|frame| finish(frame, render, &cut, &mark))
+        .map(|frame| finish(frame, render, &cut, &watermark))
         .collect::<Result<Vec<_>, _>>()
         .map_err(defect)?;
     Ok(Frames { frames, timing })
 }
-
-type Mark<'a> = watermark::Overlay<'a>;
 
 /// Finds the page asked for and checks its header.
 fn choose_page(
@@ -269,7 +269,7 @@ fn finish<'a>(
     image: Image<'a>,
     render: &Render,
     cut: &PageCrop,
-    mark: &Mark<'a>,
+    watermark: &Overlay<'a>,
 ) -> Result<Image<'a>, Refused> {
     // All fields by name: a new step is done here or before.
     let &Render {
@@ -286,7 +286,7 @@ fn finish<'a>(
         flip,
         flop,
         ref adjust,
-        // In `mark`.
+        // In the parameter `watermark`.
         watermark: _,
         // In `behind`.
         background: _,
@@ -307,7 +307,7 @@ fn finish<'a>(
     }
     image = frame::turned(image, Orientation::mirrored(flop, flip))?;
     image = adjust::apply(image, adjust)?;
-    image = mark.apply(image)?;
+    image = watermark.apply(image)?;
     if let Some(behind) = behind {
         image = colour::flatten(image, behind)?;
     }

@@ -1,4 +1,5 @@
-//! The only module that speaks to libvips' C interface: operations by name, images that cannot outlive their bytes.
+//! The only module that speaks to libvips' C interface: operations by name, images, allowed loaders, start of the
+//! library.
 //!
 //! Rules: an [`Image`] borrows the input that it may still be read from (libvips decodes lazily) and stays on its thread;
 //! results are copied out and freed by the allocator that made them; a failure carries no text, because libvips' error

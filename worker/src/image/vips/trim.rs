@@ -1,4 +1,4 @@
-//! Cutting away a border of even colour.
+//! Trim of an image: finds the border of even colour or transparency, and its tolerance.
 
 use sluice_media::geometry::Rect;
 
@@ -14,7 +14,7 @@ const WINDOW: u32 = 3;
 /// Below it, of 255, the corner counts as transparent and transparency as the border.
 const TRANSPARENT: u8 = 128;
 
-/// The part that stays, in pixels of `page`: all of it when everything is border.
+/// Returns the part that is left, in pixels of `page`: all of it when everything is border.
 pub fn kept(page: &Image<'_>) -> Result<Rect, Refused> {
     let page = colour::to_srgb(colour::unpacked(page)?)?.in_memory()?;
     if page.width().min(page.height()) < WINDOW {

@@ -1,4 +1,4 @@
-//! A mark over the image: an image, a line of text, or the one above the other.
+//! Watermark over an image: an image, a line of text, or one above the other; font, shadow, position, margin, opacity.
 //!
 //! Text is plain text in one font family; nothing in it is markup.
 
@@ -13,18 +13,20 @@ use super::{
     safe::{Image, Operation, Refused},
 };
 
+/// Font of a text.
 const FONT: &str = "DejaVu Sans Bold";
 /// Letters of a text; what is longer is unreadable at any size.
 const MAX_LETTERS: usize = 200;
 /// The font's size, in pixels, at which a text is measured.
 const MEASURED_SIZE: f64 = 48.0;
+/// Largest font, in pixels.
 const MAX_FONT_SIZE: f64 = 512.0;
 /// Darkness of the shadow that keeps white letters readable on white, 0 to 1.
 const SHADOW: f64 = 0.6;
-/// A mark without a width takes this share of the image's.
+/// A watermark without a width takes this share of the image's.
 const USUAL_SHARE: u32 = 5;
-/// The size up to which a mark's image is decoded.
-const MAX_MARK_SIDE: u32 = 4096;
+/// The size up to which a watermark's image is decoded.
+const MAX_IMAGE_SIDE: u32 = 4096;
 
 /// Overlay of every frame; empty for a render without a watermark.
 pub struct Overlay<'a> {
@@ -34,7 +36,7 @@ pub struct Overlay<'a> {
 }
 
 impl<'a> Overlay<'a> {
-    /// Decodes the mark's image.
+    /// Decodes the watermark's image.
     pub fn prepare(
         render: &Render,
         input: Option<&'a [u8]>,
@@ -52,7 +54,7 @@ impl<'a> Overlay<'a> {
         })
     }
 
-    /// Lays the mark over an image in memory.
+    /// Lays the watermark over an image in memory.
     pub fn apply(&self, image: Image<'a>) -> Result<Image<'a>, Refused> {
         let Some((wanted, overlay)) = &self.wanted else {
             return Ok(image);
@@ -62,16 +64,16 @@ impl<'a> Overlay<'a> {
             self.made.get_or_init(|| made);
         }
         match self.made.get() {
-            Some(Some(mark)) => laid_over(image, mark, wanted),
+            Some(Some(watermark)) => laid_over(image, watermark, wanted),
             _ => Ok(image),
         }
     }
 }
 
-/// A mark with the place of its top left corner, in pixels from the left and from the top.
+/// A watermark with the place of its top left corner, in pixels from the left and from the top.
 pub type Placed<I> = (I, (u32, u32));
 
-/// The mark for images of a size; `None` when there is nothing to show.
+/// The watermark for images of a size; `None` when there is nothing to show.
 pub fn placed<'a>(
     wanted: &Watermark,
     input: Option<&'a [u8]>,
@@ -79,14 +81,14 @@ pub fn placed<'a>(
     limits: &Limits,
 ) -> Result<Option<Placed<Image<'a>>>, Failure> {
     let overlay = overlay(wanted, input, limits)?;
-    let mark = made(wanted, overlay.as_ref(), size).map_err(defect)?;
-    Ok(mark.map(|mark| {
-        let place = place(wanted, size, (mark.width(), mark.height()));
-        (mark, place)
+    let watermark = made(wanted, overlay.as_ref(), size).map_err(defect)?;
+    Ok(watermark.map(|watermark| {
+        let place = place(wanted, size, (watermark.width(), watermark.height()));
+        (watermark, place)
     }))
 }
 
-/// The image of a mark, decoded. A mark that has one and comes without it is a defect of ours.
+/// The image of a watermark, decoded. A watermark that has one and comes without it is a defect of ours.
 fn overlay<'a>(
     wanted: &Watermark,
     input: Option<&'a [u8]>,
@@ -106,7 +108,7 @@ fn size(image: &Image<'_>) -> (u32, u32) {
     (image.width(), image.height())
 }
 
-/// The mark for images of that size; `None` when there is nothing to show.
+/// The watermark for images of that size; `None` when there is nothing to show.
 fn made<'a>(
     wanted: &Watermark,
     overlay: Option<&Image<'a>>,
@@ -126,12 +128,12 @@ fn made<'a>(
         .filter(|text| !text.is_empty())
         .map(|text| written(&text, room))
         .transpose()?;
-    let mark = match (overlay, text) {
+    let watermark = match (overlay, text) {
         (Some(overlay), Some(text)) => scaled(&stacked(overlay, text)?, room)?,
-        (Some(mark), None) | (None, Some(mark)) => mark,
+        (Some(watermark), None) | (None, Some(watermark)) => watermark,
         (None, None) => return Ok(None),
     };
-    faded(&mark, wanted.opacity)?.in_memory().map(Some)
+    faded(&watermark, wanted.opacity)?.in_memory().map(Some)
 }
 
 fn decoded<'a>(
@@ -142,11 +144,11 @@ fn decoded<'a>(
 ) -> Result<Image<'a>, Failure> {
     let side = wanted
         .width
-        .unwrap_or(MAX_MARK_SIDE)
-        .clamp(1, MAX_MARK_SIDE);
+        .unwrap_or(MAX_IMAGE_SIDE)
+        .clamp(1, MAX_IMAGE_SIDE);
     let mut render = Render::new(format, Encode::new(Format::Png, 100));
     render.animate = false;
-    render.resize = Some(Resize::new(Some(side), Some(MAX_MARK_SIDE), Fit::Inside));
+    render.resize = Some(Resize::new(Some(side), Some(MAX_IMAGE_SIDE), Fit::Inside));
     let overlay = render::rendered(&render, input, None, limits).map_err(|failure| {
         Failure::new(
             failure.code,
@@ -157,7 +159,7 @@ fn decoded<'a>(
     frame
         .and_then(colour::with_colours)
         .and_then(colour::with_alpha)
-        .and_then(|mark| mark.in_memory())
+        .and_then(|watermark| watermark.in_memory())
         .map_err(defect)
 }
 
@@ -172,17 +174,20 @@ fn bounded(margin: u32, side: u32) -> u32 {
     margin.min(side / 3).min(side.saturating_sub(1) / 2)
 }
 
-/// The mark at that width, or as wide as its height lets it be.
-fn scaled<'a>(mark: &Image<'a>, (width, height): (u32, u32)) -> Result<Image<'a>, Refused> {
-    let scale = (f64::from(width) / f64::from(mark.width()))
-        .min(f64::from(height) / f64::from(mark.height()));
+/// The watermark at that width, or as wide as its height lets it be.
+fn scaled<'a>(watermark: &Image<'a>, (width, height): (u32, u32)) -> Result<Image<'a>, Refused> {
+    let scale = (f64::from(width) / f64::from(watermark.width()))
+        .min(f64::from(height) / f64::from(watermark.height()));
     let side = |side: u32, most: u32| ((f64::from(side) * scale).round() as u32).clamp(1, most);
-    let (width, height) = (side(mark.width(), width), side(mark.height(), height));
-    let copy = Operation::on(c"copy", mark).run()?;
-    if (width, height) == (mark.width(), mark.height()) {
+    let (width, height) = (
+        side(watermark.width(), width),
+        side(watermark.height(), height),
+    );
+    let copy = Operation::on(c"copy", watermark).run()?;
+    if (width, height) == (watermark.width(), watermark.height()) {
         return Ok(copy);
     }
-    colour::premultiplied(copy, |mark| frame::resize(&mark, width, height))?.in_memory()
+    colour::premultiplied(copy, |watermark| frame::resize(&watermark, width, height))?.in_memory()
 }
 
 /// Text without control characters, of bounded length.
@@ -216,13 +221,13 @@ fn written<'a>(text: &str, (width, height): (u32, u32)) -> Result<Image<'a>, Ref
         .option(c"sigma", spread)
         .run()?;
     let shadow = colour::linear(&shadow, &SHADOW.to_string(), "0")?;
-    let mark = over(
+    let watermark = over(
         &tinted(&colour::to_u8(shadow)?, 0)?,
         &tinted(&mask, 255)?,
         0,
         0,
     )?;
-    scaled(&mark.in_memory()?, (width, height))
+    scaled(&watermark.in_memory()?, (width, height))
 }
 
 /// The letters as a mask, by Pango, at that size in pixels.
@@ -257,7 +262,7 @@ fn tinted<'a>(mask: &Image<'a>, grey: u8) -> Result<Image<'a>, Refused> {
         .run()
 }
 
-/// Puts one mark above the other, both in the middle.
+/// Puts one image above the other, both in the middle.
 fn stacked<'a>(above: Image<'a>, below: Image<'a>) -> Result<Image<'a>, Refused> {
     Operation::new(c"arrayjoin")
         .images(c"in", &[above, below])
@@ -267,39 +272,39 @@ fn stacked<'a>(above: Image<'a>, below: Image<'a>) -> Result<Image<'a>, Refused>
         .run()
 }
 
-fn faded<'a>(mark: &Image<'a>, opacity: f32) -> Result<Image<'a>, Refused> {
+fn faded<'a>(watermark: &Image<'a>, opacity: f32) -> Result<Image<'a>, Refused> {
     let opacity = opacity.clamp(0.0, 1.0);
-    let faded = colour::linear(mark, &format!("1 1 1 {opacity}"), "0 0 0 0")?;
+    let faded = colour::linear(watermark, &format!("1 1 1 {opacity}"), "0 0 0 0")?;
     colour::to_u8(faded)
 }
 
-/// Returns the place of a mark's top left corner; positions count in reading order from 1.
-fn place(wanted: &Watermark, size: (u32, u32), mark: (u32, u32)) -> (u32, u32) {
+/// Returns the place of a watermark's top left corner; positions count in reading order from 1.
+fn place(wanted: &Watermark, size: (u32, u32), watermark: (u32, u32)) -> (u32, u32) {
     let place = u32::from(wanted.position.clamp(1, 9)) - 1;
-    let start = |third: u32, side: u32, mark: u32| {
+    let start = |third: u32, side: u32, watermark: u32| {
         let margin = bounded(wanted.margin, side);
         match third {
             0 => margin,
-            1 => side.saturating_sub(mark) / 2,
-            _ => side.saturating_sub(mark + margin),
+            1 => side.saturating_sub(watermark) / 2,
+            _ => side.saturating_sub(watermark + margin),
         }
     };
     (
-        start(place % 3, size.0, mark.0),
-        start(place / 3, size.1, mark.1),
+        start(place % 3, size.0, watermark.0),
+        start(place / 3, size.1, watermark.1),
     )
 }
 
-/// Lays the mark at its place.
+/// Lays the watermark at its place.
 fn laid_over<'a>(
     image: Image<'a>,
-    mark: &Image<'a>,
+    watermark: &Image<'a>,
     wanted: &Watermark,
 ) -> Result<Image<'a>, Refused> {
-    let (left, top) = place(wanted, size(&image), size(mark));
+    let (left, top) = place(wanted, size(&image), size(watermark));
     let opaque = !image.has_alpha();
     let image = colour::with_colours(image)?;
-    let marked = over(&image, mark, left, top)?;
+    let marked = over(&image, watermark, left, top)?;
     if opaque {
         return colour::bands_of(&marked, 0, 3);
     }
@@ -308,13 +313,13 @@ fn laid_over<'a>(
 
 fn over<'a>(
     image: &Image<'a>,
-    mark: &Image<'a>,
+    watermark: &Image<'a>,
     left: u32,
     top: u32,
 ) -> Result<Image<'a>, Refused> {
     let composed = Operation::new(c"composite2")
         .image(c"base", image)
-        .image(c"overlay", mark)
+        .image(c"overlay", watermark)
         .option(c"mode", "over")
         .option(c"x", left)
         .option(c"y", top)

@@ -1,4 +1,5 @@
-//! libavif with aom, on one thread: planes → AVIF. The other half is `avif.c`.
+//! AVIF encoder of the planar path: libavif with aom on one thread, speeds by effort, quality. The other half is
+//! `avif.c`.
 
 use std::ptr;
 

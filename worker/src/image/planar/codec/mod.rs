@@ -1,4 +1,4 @@
-//! The C codecs of the planar path behind safe functions: libjpeg-turbo 3, libwebp, libavif.
+//! C codecs of the planar path behind safe functions: libjpeg-turbo 3, libwebp, libavif.
 //!
 //! The only module of the path with `unsafe`. It keeps two rules: a plane's length is checked against its size before
 //! its address is given away, and what a codec has allocated is copied and freed before a function returns.

@@ -1,4 +1,4 @@
-//! libjpeg-turbo's TurboJPEG interface, version 3: JPEG → planes at a DCT scale, and planes → JPEG.
+//! JPEG decoder and encoder of the planar path: TurboJPEG 3, planes at a DCT scale, limits of pixels, memory and scans.
 
 use std::ptr::{self, NonNull};
 
@@ -13,7 +13,7 @@ const MAX_SCANS: c_int = 100;
 
 struct Handle {
     instance: NonNull<c_void>,
-    /// A call has failed. TurboJPEG may then be in the midst of a header, and would refuse every image to come.
+    /// A call has failed. TurboJPEG may then be in the midst of a header, and would reject every image to come.
     is_spoiled: bool,
 }
 
@@ -84,7 +84,7 @@ impl Decompressor {
         Ok(Self { handle })
     }
 
-    /// Reads the header; refuses what is larger than `max_pixels` and what is not grey or YCbCr of a common sampling.
+    /// Reads the header; rejects what is larger than `max_pixels` and what is not grey or YCbCr of a common sampling.
     pub fn open<'a>(
         &'a mut self,
         jpeg: &'a [u8],

@@ -1,4 +1,4 @@
-//! libwebp: planes → lossy WebP.
+//! WebP encoder of the planar path: libwebp, lossy, methods by effort, full range to BT.601 video range.
 
 use std::mem::MaybeUninit;
 
