@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_value_is_refused_with_its_key() {
+    fn a_wrong_value_is_rejected_with_its_key() {
         type Change = fn(&mut StoreSettings);
         let cases: [(&str, Change); 14] = [
             ("store.data_dir", |s| s.data_dir = PathBuf::new()),

@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn descriptors_no_one_asked_for_are_closed() {
+    fn descriptors_that_were_not_asked_for_are_closed() {
         let (here, there) = pair();
         let (reader, writer) = rustix::pipe::pipe().unwrap();
         here.send(&1, &[writer.as_fd()], soon()).unwrap();

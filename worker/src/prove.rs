@@ -44,7 +44,7 @@ pub struct Proof {
     pub bounds: Bounds,
     /// A name of [`ATTEMPTS`].
     pub attempt: String,
-    /// An existing folder that anyone may write to, with an existing file `there` that anyone may write.
+    /// An existing folder that every user may write to, with an existing file `there` that every user may write.
     pub folder: PathBuf,
 }
 

@@ -514,8 +514,8 @@ mod tests {
         assert_eq!(fs::read(store.blobs().partial_path(id)).unwrap(), b"kept!");
         // An empty state: from the beginning.
         append(&store, id, PartialState::default(), b"new").await;
-        let refused = store.blobs().partial(id, kept).await.unwrap_err();
-        assert!(matches!(refused, Error::NotFound(_)), "{refused}");
+        let rejected = store.blobs().partial(id, kept).await.unwrap_err();
+        assert!(matches!(rejected, Error::NotFound(_)), "{rejected}");
         assert_eq!(store.blobs().partials().await.unwrap(), [id]);
         store.blobs().remove_partial(id).await.unwrap();
         store.blobs().remove_partial(id).await.unwrap();

@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_newer_database_is_refused_and_left_alone() {
+    async fn a_newer_database_is_rejected_and_left_alone() {
         let folder = tempfile::tempdir().unwrap();
         open(&folder, &future(&[NOTE])).await.unwrap().close().await;
         let before = fs::read(folder::database(folder.path())).unwrap();

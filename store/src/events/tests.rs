@@ -1,3 +1,5 @@
+//! Tests of the event log on a real database: envelopes, sequence numbers, endpoints that get an event, the feed.
+
 use serde_json::{Map, Value, json};
 
 use super::*;
@@ -224,7 +226,7 @@ async fn an_event_shares_the_fate_of_its_change() {
         .write(move |tx| {
             Box::pin(async move {
                 append(tx, new, NOW).await?;
-                Err(Error::Conflict("the change is refused".into()))
+                Err(Error::Conflict("the change is rejected".into()))
             })
         })
         .await;
@@ -344,8 +346,8 @@ async fn an_event_stays_while_a_delivery_names_it() {
         world.endpoint(&["*"]).await;
     }
     let event = world.event(NOW).await;
-    let refused = world.run(format!("DELETE FROM events WHERE seq = {}", event.seq));
-    assert!(refused.await.is_err());
+    let rejected = world.run(format!("DELETE FROM events WHERE seq = {}", event.seq));
+    assert!(rejected.await.is_err());
     let unnamed = async || -> Vec<i64> {
         query_scalar("SELECT seq FROM events WHERE deliveries = 0 ORDER BY seq")
             .fetch_all(crate::connection::sealed::Driver::sqlite(

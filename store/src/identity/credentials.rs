@@ -429,7 +429,7 @@ mod tests {
         assert_ne!(
             csrf_token(&one).expose(),
             hash(one.expose()),
-            "the stored hash tells no CSRF token"
+            "the stored hash is no CSRF token"
         );
     }
 

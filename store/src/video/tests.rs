@@ -290,8 +290,8 @@ async fn groups_add_up_and_make_a_stream_playable() {
         fence: lease.fence - 1,
         ..lease
     };
-    let refused = bench.record(&stale, group(5..6)).await;
-    assert!(matches!(refused, Err(Error::Conflict(_))), "{refused:?}");
+    let rejected = bench.record(&stale, group(5..6)).await;
+    assert!(matches!(rejected, Err(Error::Conflict(_))), "{rejected:?}");
     assert_eq!(bench.stored().await, 1_530);
 }
 
@@ -302,10 +302,10 @@ async fn what_does_not_fit_the_accounts_storage_is_not_recorded() {
     new.allowance.storage_bytes = 500;
     let lease = bench.begun(new).await;
     bench.record(&lease, group(0..1)).await.unwrap();
-    let refused = bench.record(&lease, group(1..2)).await;
+    let rejected = bench.record(&lease, group(1..2)).await;
     assert!(
-        matches!(refused, Err(Error::OverQuota { .. })),
-        "{refused:?}"
+        matches!(rejected, Err(Error::OverQuota { .. })),
+        "{rejected:?}"
     );
     assert_eq!(bench.sums(lease.id).await, [(1, 110); 3]);
 }
@@ -424,8 +424,8 @@ async fn a_deleted_stream_leaves_nothing() {
     assert!(captions(&mut reader, id).await.unwrap().is_empty());
     let counts = count_by_status(&mut reader).await.unwrap();
     assert_eq!(counts, StreamCounts::default());
-    let refused = bench.record(&lease, group(4..5)).await;
-    assert!(matches!(refused, Err(Error::Conflict(_))), "{refused:?}");
+    let rejected = bench.record(&lease, group(4..5)).await;
+    assert!(matches!(rejected, Err(Error::Conflict(_))), "{rejected:?}");
     assert_eq!(lease.lane, Lane::Batch);
 }
 
@@ -539,8 +539,8 @@ async fn a_file_has_one_writer() {
     let first = folder.open_at(&file, 10).unwrap();
     let at_work = first.try_clone().unwrap();
     for held in [first, at_work] {
-        let refused = folder.open_at(&file, 0);
-        assert!(matches!(refused, Err(Error::Busy(_))), "{refused:?}");
+        let rejected = folder.open_at(&file, 0);
+        assert!(matches!(rejected, Err(Error::Busy(_))), "{rejected:?}");
         assert_eq!(folder.length(&file).unwrap(), 10, "it was not cut");
         drop(held);
     }

@@ -110,7 +110,7 @@ async fn make_room(store: &Store, keep_bytes: u64) -> Result<u64, Error> {
     Ok(rows)
 }
 
-/// Deletes a part of the rows that may be deleted without loss to anyone.
+/// Deletes a part of the rows that no account misses.
 async fn make_some_room(tx: &mut Tx<'_>, keep_bytes: u64, most: u32) -> Result<SweepResult, Error> {
     let most = within_excess(kept_bytes(tx).await?, keep_bytes, most);
     let rows = match most {

@@ -16,8 +16,8 @@ pub const REGISTRY_VARIABLE: &str = "GST_REGISTRY";
 
 /// Starts GStreamer once; later calls change nothing.
 ///
-/// `registry` is where it keeps what it knows of its plug-ins. It is named in the environment by anyone who starts the
-/// process; one that cannot be read or written costs time and nothing else.
+/// `registry` is where it keeps what it knows of its plug-ins. The environment of the
+/// process names it; one that cannot be read or written costs time and nothing else.
 pub fn start(registry: &Path) -> io::Result<()> {
     static STARTED: Mutex<bool> = Mutex::new(false);
     let mut started = STARTED.lock();

@@ -190,11 +190,11 @@ mod tests {
         writer.finish().expect("an archive").into_inner()
     }
 
-    fn at(bytes: &[u8], mark: &[u8]) -> usize {
+    fn at(bytes: &[u8], pattern: &[u8]) -> usize {
         bytes
-            .windows(mark.len())
-            .position(|window| window == mark)
-            .expect("the mark")
+            .windows(pattern.len())
+            .position(|window| window == pattern)
+            .expect("the pattern")
     }
 
     /// The central directory's record of the only member.
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn lies_and_passwords_are_refused() {
+    fn lies_and_passwords_are_rejected() {
         let honest = archive(&[("a.png", &[7; 500])]);
         let mut encrypted = honest.clone();
         let flags = central(&encrypted) + 8;

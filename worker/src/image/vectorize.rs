@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn odd_images_are_traced_or_refused_without_a_panic() {
+    fn odd_images_are_traced_or_rejected_without_a_panic() {
         let empty = drawn(1, 4, |_, _| [0; 4]);
         let noise = drawn(48, 4, |x, y| {
             let mixed = (x * 7919 + y * 104_729).wrapping_mul(2_654_435_761);

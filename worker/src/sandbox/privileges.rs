@@ -17,7 +17,7 @@ const NOBODY: u32 = 65_534;
 /// Drops everything, for good. A process that is not root keeps its user and has nothing else afterwards.
 pub fn drop_all() -> io::Result<()> {
     if getuid().is_root() {
-        become_no_one_user()?;
+        become_unprivileged_user()?;
     }
     drop_capabilities()?;
     // No other process of the same user can look into this one, or be led into it.
@@ -27,7 +27,7 @@ pub fn drop_all() -> io::Result<()> {
 }
 
 /// The thread's identity is the process's, since there is one thread.
-fn become_no_one_user() -> io::Result<()> {
+fn become_unprivileged_user() -> io::Result<()> {
     let (user, group) = (Uid::from_raw(NOBODY), Gid::from_raw(NOBODY));
     set_thread_groups(&[])?;
     set_thread_res_gid(group, group, group)?;

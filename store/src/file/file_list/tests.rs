@@ -1,3 +1,5 @@
+//! Query plans of file lists: every order comes from an index, trees are walked in indexes, far pages from the end.
+
 use sqlx::{AssertSqlSafe, query_as};
 
 use super::*;

@@ -1,3 +1,5 @@
+//! Tests of recordings on a real database: work for the packager, files, and recordings without media.
+
 use std::time::Duration;
 
 use super::*;

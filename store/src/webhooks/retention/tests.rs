@@ -1,3 +1,5 @@
+//! Tests of `webhooks.keep` and `webhooks.keep_bytes`: what is deleted first, what stays, and the indexes of the sweep.
+
 use std::collections::BTreeSet;
 
 use uuid::Uuid;
@@ -331,7 +333,7 @@ async fn the_feed_knows_how_far_it_was_cut() {
 }
 
 #[tokio::test]
-async fn numbers_are_forgotten_when_no_one_continues_counting() {
+async fn numbers_are_forgotten_when_nothing_continues_counting() {
     let fixture = Fixture::new().await;
     let (kept, gone) = (Uuid::now_v7(), Uuid::now_v7());
     fixture
@@ -364,7 +366,7 @@ async fn numbers_are_forgotten_when_no_one_continues_counting() {
 }
 
 #[tokio::test]
-async fn a_deleted_endpoint_goes_when_no_delivery_tells_of_it() {
+async fn a_deleted_endpoint_goes_when_no_delivery_names_it() {
     let fixture = Fixture::new().await;
     fixture.delivery("old", ACTIVE, "failed", 31).await;
     fixture.delivery("young", SUSPENDED, "failed", 29).await;

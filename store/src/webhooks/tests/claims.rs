@@ -1,3 +1,5 @@
+//! Tests of claimed deliveries: their order, due times, probes, lanes and counts.
+
 use super::*;
 
 fn names(claimed: &[Claimed]) -> Vec<Uuid> {
@@ -218,7 +220,7 @@ async fn a_start_makes_due_what_only_a_clock_that_was_ahead_put_off() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn lanes_tell_who_has_something_to_do() {
+async fn lanes_name_the_endpoints_that_have_something_to_do() {
     let world = World::new().await;
     let (account, idle) = (world.account, world.endpoint(&["conversion.failed"]).await);
     let waiting = world.endpoint(&["*"]).await;
@@ -253,7 +255,7 @@ async fn lanes_tell_who_has_something_to_do() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn counts_tell_what_is_open() {
+async fn counts_include_what_is_open() {
     let world = World::new().await;
     let id = world.endpoint(&["*"]).await;
     let other = world.endpoint(&["file.uploaded"]).await;

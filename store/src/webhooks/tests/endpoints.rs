@@ -1,3 +1,5 @@
+//! Tests of webhook endpoints: creation, patches, secrets, pauses, health and deletion.
+
 use super::*;
 
 #[tokio::test(flavor = "multi_thread")]

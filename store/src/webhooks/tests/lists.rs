@@ -1,3 +1,5 @@
+//! Tests of lists of deliveries: filters, pages, and query plans.
+
 use sqlx::{QueryBuilder, Row, Sqlite};
 
 use super::*;

@@ -1,6 +1,6 @@
 //! Speed of deliveries in the database: `cargo test -p sluice-store --release measure -- --ignored --nocapture`.
 
-#![allow(clippy::print_stdout, reason = "a measurement tells what it found")]
+#![allow(clippy::print_stdout, reason = "a measurement prints what it found")]
 
 use std::{collections::BTreeMap, time::Instant};
 

@@ -1,3 +1,5 @@
+//! Tests of outcomes of delivery attempts: the next state, lost claims, interruptions, odd answers.
+
 use super::*;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -180,7 +182,7 @@ async fn an_interrupted_attempt_does_not_count_and_is_made_again_at_once() {
             "not that owner's"
         );
     }
-    assert_eq!(turn(None, 100).await, 5, "anyone with them");
+    assert_eq!(turn(None, 100).await, 5, "other owners' as well");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,3 +1,5 @@
+//! Tests of deliveries that waited for a paused or suspended endpoint and are released.
+
 use super::*;
 
 impl World {

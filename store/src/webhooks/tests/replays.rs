@@ -1,3 +1,5 @@
+//! Tests of replays, recovery of failed deliveries, and test events.
+
 use super::*;
 
 impl World {
@@ -88,8 +90,8 @@ async fn a_retry_of_what_waits_only_brings_it_forward() {
     let forward = world.replay(pending.id, NOW + 5).await.unwrap();
     assert_eq!(forward, pending, "it is due already");
     let claimed = world.claim_one(id, NOW).await;
-    let refused = world.replay(pending.id, NOW).await.unwrap_err();
-    assert!(matches!(refused, Error::Conflict(_)), "{refused:?}");
+    let rejected = world.replay(pending.id, NOW).await.unwrap_err();
+    assert!(matches!(rejected, Error::Conflict(_)), "{rejected:?}");
     world
         .record(vec![ended(&claimed, Next::RetryAt(NOW + 60_000))])
         .await;

@@ -88,7 +88,7 @@ async fn changes_of_url_and_secret_are_noted_and_no_others() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_endpoint_tells_since_when_it_has_its_status() {
+async fn an_endpoint_states_since_when_it_has_its_status() {
     let world = World::new().await;
     let id = world.endpoint(&["*"]).await;
     assert_eq!(world.get(id).await.status_since, NOW);
@@ -136,8 +136,8 @@ async fn a_suspended_endpoint_is_tried_at_once_with_the_oldest_that_waits() {
         world.event(NOW).await;
     }
     let oldest = world.deliveries().await[0].clone();
-    let refused = world.probe(id).await.unwrap_err().to_string();
-    assert!(refused.contains("active"), "{refused}");
+    let rejected = world.probe(id).await.unwrap_err().to_string();
+    assert!(rejected.contains("active"), "{rejected}");
     let mut health = world.suspend(id).await.health();
     health.next_probe_at = Some(NOW + 60_000);
     world.set_health(id, health).await;
@@ -150,8 +150,8 @@ async fn a_suspended_endpoint_is_tried_at_once_with_the_oldest_that_waits() {
     );
 
     world.switch(id, false).await;
-    let refused = world.probe(id).await.unwrap_err().to_string();
-    assert!(refused.contains("isActive"), "{refused}");
+    let rejected = world.probe(id).await.unwrap_err().to_string();
+    assert!(rejected.contains("isActive"), "{rejected}");
     assert!(matches!(
         world.probe(Uuid::now_v7()).await,
         Err(Error::NotFound("webhook"))

@@ -118,9 +118,9 @@ async fn they_are_not_among_the_accounts_webhooks() {
             .await
             .map(drop),
     );
-    for (verb, refused) in rejections.into_iter().enumerate() {
-        let is_refused = matches!(refused, Err(Error::NotFound("webhook")));
-        assert!(is_refused, "verb {verb}: {refused:?}");
+    for (verb, rejected) in rejections.into_iter().enumerate() {
+        let is_rejected = matches!(rejected, Err(Error::NotFound("webhook")));
+        assert!(is_rejected, "verb {verb}: {rejected:?}");
     }
     let new = webhooks::NewEndpoint {
         url: A.into(),

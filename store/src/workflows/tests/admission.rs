@@ -51,13 +51,13 @@ async fn what_cannot_be_made_changes_nothing() {
         let mut new = bench.new_run();
         change(&mut new, other);
         let outcome = bench.submit(new, NOW).await;
-        let is_refused = match name {
+        let is_rejected = match name {
             "paused" => matches!(outcome, Ok(Submitted::Paused)),
             "used up" => matches!(outcome, Ok(Submitted::UsedUp { used: 1 })),
             "full" => matches!(outcome, Ok(Submitted::Full)),
             _ => matches!(outcome, Err(Error::NotFound("workflow"))),
         };
-        assert!(is_refused, "{name}: {outcome:?}");
+        assert!(is_rejected, "{name}: {outcome:?}");
         let facts = (
             bench.used().await,
             bench.number("SELECT count(*) FROM workflow_runs").await,
@@ -164,7 +164,7 @@ async fn run_numbered(bench: &Bench, number: i64) -> Uuid {
 }
 
 #[tokio::test]
-async fn cancelling_one_that_waits_lets_no_one_in() {
+async fn cancelling_a_run_that_waits_admits_no_other() {
     let bench = Bench::new().await;
     for n in 0..3 {
         bench.run(n).await;
@@ -196,7 +196,7 @@ async fn a_raised_bound_is_filled_by_the_sweep() {
 }
 
 #[tokio::test]
-async fn a_lowered_bound_lets_no_one_in_until_it_is_kept() {
+async fn a_lowered_bound_admits_no_run_until_it_is_kept() {
     let bench = Bench::new().await;
     for n in 0..4 {
         bench.run(n).await;

@@ -177,12 +177,12 @@ async fn a_folder_starts_a_bounded_number() {
         create_in(&bench.world, bench.account, new.clone()).await;
     }
     let (account, another) = (bench.account, new.clone());
-    let refused = bench
+    let rejected = bench
         .write(move |tx| Box::pin(create(tx, account, another, 1_000, NOW)))
         .await;
-    assert!(matches!(refused, Err(Error::Conflict(_))), "{refused:?}");
-    let refused = bench.save_as(new, None, 9).await;
-    assert!(matches!(refused, Err(Error::Conflict(_))), "{refused:?}");
+    assert!(matches!(rejected, Err(Error::Conflict(_))), "{rejected:?}");
+    let rejected = bench.save_as(new, None, 9).await;
+    assert!(matches!(rejected, Err(Error::Conflict(_))), "{rejected:?}");
     assert_eq!(bench.kept_versions().await, [1]);
 }
 
@@ -232,9 +232,9 @@ async fn what_is_not_the_accounts_is_not_found() {
                 .await
                 .map(drop),
         ];
-        for (verb, refused) in rejections.into_iter().enumerate() {
-            let is_refused = matches!(refused, Err(Error::NotFound("workflow")));
-            assert!(is_refused, "verb {verb}: {refused:?}");
+        for (verb, rejected) in rejections.into_iter().enumerate() {
+            let is_rejected = matches!(rejected, Err(Error::NotFound("workflow")));
+            assert!(is_rejected, "verb {verb}: {rejected:?}");
         }
     }
     let listed = list(&mut bench.world.read().await, account, Page::first(9)).await;

@@ -143,10 +143,10 @@ async fn a_foreign_run_cannot_be_cancelled() {
     let other = add_account(&bench.world.store).await;
     let run = bench.run(0).await;
     for (account, id) in [(other, run.id), (bench.account, Uuid::now_v7())] {
-        let refused = bench
+        let rejected = bench
             .write(move |tx| Box::pin(cancel(tx, account, id, TERMS, NOW)))
             .await;
-        assert!(matches!(refused, Err(Error::NotFound("run"))));
+        assert!(matches!(rejected, Err(Error::NotFound("run"))));
     }
 }
 
@@ -171,7 +171,7 @@ async fn the_unfinished_runs_of_a_deleted_workflow_are_cancelled() {
     assert_eq!(
         bench.number("SELECT count(*) FROM work").await,
         0,
-        "no one is let in any more"
+        "no run is admitted any more"
     );
     let workflow = bench.workflow;
     let more = |rows| {

@@ -134,8 +134,8 @@ async fn an_owner_that_was_replaced_writes_nothing() {
             .map(drop),
         bench.fail(&old, steps()).await.map(drop),
     ];
-    for refused in rejections {
-        assert!(matches!(refused, Err(Error::Conflict(_))), "{refused:?}");
+    for rejected in rejections {
+        assert!(matches!(rejected, Err(Error::Conflict(_))), "{rejected:?}");
     }
     assert_eq!(bench.steps(run.id).await, []);
     assert_eq!(bench.get(run.id).await.status, RunStatus::Processing);

@@ -1,6 +1,6 @@
 //! Cost of a run's rows: `cargo test --release -p sluice-store measure_runs -- --ignored --nocapture`.
 
-#![allow(clippy::print_stdout, reason = "a measurement tells what it found")]
+#![allow(clippy::print_stdout, reason = "a measurement prints what it found")]
 
 use std::{fs, time::Instant};
 

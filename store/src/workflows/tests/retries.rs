@@ -122,7 +122,10 @@ async fn a_retry_takes_its_turn() {
     assert_eq!(bench.number("SELECT count(*) FROM work").await, 2);
     let next = bench.claim().await.leases.remove(0);
     bench.complete(&next, Completion::default()).await.unwrap();
-    assert!(bench.get(run.id).await.is_admitted, "someone waits for it");
+    assert!(
+        bench.get(run.id).await.is_admitted,
+        "it does not wait for admission"
+    );
     let lease = bench.claim().await.leases.remove(0);
     assert!(lease.fence > 1 << 32);
 }

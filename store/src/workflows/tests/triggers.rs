@@ -100,7 +100,7 @@ async fn a_file_that_is_rolled_back_starts_nothing() {
             Box::pin(async move {
                 let file = files::create(tx, account, new, NOW).await?;
                 assert_eq!(triggered(tx, &file, &LIMITS, NOW).await?.len(), 1);
-                Err(Error::Conflict("the change is refused".into()))
+                Err(Error::Conflict("the change is rejected".into()))
             })
         })
         .await;

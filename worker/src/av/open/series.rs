@@ -110,7 +110,7 @@ impl Series {
         let pts = pts.saturating_sub(start) + base;
         if self.stop.is_some_and(|stop| pts >= stop) {
             self.state.lock().is_last = true;
-            // What comes behind it is refused, which stops anyone who sends it.
+            // What comes behind it is rejected, which stops its sender.
             entry.send_event(gst::event::Eos::new());
             return gst::PadProbeReturn::Drop;
         }

@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn planes_without_their_memory_are_refused() {
+    fn planes_without_their_memory_are_rejected() {
         let plane = |bytes, height| Rows {
             bytes,
             stride: 10,

@@ -138,7 +138,7 @@ impl<'a> FrameReader<'a> {
         Ok(later)
     }
 
-    /// The last frame of all, sought from the end, or from where someone believed it to be.
+    /// The last frame of all, sought from the end, or from where it was believed to be.
     fn last(
         &mut self,
         at_s: f64,

@@ -18,7 +18,7 @@ use crate::av::{
 /// Frames from one key frame to the next at most: what ffmpeg takes for x264, and libvpx's usual.
 const H264_GROUP: u32 = 250;
 const VP9_GROUP: i32 = 240;
-/// libvpx: 4 or 5 is what is meant for files that someone waits for.
+/// libvpx: 4 or 5 is what is meant for files that a user waits for.
 const VP9_SPEED: i32 = 5;
 /// Microseconds for a frame that mean "good quality" to libvpx.
 const VP9_GOOD: i64 = 1_000_000;

@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_something_else_is_refused_and_left_alone() {
+    fn what_is_something_else_is_rejected_and_left_alone() {
         let good = movie(&stco(&[16]));
         let mut lying = stco(&[16]);
         lying[12..16].copy_from_slice(&u32::MAX.to_be_bytes());
@@ -413,7 +413,7 @@ mod tests {
         ];
         for bytes in cases {
             let (result, after) = applied(&bytes);
-            let error = result.expect_err("refused");
+            let error = result.expect_err("rejected");
             assert!(matches!(error, Error::Malformed(_)), "{error}");
             assert!(after == bytes);
         }

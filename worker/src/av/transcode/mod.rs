@@ -3,8 +3,8 @@
 //!
 //! ```text
 //! Graph ┬ Video ─► frame (shape, tone, watermark) ─► encoder ─┐
-//!       │         or, copied, ────────────► parser ────────┤
-//!       └ Audio ─► audio (rate, channels, envelope) ► enc ─┴► multiplexer ─► file ─► fast start ─► check
+//!       │         or, copied, ────────────► parser ───────────┤
+//!       └ Audio ─► audio (rate, channels, envelope) ► enc ────┴► multiplexer ─► file ─► fast start ─► check
 //! ```
 //!
 //! What is copied and what is encoded, [`plan`] decides; here it is carried out. A result is returned only when it is as

@@ -41,7 +41,7 @@ pub fn chain(
 }
 
 fn form(video_frame: &VideoEncoding) -> String {
-    // Eight bits of a wide range's curve are no one's form; the usual one at least has its colours in the right order.
+    // Eight bits of a wide range's curve are no usual form; the usual one at least has its colours in the right order.
     let colours = if video_frame.from_hdr {
         ",colorimetry=bt709"
     } else {
