@@ -1,4 +1,4 @@
-//! The crate's one error: why a publisher's connection ended before its time.
+//! Error type of ingest: why a publisher's connection ended (invalid, too large, unsupported, timed out, rejected).
 
 use std::{io, time::Duration};
 
@@ -24,7 +24,7 @@ pub enum Error {
     #[error("{what} took longer than {limit:?}")]
     TimedOut { what: &'static str, limit: Duration },
     /// The authorizer did not admit the publisher, which has received the reason.
-    #[error("publish refused: {}", .0.message())]
+    #[error("publish rejected: {}", .0.message())]
     Refused(Rejection),
     /// The socket failed, or its peer vanished in the middle of something.
     #[error("connection failed: {0}")]

@@ -1,4 +1,4 @@
-//! Fuzz targets of this crate's parsers (see [`sluice_media::fuzzing`]).
+//! Fuzz targets of the RTMP, SRT and MPEG-TS parsers (see [`sluice_media::fuzzing`]).
 
 use std::time::Duration;
 

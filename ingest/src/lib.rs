@@ -1,4 +1,5 @@
-//! Bytes from the wire to access units. Independent of actors, HTTP and SQL.
+//! Crate of the ingest protocols (RTMP, SRT, RTSP, MPEG-TS): bytes from the wire to access units. Independent of
+//! actors, HTTP and SQL.
 
 mod error;
 #[doc(hidden)]

@@ -1,4 +1,5 @@
-//! Interface through which every protocol asks to publish and delivers what it received.
+//! Interface of every ingest protocol to the service: list of protocols, stream key check, rejection texts, reports for
+//! health, link statistics.
 //!
 //! Protocols are independent of accounts, actors and playlists: they ask the [`PublishAuthorizer`], and feed the
 //! session it returns.
@@ -88,7 +89,7 @@ pub enum Rejection {
 }
 
 impl Rejection {
-    /// The sentence the encoder shows.
+    /// Returns the sentence that the encoder shows.
     pub fn message(&self) -> &'static str {
         match self {
             Self::Unauthorized => {
@@ -135,7 +136,7 @@ pub trait PublishSession: Send + 'static {
     fn deliver(&mut self, units: &mut Vec<Unit>)
     -> impl Future<Output = Result<(), Closed>> + Send;
 
-    /// Reports facts for health: the encoder's name once its metadata has it, and units dropped as damaged.
+    /// Reports facts for health: the encoder's name once its metadata has it, and units dropped as corrupt.
     fn report(&mut self, report: SessionReport);
 
     /// Resolves when the service ends this publish.
@@ -149,7 +150,7 @@ pub trait PublishSession: Send + 'static {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SessionReport {
     pub encoder: Option<String>,
-    /// Units or messages left out because their bytes were damaged or their codec is not carried.
+    /// Units or messages left out because their bytes were corrupt or their codec is not carried.
     pub damaged: u64,
     /// Description of the last of them (for example "audio codec Speex is not carried").
     pub last_damage: Option<String>,
@@ -158,12 +159,12 @@ pub struct SessionReport {
     pub line: Option<LinkStatistics>,
 }
 
-/// A lossy line, as the receiver sees it. Counters are packets since the connection began.
+/// Statistics of a lossy link, as the receiver sees it. Counters are packets since the connection began.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct LinkStatistics {
-    /// Never arrived, or too late to be played.
+    /// Packets that never arrived, or too late to be played.
     pub lost: u64,
-    /// Lost on the line and sent again.
+    /// Packets lost on the way and sent again.
     pub retransmitted: u64,
     /// Packets that arrived and were discarded because the service did not keep up.
     pub discarded: u64,

@@ -1,4 +1,4 @@
-//! The crate's error type. Variants differ by what the caller can do; `what` names the structure that was read.
+//! Error type of the media parsers: `Invalid` and `Unsupported`; `what` names the structure that was read.
 
 /// Reason why bytes are not the media they claim to be.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -1,4 +1,4 @@
-//! File formats: names, media types, what can be read and written, and their recognition by content.
+//! File formats: names, extensions, MIME types, classes (image, video, audio …), and which can be written (`TABLE`).
 //!
 //! A format is one row of [`TABLE`]; nothing else in the service lists formats. The bytes of a file decide its format;
 //! names only break ties, see [`Format::recognise`].
@@ -78,7 +78,7 @@ impl Class {
         }
     }
 
-    /// For messages: `an image`, `a video` …
+    /// Words for messages: `a raster image`, `a video` …
     pub fn noun(self) -> &'static str {
         match self {
             Self::Raster => "a raster image",
@@ -99,7 +99,7 @@ impl Class {
 /// Properties of a format.
 struct Row {
     format: Format,
-    /// Also the extension of files that we name.
+    /// Word on the wire, and the extension of files that we name.
     name: &'static str,
     /// Other extensions and spellings.
     aliases: &'static [&'static str],
@@ -139,7 +139,7 @@ const fn row(
     }
 }
 
-/// In the order of [`Format`].
+/// All formats, in the order of [`Format`].
 const TABLE: &[Row] = &[
     Row {
         aliases: &["jpeg", "jpe", "jfif"],
@@ -433,7 +433,7 @@ impl Format {
         self.name()
     }
 
-    /// By name or another extension in use (`jpeg`, `tif`, `heic`), in any case, with or without a dot before it.
+    /// Parses a name or another extension in use (`jpeg`, `tif`, `heic`), in any case, with or without a dot before it.
     pub fn parse(text: &str) -> Option<Self> {
         let word = text.trim();
         let word = word.strip_prefix('.').unwrap_or(word);
@@ -453,7 +453,7 @@ impl Format {
         self.row().mime
     }
 
-    /// By a media type, its parameters ignored.
+    /// Finds the format of a media type; parameters are ignored.
     pub fn from_mime(mime: &str) -> Option<Self> {
         let essence = mime.split(';').next().unwrap_or_default().trim();
         find(|row| {
@@ -463,7 +463,7 @@ impl Format {
         })
     }
 
-    /// By the extension of a file's name.
+    /// Finds the format of a file name's extension.
     pub fn from_filename(filename: &str) -> Option<Self> {
         filename
             .rsplit_once('.')
@@ -503,7 +503,7 @@ impl Format {
         self.row().written && self.class().is_timed()
     }
 
-    /// The format of a file by its first bytes (4 KiB are enough), never by a name.
+    /// Recognises a file by its first bytes (4 KiB are enough), never by a name.
     ///
     /// `None` for everything that is of no format here: text, playlists, executables. A TGA is recognised only when its
     /// footer is among the bytes; see [`recognise`](Self::recognise).

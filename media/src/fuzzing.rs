@@ -1,4 +1,4 @@
-//! Fuzz targets of this crate's parsers: pure functions that take any bytes and assert what must hold of the result.
+//! Fuzz targets of the media parsers: pure functions that take any bytes and assert what must hold of the result.
 //!
 //! Listed here, run by the `fuzz` package under libFuzzer, and replayed over `fuzz/seeds` by `make test`.
 

@@ -1,7 +1,8 @@
-//! Geometry of a resize: one pure decision for both render paths.
+//! Sizes, crops and canvas of a resize for each `fit` (`cover`, `contain`, `fill`, `inside`, `outside`). One pure
+//! decision for both render paths.
 //!
 //! Sizes are those of the oriented source (a JPEG with EXIF orientation 6 counts as turned). Nothing enlarges unless the
-//! request says so: a cover of a small source cuts to the asked aspect and then only shrinks.
+//! request says so: a cover of a small source crops to the asked aspect and then only shrinks.
 
 use crate::task::{Fit, Gravity, Resize};
 
@@ -114,7 +115,7 @@ fn cover(
     );
     let scale = if may_grow { scale } else { scale.min(1.0) };
     let (x, y) = place(gravity);
-    // A focal point is kept as near to the middle of the cut as the edges allow.
+    // A focal point is kept as near to the middle of the crop as the edges allow.
     let start = |source: f64, used: f64, share: f64| match gravity {
         Gravity::Point { .. } if is_edge(share) => (source - used) * share,
         _ => (source * share - used / 2.0).clamp(0.0, source - used),

@@ -1,5 +1,5 @@
-//! The domain of media: formats, operations, delivery requests, access units, codec configurations, the HLS packager,
-//! the layout of archives. Pure: no I/O, no async task, no actor.
+//! Crate of media without I/O: formats, operations, image requests, codec configurations, the HLS packager, archives.
+//! No async task, no actor.
 //!
 //! Everything here takes foreign bytes and a time, and gives values back. It never panics on what it is given, and
 //! allocates by what arrived, never by a length that was declared.

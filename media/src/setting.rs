@@ -1,4 +1,4 @@
-//! Notation of settings: with units, in the configuration file and in the environment alike.
+//! Durations in settings (`200ms`, `1m 30s`, `2h`), in the configuration file and in the environment; their units.
 
 pub mod size;
 

@@ -1,4 +1,5 @@
-//! Tasks of an image worker: plain data that the operation table and the delivery URL are turned into.
+//! Tasks of an image worker: render steps, encoding, limits, results, failure codes. The operation table and the image
+//! address are turned into this plain data.
 //!
 //! A [`Task`] says everything that shapes the result and nothing about where bytes come from: inputs are numbered
 //! descriptors, outputs come back in order. Steps of a [`Render`] run in the order of its fields.
@@ -9,6 +10,9 @@ use crate::{
     av::{AvTask, MediaFacts},
     format::Format,
 };
+
+/// Long edge, in pixels, of an SVG that is rendered without a size.
+const VECTOR_LONG_EDGE: u32 = 1024;
 
 /// A task of a worker.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -47,8 +51,8 @@ impl Task {
         match self {
             Self::Inspect { format } => is_document(format),
             Self::Render(render) => {
-                let mark = render.watermark.as_ref().and_then(|mark| mark.image);
-                is_document(&render.source) || mark.as_ref().is_some_and(is_document)
+                let overlay = render.watermark.as_ref().and_then(|it| it.image);
+                is_document(&render.source) || overlay.as_ref().is_some_and(is_document)
             }
             Self::Vectorize { source, .. } | Self::Placeholder { source, .. } => {
                 is_document(source)
@@ -71,14 +75,14 @@ impl Task {
     /// cache in a state in which later, valid ones fail.
     pub fn draws_text(&self) -> bool {
         let writes = |render: &Render| {
-            let mark = render.watermark.as_ref();
-            mark.is_some_and(|mark| mark.text.is_some())
+            let watermark = render.watermark.as_ref();
+            watermark.is_some_and(|watermark| watermark.text.is_some())
         };
         self.reads_document() || matches!(self, Self::Render(render) if writes(render))
     }
 }
 
-/// <https://blurha.sh> and <https://evanw.github.io/thumbhash/>.
+/// Placeholder text: <https://blurha.sh> and <https://evanw.github.io/thumbhash/>.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Placeholder {
@@ -101,11 +105,11 @@ pub struct Render {
     pub source: Format,
     /// 1-based; of PDF, TIFF, HEIF. Ignored for one-page images.
     pub page: u32,
-    /// Keep every frame when source and output can be animated.
+    /// True to keep every frame when source and output can be animated.
     pub animate: bool,
-    /// Turn by the EXIF orientation first; everything below counts in turned pixels.
+    /// True to turn by the EXIF orientation first; everything below counts in turned pixels.
     pub auto_orient: bool,
-    /// Cut away a border of even colour.
+    /// True to crop a border of even colour.
     pub trim: bool,
     pub crop: Option<Crop>,
     pub resize: Option<Resize>,
@@ -122,7 +126,7 @@ pub struct Render {
     pub background: Option<Colour>,
     pub keep_metadata: bool,
     pub output: Encode,
-    /// For tests and benches; [`Path::Auto`] everywhere else.
+    /// Render path, chosen by tests and benches; [`Path::Auto`] everywhere else.
     pub path: Path,
 }
 
@@ -137,7 +141,7 @@ impl Render {
             trim: false,
             crop: None,
             resize: None,
-            vector_long_edge: 1024,
+            vector_long_edge: VECTOR_LONG_EDGE,
             rotate: 0,
             flip: false,
             flop: false,
@@ -180,7 +184,7 @@ pub struct Resize {
     pub gravity: Gravity,
     /// True when a raster may grow. Vectors are always rendered at the size.
     pub enlarge: bool,
-    /// With [`Fit::Contain`]: the canvas is as large as asked, although the image on it is smaller.
+    /// True when the canvas of [`Fit::Contain`] is as large as asked, although the image on it is smaller.
     pub exact_canvas: bool,
 }
 
@@ -201,15 +205,15 @@ impl Resize {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fit {
-    /// Fill the box, cut what hangs over.
+    /// Fills the box, crops what is outside of it.
     Cover,
-    /// Fit into the box, fill up with background.
+    /// Fits into the box, fills the rest with background.
     Contain,
-    /// Stretch to the box.
+    /// Stretches to the box.
     Fill,
-    /// Fit into the box.
+    /// Fits into the box.
     Inside,
-    /// Fill the box, cut nothing.
+    /// Fills the box, crops nothing.
     Outside,
 }
 
@@ -225,7 +229,7 @@ impl Fit {
         }
     }
 
-    /// By the word that requests use.
+    /// Parses the word that requests use.
     pub fn parse(word: &str) -> Option<Self> {
         Some(match word {
             "cover" => Self::Cover,
@@ -296,7 +300,7 @@ pub struct Watermark {
     pub opacity: f32,
     /// Pixels from the edges.
     pub margin: u32,
-    /// Width of the mark in pixels; `None`: a fifth of the image's width.
+    /// Width of the watermark in pixels; `None`: a fifth of the image's width.
     pub width: Option<u32>,
 }
 
@@ -315,7 +319,7 @@ impl Colour {
         blue: 255,
     };
 
-    /// By six hexadecimal digits, or three that each count twice, with or without a `#` before them.
+    /// Parses six hexadecimal digits, or three that each count twice, with or without a `#` before them.
     pub fn parse(text: &str) -> Option<Self> {
         let text = text.strip_prefix('#').unwrap_or(text);
         let digits: Vec<u8> = text
@@ -367,7 +371,7 @@ impl Encode {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Effort {
-    /// Someone waits (delivery).
+    /// Delivery: a client waits.
     Fast,
     /// Conversions.
     Balanced,
@@ -393,11 +397,11 @@ pub struct Limits {
 /// Result of a task.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Done {
-    /// In the order of the outputs.
+    /// Facts of the results, in the order of the outputs.
     pub outputs: Vec<OutputFacts>,
-    /// Set by [`Task::Inspect`].
+    /// Facts of an image, set by [`Task::Inspect`].
     pub image: Option<ImageFacts>,
-    /// Set by [`Task::ListArchive`].
+    /// Members of an archive, set by [`Task::ListArchive`].
     pub members: Option<Vec<Member>>,
     /// Facts of the source, from work on video and audio.
     pub media: Option<MediaFacts>,
@@ -433,7 +437,7 @@ pub struct OutputFacts {
     pub height: Option<u32>,
     /// Frames of an animation, pages of a document; 1 for a still.
     pub pages: u32,
-    /// Set for video and audio.
+    /// Duration of video and audio.
     pub duration_ms: Option<u64>,
     /// The quality used, when a size was asked for.
     pub applied_quality: Option<u8>,
@@ -534,7 +538,7 @@ pub enum FailureCode {
 #[error("{message}")]
 pub struct Failure {
     pub code: FailureCode,
-    /// For the user: what was expected and what came. No paths, no library's own words that could hold some.
+    /// Text for the user: what was expected and what came. No paths, no library's own words that could hold some.
     pub message: String,
 }
 

@@ -1,6 +1,7 @@
-//! Access units: what every ingest protocol produces and the packager consumes.
+//! Access units on the 90 kHz clock: coded video and audio frames that every ingest protocol produces and the packager
+//! consumes.
 //!
-//! A unit is one coded frame or one coded audio frame with its time on a 90 kHz clock. Payloads are `Bytes`, so that
+//! A unit is one coded video frame or one coded audio frame with its time. Payloads are `Bytes`, so that
 //! a unit that arrived in one piece is never copied on its way to the packager.
 
 use std::sync::Arc;

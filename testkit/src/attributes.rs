@@ -1,4 +1,4 @@
-//! Attribute lists (RFC 8216 §4.2), read without mercy.
+//! Strict reader of playlist attribute lists (RFC 8216 §4.2) for tests.
 
 /// The attributes of a tag. Reading one removes it, so that [`Attributes::finish`] finds unknown ones.
 #[derive(Debug)]
@@ -95,14 +95,14 @@ fn value(text: &str) -> Result<(Value<'_>, &str), String> {
     Ok((Value::Plain(inside), rest))
 }
 
-/// A decimal integer of at most 20 digits (RFC 8216 §4.2).
+/// Parses a decimal integer of at most 20 digits (RFC 8216 §4.2).
 pub fn integer(text: &str) -> Result<u64, String> {
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let number = digits.then(|| text.parse().ok()).flatten();
     number.ok_or_else(|| format!("{text:?} is no decimal integer"))
 }
 
-/// A non-negative decimal number: digits, and at most one point between digits.
+/// Parses a non-negative decimal number: digits, and at most one point between digits.
 pub fn decimal(text: &str) -> Result<f64, String> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
     integer(whole)?;

@@ -1,7 +1,7 @@
-//! FLV files, read for publishing.
+//! FLV clips for test publishers, cut into RTMP chunks once.
 //!
 //! Tags are cut into RTMP chunks here, so that a publisher only writes a 12-byte header and copies a body: a hundred
-//! of them must leave the processor to the server they load.
+//! publishers must leave the processor to the server that they load.
 
 use bytes::{BufMut, Bytes, BytesMut};
 
@@ -29,7 +29,7 @@ pub struct Tag {
 pub struct Clip {
     /// The metadata and codec configurations, sent once.
     pub opening: Vec<Tag>,
-    /// Frames and audio frames in order, the first of them a key frame.
+    /// Video and audio frames in order, the first of them a key frame.
     pub tags: Vec<Tag>,
     pub duration_ms: u32,
 }

@@ -1,4 +1,5 @@
-//! Parts that both the scenarios (`tests/it`) and the load harness (`benches/load`) use.
+//! Crate of the parts that scenarios (`tests/it`) and the load harness (`benches/load`) share; `eventually` waits for a
+//! condition.
 //!
 //! It shares no code with the service, so that an error of the service is not repeated in what checks it.
 
@@ -14,10 +15,10 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
-/// Every failure ends the scenario or the run, so a text is enough.
+/// Error as a text, since every failure ends the scenario or the run.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// Between two looks at a condition that nothing announces.
+/// Pause between two checks of a condition that nothing announces.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 /// Looks until `condition` gives a value; fails with `what` after `deadline`.

@@ -1,8 +1,8 @@
-//! A media playlist as its text says it, tag by tag (RFC 8216bis §4). Unknown tags are errors: the service writes none.
+//! Strict parser of live media playlists (RFC 8216bis §4) for tests. Unknown tags are errors: the service writes none.
 
 use crate::attributes::{Attributes, decimal, integer};
 
-/// Content of one text. In a delta update the skipped segments are missing, and a map that was named among them.
+/// Content of one playlist. In a delta update the skipped segments are missing, and a map that was named among them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MediaPlaylist {
     pub version: u64,

@@ -1,4 +1,4 @@
-//! Server processes, their figures from /proc, alone or with all that they have started, and free ports.
+//! Server processes of tests: start, end, CPU time and memory from `/proc`, free ports.
 
 use std::{
     net::{TcpListener, UdpSocket},
@@ -100,7 +100,7 @@ pub fn status_field(pid: u32, name: &str) -> Option<u64> {
     )
 }
 
-/// `None` when the process has ended.
+/// Reads the figures of a process; `None` when it has ended.
 fn figures_of(pid: u32, times: &[usize]) -> Option<Figures> {
     let read = |file: &str| std::fs::read_to_string(format!("/proc/{pid}/{file}")).ok();
     Some(Figures {
@@ -134,7 +134,7 @@ fn cpu_time(stat: &str, times: &[usize]) -> Duration {
     Duration::from_secs_f64(ticks / TICKS_PER_SECOND)
 }
 
-/// Any thread may have started one.
+/// Returns the children of a process, which any of its threads may have started.
 fn children(pid: u32) -> Vec<u32> {
     let threads = std::fs::read_dir(format!("/proc/{pid}/task"));
     threads

@@ -1,4 +1,4 @@
-//! A publisher's connection: from the handshake to the server's permission, pings, and the goodbye.
+//! RTMP publisher of tests: handshake, `connect`, `publish`, pings, goodbye.
 
 use std::time::Duration;
 
@@ -38,8 +38,8 @@ pub struct Target {
 /// Reason why nothing was published.
 #[derive(Debug, thiserror::Error)]
 pub enum PublishError {
-    /// The server said no, in the protocol's own way.
-    #[error("refused: {} ({})", .0.code, .0.description)]
+    /// The server rejected the publish, in the protocol's own way.
+    #[error("rejected: {} ({})", .0.code, .0.description)]
     Refused(Status),
     #[error(transparent)]
     Failed(#[from] Failure),
@@ -54,9 +54,9 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Handshake, `connect`, `createStream`, `publish`, and the server's permission.
+    /// Connects: handshake, `connect`, `createStream`, `publish`, and the server's permission.
     pub async fn open(target: &Target) -> Result<Self, PublishError> {
-        match timeout(ANSWER_DEADLINE, Self::open_unhurried(target)).await {
+        match timeout(ANSWER_DEADLINE, Self::open_without_deadline(target)).await {
             Ok(opened) => opened,
             Err(_) => {
                 let address = &target.address;
@@ -66,7 +66,7 @@ impl Connection {
         }
     }
 
-    async fn open_unhurried(target: &Target) -> Result<Self, PublishError> {
+    async fn open_without_deadline(target: &Target) -> Result<Self, PublishError> {
         let mut socket = TcpStream::connect(&target.address)
             .await
             .map_err(Failure::from)?;

@@ -1,4 +1,4 @@
-//! The publisher's half of RTMP 1.0: the simple handshake, messages out, and as much of the answers as it needs.
+//! RTMP 1.0 messages of the test publisher: simple handshake, chunks, AMF0, as much of the answers as it needs.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use crate::{Failure, flv::Tag};
 /// Chunk size of OBS.
 pub const CHUNK_SIZE: usize = 4096;
 const HANDSHAKE_BYTES: usize = 1536;
-/// An answer is a few hundred bytes; more is a server that does not speak to us.
+/// Longest answer that is read; usual ones have a few hundred bytes.
 const LONGEST_ANSWER_BYTES: usize = 64 * 1024;
 
 pub const SET_CHUNK_SIZE: u8 = 1;

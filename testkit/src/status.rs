@@ -1,16 +1,16 @@
-//! Answers of a server to a publish: `onStatus`, and `_error`.
+//! Reads a server's `onStatus` and `_error` answers to a test publisher.
 
 /// The information object of a status event (RTMP 1.0, section 7.2.2).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Status {
     pub level: String,
-    /// For instance `NetStream.Publish.BadName`.
+    /// Status code, for instance `NetStream.Publish.BadName`.
     pub code: String,
     pub description: String,
 }
 
 impl Status {
-    /// `None` for commands that carry no status code.
+    /// Reads a command; `None` for one that carries no status code.
     pub fn parse(command: &[u8]) -> Option<Self> {
         Some(Self {
             level: property(command, "level").unwrap_or_default(),

@@ -1,12 +1,12 @@
-//! AMF0, the encoding of commands and metadata, read and written.
+//! Reads and writes AMF0, the encoding of RTMP commands and metadata: depth and number of values.
 //!
 //! Reading is bounded in depth, in values and by the bytes that arrived: a declared count reserves nothing.
 
 use crate::Error;
 
-/// Objects and arrays inside each other.
+/// Most objects and arrays inside each other.
 const MAX_DEPTH: usize = 8;
-/// Values in one message, inner ones included.
+/// Most values in one message, inner ones included.
 const MAX_VALUES: usize = 1024;
 
 mod marker {
@@ -213,13 +213,13 @@ impl Writer {
         self
     }
 
-    /// Texts beyond 65 535 bytes are cut; we have none.
+    /// Writes a text; beyond 65 535 bytes it is truncated.
     pub fn string(&mut self, text: &str) -> &mut Self {
         self.bytes.push(marker::STRING);
         self.raw_string(text)
     }
 
-    /// An object whose properties `fill` writes by [`Writer::name`] and a value each.
+    /// Writes an object whose properties `fill` writes by [`Writer::name`] and a value each.
     pub fn object(&mut self, fill: impl FnOnce(&mut Self)) -> &mut Self {
         self.bytes.push(marker::OBJECT);
         fill(self);
@@ -237,7 +237,7 @@ impl Writer {
         self
     }
 
-    /// A property's name inside [`Writer::object`].
+    /// Writes a property's name inside [`Writer::object`].
     pub fn name(&mut self, name: &str) -> &mut Self {
         self.raw_string(name)
     }

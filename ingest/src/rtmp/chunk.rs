@@ -1,4 +1,4 @@
-//! Inbound chunk stream: bytes to whole messages (RTMP 1.0 §5.3).
+//! Reads RTMP chunks into messages (RTMP 1.0 §5.3): chunk size, extended timestamps, bounds of message sizes.
 //!
 //! A chunk's payload is taken as it arrives, so that memory follows the bytes that came and never a declared length. A
 //! message that is whole in the input is split off without a copy. Every bound of [`ChunkLimits`] is checked when a
@@ -99,7 +99,7 @@ impl ChunkReader {
         }
     }
 
-    /// Other limits hold from the next header on (a publisher that was admitted may send more).
+    /// Sets the limits that apply from the next header on (a publisher that was admitted may send more).
     pub fn set_limits(&mut self, limits: ChunkLimits) {
         self.limits = limits;
     }
@@ -177,7 +177,7 @@ impl ChunkReader {
         }))
     }
 
-    /// A chunk stream begins with a full header. librtmp sends its first control message in format 1.
+    /// Opens a chunk stream, which begins with a full header. librtmp sends its first control message in format 1.
     fn open_stream(&mut self, basic: &BasicHeader) -> Result<usize, Error> {
         if basic.format != 0 && !(basic.format == 1 && basic.id == CONTROL_CHUNK_STREAM) {
             return Err(Error::invalid(
@@ -200,7 +200,7 @@ impl ChunkReader {
         Ok(used)
     }
 
-    /// The message's payload if this chunk completes it; leaves the chunk in `current` when input ran out.
+    /// Returns the message's payload if this chunk completes it; leaves the chunk in `current` when input ran out.
     fn read_payload(
         &mut self,
         mut chunk: Chunk,

@@ -1,4 +1,4 @@
-//! RTMP's millisecond timestamps, unwrapped to 64 bits.
+//! Unwraps RTMP timestamps of 32 bits (early wraps at 24 and 31 bits) to 64 bits.
 //!
 //! A timestamp has 32 bits and wraps after 49.7 days. Some encoders never write the extended field and wrap after 24
 //! bits (4.7 hours), and ffmpeg's FLV muxer writes 31 bits (24.9 days). A jump that is no wrap is passed on as it is:
@@ -8,8 +8,8 @@
 const WRAP_MARGIN_MS: u32 = 60_000;
 /// Bits after which encoders are known to wrap early.
 const EARLY_WRAPS: [u32; 2] = [24, 31];
-/// Beyond this many milliseconds from zero (140 000 years, reachable only by endless jumps of 2^31) the line starts
-/// again, so that arithmetic on it can never overflow.
+/// Distance from zero, in milliseconds, at which unwrapping starts again, so that arithmetic can never overflow: 140 000
+/// years, reachable only by endless jumps of 2^31.
 const HORIZON_MS: i64 = 1 << 52;
 
 /// Unwraps the timestamps of one connection, audio and video alike, in order of arrival.
@@ -34,7 +34,7 @@ impl TimestampUnwrapper {
         }
     }
 
-    /// The timestamp on the connection's line: the nearest value to the last one that has these bits.
+    /// Unwraps a timestamp: the nearest value to the last one that has these bits.
     pub(crate) fn unwrap_ms(&mut self, raw_ms: u32) -> i64 {
         let unwrapped_ms = match self.last {
             None => i64::from(raw_ms),

@@ -1,4 +1,5 @@
-//! Commands and their answers (RTMP 1.0 §7.2, enhanced RTMP v2 "Enhancing NetConnection connect Command").
+//! RTMP commands and their answers (RTMP 1.0 §7.2, enhanced RTMP v2): `connect`, `onStatus`, offered codecs
+//! (`fourCcList`), longest names.
 //!
 //! Texts that a client sends are bounded here before other code sees them.
 
@@ -9,7 +10,7 @@ use super::{
     writer::Writer,
 };
 
-/// Bytes of a name that a client may choose.
+/// Most bytes of a name that a client chooses.
 pub(crate) const MAX_NAME: usize = 256;
 /// Arguments after the command object that are read; no command of ours has more.
 const MAX_ARGUMENTS: usize = 4;
@@ -74,7 +75,7 @@ impl Command {
 /// Properties that a client sends in `connect`.
 #[derive(Debug)]
 pub(crate) struct Connect {
-    /// Without query and slash at either end; `None` when longer than [`MAX_NAME`].
+    /// Application without query and slash at either end; `None` when longer than [`MAX_NAME`].
     pub(crate) app: Option<String>,
     pub(crate) flash_version: Option<String>,
     speaks: Enhanced,
@@ -111,7 +112,7 @@ impl Connect {
         })
     }
 
-    /// `_result` of `connect`.
+    /// Writes `_result` of `connect`.
     pub(crate) fn accept(&self, transaction: f64, writer: &mut Writer) {
         writer.command(0, |c| {
             c.string("_result").number(transaction);
@@ -154,14 +155,14 @@ impl Enhanced {
     }
 }
 
-/// `_result` without a value.
+/// Writes `_result` without a value.
 pub(crate) fn result_null(writer: &mut Writer, transaction: f64) {
     writer.command(0, |c| {
         c.string("_result").number(transaction).null().null();
     });
 }
 
-/// `_result` with a number: the id of a created stream.
+/// Writes `_result` with a number: the id of a created stream.
 pub(crate) fn result_number(writer: &mut Writer, transaction: f64, number: f64) {
     writer.command(0, |c| {
         c.string("_result")
@@ -171,7 +172,7 @@ pub(crate) fn result_number(writer: &mut Writer, transaction: f64, number: f64) 
     });
 }
 
-/// `_error` for a call that is not known.
+/// Writes `_error` for a call that is not known.
 pub(crate) fn error(writer: &mut Writer, transaction: f64) {
     writer.command(0, |c| {
         c.string("_error").number(transaction).null().object(|o| {
@@ -192,7 +193,7 @@ pub(crate) fn on_fc_publish(writer: &mut Writer, stream: &str) {
     });
 }
 
-/// `onStatus` on a message stream.
+/// Writes `onStatus` on a message stream.
 pub(crate) fn on_status(
     writer: &mut Writer,
     stream_id: u32,
@@ -209,7 +210,7 @@ pub(crate) fn on_status(
     });
 }
 
-/// A name without its query and surrounding white space; `None` when it is too long or holds control characters.
+/// Returns a name without its query and surrounding white space; `None` when it is too long or holds control characters.
 pub(crate) fn bounded_name(text: &str) -> Option<String> {
     let name = text.split('?').next().unwrap_or_default().trim();
     let fits = name.len() <= MAX_NAME && !name.chars().any(char::is_control);

@@ -1,4 +1,5 @@
-//! Driver between a socket, the protocol's state machine and the authorizer.
+//! Serves an RTMP publisher's socket: read sizes, back-pressure, time to linger after the last message. It drives the
+//! protocol's state machine and asks the authorizer.
 //!
 //! One loop: decode what was read, deliver it, send what is to be sent, wait. While units wait to be taken, the socket
 //! is not read: that is the back-pressure to the encoder. One ticker of a second serves every deadline.
@@ -26,9 +27,11 @@ use super::{
     session::{DecodeState, PublishCommand, ServerSession},
 };
 
+/// Interval of the checks of deadlines.
 const TICK: Duration = Duration::from_secs(1);
-/// Free space that a read is given: little until a key was shown.
+/// Free space for a read before `publish`, while no key was checked.
 const READ_BEFORE_PUBLISH: usize = 4 << 10;
+/// Free space for a read of a publisher.
 const READ_PUBLISHING: usize = 64 << 10;
 /// A buffer with less room than this is replaced before it is read into.
 const SMALLEST_READ: usize = 4 << 10;
@@ -60,12 +63,12 @@ where
 {
     let mut connection = Connection::new(socket, settings, stop);
     let outcome = connection.run(remote, protocol, authorizer).await;
-    let said_last_word = match &outcome {
+    let has_last_message = match &outcome {
         Ok(Exit::PeerGone) | Err(Error::Io(_) | Error::TimedOut { .. }) => false,
         Ok(Exit::Closing) | Err(Error::Refused(_) | Error::Unsupported { .. }) => true,
         Err(Error::Invalid { .. } | Error::TooLarge { .. }) => false,
     };
-    if said_last_word {
+    if has_last_message {
         connection.linger().await;
     }
     outcome.map(|_| ())

@@ -1,4 +1,4 @@
-//! RTMP messages, as the chunk stream carries them (RTMP 1.0 §5.4, §6, §7.1).
+//! RTMP message and event types (RTMP 1.0 §5.4, §6, §7.1).
 
 use bytes::Bytes;
 
@@ -40,7 +40,7 @@ pub struct Message {
 }
 
 impl Message {
-    /// The 32-bit value of a protocol control message.
+    /// Reads the 32-bit value of a protocol control message.
     pub fn control_value(&self) -> Result<u32, Error> {
         let bytes = self.payload.first_chunk::<4>().ok_or_else(|| {
             let len = self.payload.len();

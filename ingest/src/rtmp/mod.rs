@@ -1,4 +1,4 @@
-//! RTMP and enhanced RTMP ingest: a socket's bytes to access units.
+//! RTMP and enhanced RTMP: ingest of publishers, and publishing to other servers.
 //!
 //! The protocol is a pure state machine that takes bytes and time and returns events and bytes; only [`serve`] uses
 //! sockets. Invalid bytes end their own connection and affect nothing else: every length is checked against a bound,

@@ -1,4 +1,5 @@
-//! Protocol of one connection as a state machine: bytes and time in, units and bytes out. No socket, no task.
+//! State machine of an RTMP publisher: commands, application `live`, texts of rejections, pings, window, bounds before
+//! `publish`. Bytes and time in, units and bytes out; no socket, no task.
 //!
 //! ```text
 //! Handshake ──▶ Connecting ──connect──▶ Connected ──publish──▶ Asking ──admitted──▶ Publishing ──deleteStream──▶ Ended
@@ -29,7 +30,7 @@ use super::{
     writer::Writer,
 };
 
-/// The one application there is.
+/// Name of the only application: addresses end in `/live`.
 pub const APP: &str = "live";
 /// Messages decoded in one turn; bounds the units delivered at once and the time until other connections run.
 const MESSAGES_PER_TURN: usize = 256;
@@ -81,7 +82,7 @@ impl fmt::Debug for PublishCommand {
     }
 }
 
-/// The state machine.
+/// State machine of a publisher's connection.
 #[derive(Debug)]
 pub struct ServerSession {
     deadlines: Deadlines,
@@ -246,7 +247,7 @@ impl ServerSession {
         self.status("status", "NetStream.Unpublish.Success", "unpublished");
     }
 
-    /// The client could not send while its units waited to be taken: its silence counts from now.
+    /// Restarts the measure of silence: the client could not send while its units waited to be taken.
     pub fn resume(&mut self, now: Duration) {
         self.deadlines.since = now;
     }
@@ -441,7 +442,7 @@ impl ServerSession {
             }
             "createStream" => self.create_stream(transaction)?,
             "publish" => return self.publish(&command, message.stream_id),
-            "play" | "play2" => return Err(self.refuse_play(message.stream_id)),
+            "play" | "play2" => return Err(self.reject_play(message.stream_id)),
             "FCUnpublish" => self.end_if_publishing(transaction),
             "closeStream" if message.stream_id == self.publishing => {
                 self.end_if_publishing(transaction);
@@ -517,7 +518,7 @@ impl ServerSession {
         }
     }
 
-    fn refuse_play(&mut self, stream_id: u32) -> Error {
+    fn reject_play(&mut self, stream_id: u32) -> Error {
         let reason = "this address takes streams only: play the HLS address";
         command::on_status(
             &mut self.writer,

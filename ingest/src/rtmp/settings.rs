@@ -1,4 +1,4 @@
-//! Settings of RTMP, with their defaults.
+//! Settings of RTMP and RTMPS (`[rtmp]`) with their defaults: addresses, connections, time-outs, message sizes.
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
@@ -33,7 +33,7 @@ pub struct RtmpSettings {
     /// Silence after which a publisher counts as lost.
     #[serde(with = "duration")]
     pub idle_timeout: Duration,
-    /// Time for which the peer may leave what we sent unread.
+    /// Time within which the peer must read what we sent.
     #[serde(with = "duration")]
     pub write_timeout: Duration,
     /// Interval of our pings.

@@ -1,4 +1,5 @@
-//! The outbound side: messages to chunks. Every message has a full header: answers are rare, and of media it is 12 bytes.
+//! Writes RTMP messages as chunks: our chunk size, acknowledgements, pings, commands. Every message has a full header:
+//! answers are rare, and of media it is 12 bytes.
 
 use super::{
     amf0,
@@ -9,6 +10,7 @@ use super::{
 /// Chunk streams of our messages, as other servers choose them.
 const CONTROL: u8 = 2;
 const COMMAND: u8 = 3;
+/// Chunk size that we announce.
 const CHUNK_SIZE: u32 = 4096;
 /// Marker in the 24-bit time field: the value is in the extended field, which every chunk of the message repeats.
 const EXTENDED: u32 = 0xFF_FFFF;
@@ -50,7 +52,7 @@ impl Writer {
         self.control(kind::WINDOW_ACKNOWLEDGEMENT_SIZE, &size.to_be_bytes());
     }
 
-    /// Limit type 2, dynamic.
+    /// Writes Set Peer Bandwidth with limit type 2, dynamic.
     pub(crate) fn peer_bandwidth(&mut self, size: u32) {
         let [a, b, c, d] = size.to_be_bytes();
         self.control(kind::SET_PEER_BANDWIDTH, &[a, b, c, d, 2]);

@@ -1,4 +1,5 @@
-//! Inspection of the bytes of a source before the RTSP library: nothing passes that would make it buffer without end.
+//! Bounds on what an RTSP source sends: longest head, description and frame. The bytes are inspected before the RTSP
+//! library, which would buffer without end.
 //!
 //! The library has no bounds of its own, and the source is foreign. [`Inspector`] follows the framing (RFC 2326 §10.12
 //! for interleaved packets) and the marker bits of frames; [`relay`] passes bytes on as long as it finds nothing
@@ -161,14 +162,14 @@ fn content_length(head: &[u8]) -> Result<usize, Error> {
 }
 
 /// Passes bytes between the source and the one connection that `listener` takes, until either side ends.
-pub(super) async fn relay<L>(listener: TcpListener, line: L) -> Result<(), Error>
+pub(super) async fn relay<L>(listener: TcpListener, source: L) -> Result<(), Error>
 where
     L: AsyncRead + AsyncWrite + Unpin,
 {
     let (near, _) = listener.accept().await?;
     drop(listener);
     near.set_nodelay(true)?;
-    let (mut from_source, mut to_source) = tokio::io::split(line);
+    let (mut from_source, mut to_source) = tokio::io::split(source);
     let (mut from_client, mut to_client) = near.into_split();
     let requests = async {
         tokio::io::copy(&mut from_client, &mut to_source).await?;

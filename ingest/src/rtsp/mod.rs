@@ -1,4 +1,5 @@
-//! RTSP pull: a camera's or server's stream fetched with `retina` and delivered to the authorizer as a publisher's.
+//! RTSP pulls: the stream of a camera or server, fetched with `retina` and delivered to the authorizer as a
+//! publisher's.
 //!
 //! The caller decides which address is dialled, and no redirect is followed. Every step has a deadline, the source's
 //! bytes are inspected before the library reads them ([`guard`]), and a frame that lost packets is left out whole.

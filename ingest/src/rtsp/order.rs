@@ -1,4 +1,4 @@
-//! Decode times for frames that arrive in decode order with presentation times alone.
+//! Decode times of RTSP video frames (B-frames), which arrive in decode order with presentation times alone.
 //!
 //! Where frames are reordered by at most `depth` places, the decode time of a frame is the smallest presentation time
 //! that was not returned yet, of the last `depth + 1`: it grows with every frame and is never later than the
@@ -116,7 +116,7 @@ impl DecodeTimes {
     }
 }
 
-/// Times before the first frame's, as many as the depth that these frames show.
+/// Returns times before the first frame's, as many as the depth that these frames show.
 fn before(video_frames: &[CodedFrame]) -> BinaryHeap<Reverse<i64>> {
     let mut times: Vec<i64> = video_frames
         .iter()

@@ -1,4 +1,4 @@
-//! Pull of one source, from the description to the end of the stream.
+//! Pulls one RTSP source: DESCRIBE, SETUP, PLAY, TCP or UDP, time-outs, error texts (401, 461), end of the stream.
 
 use std::{net::SocketAddr, pin::pin, time::Duration};
 
@@ -30,6 +30,8 @@ use crate::{
 const USER_AGENT: &str = "Sluice";
 /// Interval of the reports for health.
 const REPORT_EVERY: Duration = Duration::from_secs(1);
+/// Characters of a source's text that are shown.
+const MAX_SHOWN_CHARS: usize = 200;
 /// Status of a source that does not send its packets inside the connection (RFC 2326 §11.3.14).
 const UNSUPPORTED_TRANSPORT: u16 = 461;
 
@@ -73,7 +75,7 @@ pub struct Orders {
 /// Pulls a source into the authorizer until it ends.
 pub async fn pull<G, L>(
     source: RtspSource,
-    way: RtspTransport<L>,
+    transport: RtspTransport<L>,
     settings: &RtspSettings,
     authorizer: &G,
     orders: &Orders,
@@ -82,7 +84,7 @@ where
     G: PublishAuthorizer,
     L: AsyncRead + AsyncWrite + Unpin + Send,
 {
-    let RtspTransport::Tcp(line) = way else {
+    let RtspTransport::Tcp(socket) = transport else {
         return follow(
             source,
             Transport::Udp(Default::default()),
@@ -101,7 +103,7 @@ where
     {
         return Err(Error::invalid("RTSP address", "it names no host").into());
     }
-    let relayed = pin!(guard::relay(listener, line));
+    let relayed = pin!(guard::relay(listener, socket));
     let transport = Transport::Tcp(Default::default());
     let followed = pin!(follow(source, transport, settings, authorizer, orders));
     // The other side sees the end of the relay as the end of the connection; the relay's own finding takes precedence.
@@ -157,7 +159,7 @@ async fn follow<G: PublishAuthorizer>(
         encoder,
         reported: Instant::now(),
     };
-    publishing.tell();
+    publishing.report();
     let (how, outcome) = publishing.run(&mut demuxed, settings, orders).await;
     publishing.finish(how).await;
     outcome.map_err(Failure::Other)
@@ -227,7 +229,10 @@ fn failed(error: retina::Error) -> Failure {
 /// Returns foreign text, shortened to one line.
 fn shown(text: &str) -> String {
     let line = text.lines().next().unwrap_or_default();
-    line.chars().filter(|c| !c.is_control()).take(200).collect()
+    line.chars()
+        .filter(|c| !c.is_control())
+        .take(MAX_SHOWN_CHARS)
+        .collect()
 }
 
 struct Publishing<P> {
@@ -289,7 +294,7 @@ impl<P: PublishSession> Publishing<P> {
 
     async fn deliver(&mut self) -> Result<(), Closed> {
         if self.reported.elapsed() >= REPORT_EVERY {
-            self.tell();
+            self.report();
         }
         match self.units.is_empty() {
             true => Ok(()),
@@ -297,7 +302,7 @@ impl<P: PublishSession> Publishing<P> {
         }
     }
 
-    fn tell(&mut self) {
+    fn report(&mut self) {
         self.reported = Instant::now();
         let report = self.tracks.report(self.encoder.as_deref());
         self.publisher.report(report);
@@ -306,7 +311,7 @@ impl<P: PublishSession> Publishing<P> {
     async fn finish(mut self, how: Ended) {
         self.tracks.flush(&mut self.units);
         let _ = self.deliver().await;
-        self.tell();
+        self.report();
         self.publisher.end(how).await;
     }
 }

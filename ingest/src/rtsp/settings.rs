@@ -1,4 +1,4 @@
-//! Settings of RTSP, with their defaults.
+//! Settings of RTSP pulls (`[rtsp]`) with their defaults: most pulls, time-outs, pauses between retries.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Tracks of a source: their choice, and the units of their frames.
+//! Tracks of an RTSP source: which are chosen (H.264, HEVC, AAC), and the units of their frames.
 
 use std::{borrow::Cow, sync::Arc};
 

@@ -1,4 +1,4 @@
-//! SRT caller: sends a transport stream to a remote listener.
+//! SRT client of outputs: calls a listener, sends MPEG-TS, time-outs, passphrase length, send buffer.
 //!
 //! The protocol is `srt-tokio`'s, which runs in a task of its own for each connection, on a [contained] runtime:
 //! whatever a peer does to it ends that connection, and nothing else. As the protocol defines, data that a bad link
@@ -35,7 +35,7 @@ pub use self::{
 use super::stream_id::MAX_BYTES as MAX_STREAM_ID_BYTES;
 use crate::publish::Hidden;
 
-/// Seven transport packets, which every receiver accepts.
+/// Size of a message: seven transport packets, which every receiver accepts.
 const MESSAGE_BYTES: usize = 7 * 188;
 /// Silence of the peer after which the connection counts as lost.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(5);

@@ -1,4 +1,5 @@
-//! SRT gateway: a process that speaks SRT to encoders and messages to the service.
+//! SRT gateway process: accepts encoders by libsrt, passes payloads to the service, bounds what waits, reports
+//! rejections.
 //!
 //! One thread, the pump, reads the packets that libsrt has put in order, at an interval, for all connections at once;
 //! another reads the service's orders. Nothing is kept beyond bounds: while the service does not take its messages,
@@ -38,12 +39,12 @@ use crate::publish::{Ended, LinkStatistics};
 
 /// Bytes of messages to the service that may wait; beyond them payloads are discarded.
 const MAX_WAITING: usize = 8 << 20;
-/// Share of them that one connection may fill in an interval, so that a flood on one leaves room for the others.
-const MAX_PER_BEAT: usize = 2 << 20;
+/// Bytes of them that one connection may fill in an interval, so that a flood on one leaves room for the others.
+const MAX_PER_INTERVAL: usize = 2 << 20;
 /// Interval of the statistics.
 const REPORT_EVERY: Duration = Duration::from_secs(1);
 /// Rejections reported to the service between two reports; further ones are not reported.
-const MAX_REFUSALS: usize = 32;
+const MAX_REJECTIONS: usize = 32;
 /// Callers with a right stream key that are not connected yet; beyond it, the oldest are dropped.
 const MAX_ADMITTED: usize = 256;
 /// Time within which a caller connects. libsrt checks the passphrase right after the stream key: a caller that is not
@@ -125,10 +126,10 @@ impl ListenerState {
             true => Err(Reject::Overload),
         };
         let table = self.table.read();
-        let judged = id
+        let decided = id
             .map_err(|reject| (None, reject))
             .and_then(|id| table.judge(&id, remote));
-        judged
+        decided
             .map(|entry| {
                 self.admit(socket, entry.id, remote);
                 entry.passphrase.clone()
@@ -153,7 +154,7 @@ impl ListenerState {
         });
     }
 
-    /// The caller is connected: its passphrase was right.
+    /// Notes that a caller is connected: its passphrase was right.
     fn connected(&self, socket: SocketNumber) {
         let mut admitted = self.admitted.lock();
         admitted.retain(|caller| caller.socket != socket);
@@ -177,7 +178,7 @@ impl ListenerState {
 
     fn note(&self, input: Option<InputId>, remote: IpAddr, reject: Reject) {
         let mut rejections = self.rejections.lock();
-        if rejections.len() < MAX_REFUSALS {
+        if rejections.len() < MAX_REJECTIONS {
             rejections.push_back(RejectedCaller {
                 input,
                 remote,
@@ -507,7 +508,7 @@ impl GatewaySession {
     /// Moves received packets into messages, the share of one interval at most; returns whether the connection is
     /// over.
     fn read(&mut self, id: SessionId, out: &mut Vec<u8>) -> bool {
-        let end = out.len() + MAX_PER_BEAT;
+        let end = out.len() + MAX_PER_INTERVAL;
         while out.len() < end {
             let start = begin_data(id, self.gap, out);
             let (empty, mut received) = (out.len(), Received::Nothing);
@@ -541,7 +542,7 @@ impl GatewaySession {
     /// Discards received packets; returns whether the connection is over.
     fn discard(&mut self, spare: &mut [u8; MAX_MESSAGE]) -> bool {
         let mut bytes = 0;
-        while bytes < MAX_PER_BEAT {
+        while bytes < MAX_PER_INTERVAL {
             match self.connection.receive(spare) {
                 Received::Message(len) => {
                     bytes += len;
@@ -558,10 +559,10 @@ impl GatewaySession {
     /// Decides how a broken connection ended: a peer that shut down has sent packets until just now; one that fell
     /// silent has not. The rest of both buffers is read when its time has come.
     fn note_broken(&mut self, now: Instant, options: &Options) -> Ending {
-        let heard_of = now.duration_since(self.last_arrival) + REPORT_EVERY < options.idle_timeout;
+        let is_alive = now.duration_since(self.last_arrival) + REPORT_EVERY < options.idle_timeout;
         let latency = self.connection.latency;
         *self.ending.get_or_insert_with(|| Ending {
-            how: if heard_of {
+            how: if is_alive {
                 Ended::Clean
             } else {
                 Ended::Dropped

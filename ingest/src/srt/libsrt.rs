@@ -1,4 +1,4 @@
-//! The part of libsrt that the gateway uses, behind safe types.
+//! Safe bindings of libsrt: options of sockets, handshake callback, link statistics.
 //!
 //! libsrt has threads of its own; every function here may be called from any of ours. Its sockets are numbers that it
 //! looks up, so that a closed one is an error and no memory is touched. Constants and layouts are those of `srt/srt.h`,
@@ -134,7 +134,7 @@ impl Socket {
         (self.get(option, &mut value)? == value.len()).then(|| c_int::from_ne_bytes(value))
     }
 
-    /// The value's length.
+    /// Reads an option; returns the value's length.
     fn get(&self, option: c_int, value: &mut [u8]) -> Option<usize> {
         let mut len = c_int::try_from(value.len()).ok()?;
         // SAFETY: the buffer has `len` bytes, and libsrt writes no more than that.
@@ -275,7 +275,7 @@ struct Stats([u64; STATS_WORDS]);
 const STATS_WORDS: usize = 128;
 
 impl Stats {
-    /// Offsets of `pktRecvTotal`, `pktRcvDropTotal`, `pktRcvRetrans`, `msRTT`, `msRcvBuf`, `msRcvTsbPdDelay`.
+    /// Reads the fields at the offsets of `pktRecvTotal`, `pktRcvDropTotal`, `pktRcvRetrans`, `msRTT`, `msRcvBuf`, `msRcvTsbPdDelay`.
     fn line(&self) -> LinkStatistics {
         let count = |value: i32| u64::try_from(value).unwrap_or(0);
         let ms = |value: i32| u32::try_from(value).unwrap_or(0);
@@ -312,7 +312,7 @@ extern "C" fn on_caller(
     remote: *const libc::sockaddr,
     stream_id: *const c_char,
 ) -> c_int {
-    let judged = catch_unwind(AssertUnwindSafe(|| {
+    let decided = catch_unwind(AssertUnwindSafe(|| {
         // SAFETY: the pointer from `Listener::listen`, never freed.
         let decide = unsafe { &*context.cast::<Box<Decide>>() };
         // SAFETY: libsrt gives the address it received from.
@@ -326,7 +326,7 @@ extern "C" fn on_caller(
         let remote = remote.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |it| it.ip());
         decide(socket, stream_id, remote)
     }));
-    let code = match judged {
+    let code = match decided {
         Ok(Ok(passphrase)) => match set_option(socket, PASSPHRASE, passphrase.as_bytes()) {
             Ok(()) => return 0,
             Err(_) => INTERNAL,

@@ -1,4 +1,4 @@
-//! Messages between service and gateway over their socket: frames of a length, a kind and fields, big-endian.
+//! Messages between service and SRT gateway: frames of a length, a kind and fields, big-endian; their bounds.
 //!
 //! Pure. Neither side trusts the other, the service least of all, since the gateway holds C that reads foreign bytes:
 //! a frame is bounded, its fields are checked, and nothing is allocated by a declared length.
@@ -13,13 +13,13 @@ use super::{
 };
 use crate::publish::{Ended, LinkStatistics};
 
-/// Payload bytes in one [`FromGateway::Data`].
+/// Most payload bytes in one [`FromGateway::Data`].
 pub const MAX_DATA: usize = 48 * 1316;
-/// Bytes of a frame after its length.
+/// Most bytes of a frame after its length.
 pub const MAX_FRAME: usize = MAX_DATA + 16;
-/// Bytes of a slug, a passphrase.
+/// Most bytes of a slug or a passphrase.
 const MAX_TEXT: usize = 128;
-/// Addresses in one [`ToGateway::Conflicts`].
+/// Most addresses in one [`ToGateway::Conflicts`].
 pub const MAX_CONFLICTS: usize = 64;
 
 /// Names one connection for as long as the gateway runs.
@@ -323,7 +323,7 @@ impl<'a> Frame<'a> {
         self.out.extend_from_slice(bytes);
     }
 
-    /// Cut at 65 535 bytes, far above every text's bound.
+    /// Appends a text, truncated at 65 535 bytes, far above every text's bound.
     fn text(&mut self, text: &str) {
         let len = u16::try_from(text.len()).unwrap_or(u16::MAX);
         self.bytes(&len.to_be_bytes());

@@ -1,4 +1,4 @@
-//! SRT: MPEG transport streams over lossy links.
+//! SRT: ingest of MPEG-TS by the gateway process, and SRT outputs.
 //!
 //! libsrt is C, so it runs in a process of its own, the gateway: it has the UDP port and one socket to the service,
 //! over which the service pushes the [`table`] of admitted stream ids and passphrases, and receives payloads and

@@ -1,4 +1,4 @@
-//! SRT publisher in the service: the gateway's data, demultiplexed and delivered to the authorizer.
+//! SRT publisher in the service: demultiplexes the gateway's data, asks the authorizer, ends after 20 s of silence.
 //!
 //! The gateway has accepted the caller already, so a rejection here closes an open connection. Data that does not fit
 //! into the bounded queue of arrivals is discarded by its sender, and marked: frames continue at the next key frame
@@ -44,7 +44,7 @@ pub struct Caller {
     pub stream: String,
     pub remote: SocketAddr,
     pub arrivals: mpsc::Receiver<GatewayEvent>,
-    /// Set before the arrivals end, when the gateway reported how the connection ended. Unset: it was lost.
+    /// End of the connection as the gateway reported it, set before the arrivals end. Unset: it was lost.
     pub ended: Arc<OnceLock<Ended>>,
 }
 

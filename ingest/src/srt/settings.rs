@@ -1,12 +1,20 @@
-//! Settings of SRT, with their defaults.
+//! Settings of SRT (`[srt]`) with their defaults and ranges: address, latency, time-out, most connections.
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
+    ops::RangeInclusive,
     time::Duration,
 };
 
 use serde::{Deserialize, Serialize};
 use sluice_media::setting::duration;
+
+/// Allowed `srt.latency`, in milliseconds.
+const LATENCY_MS: RangeInclusive<u128> = 20..=8_000;
+/// Allowed `srt.idle_timeout`, in milliseconds.
+const IDLE_TIMEOUT_MS: RangeInclusive<u128> = 2_000..=60_000;
+/// Allowed `srt.max_connections`.
+const CONNECTIONS: RangeInclusive<usize> = 1..=2_048;
 
 /// The `[srt]` section of the configuration.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -22,7 +30,7 @@ pub struct SrtSettings {
     /// Latency requested of encoders; SRT takes the larger of both sides.
     #[serde(with = "duration")]
     pub latency: Duration,
-    /// Silence on the line after which an encoder counts as lost.
+    /// Silence after which an encoder counts as lost.
     #[serde(with = "duration")]
     pub idle_timeout: Duration,
     /// Connections at a time; further ones are rejected as overload.
@@ -46,13 +54,13 @@ impl SrtSettings {
     /// Checks ranges; the message names the key and what is allowed.
     pub fn check(&self) -> Result<(), String> {
         let ms = |duration: Duration| duration.as_millis();
-        if !(20..=8_000).contains(&ms(self.latency)) {
+        if !LATENCY_MS.contains(&ms(self.latency)) {
             return Err("srt.latency must be between 20ms and 8s".into());
         }
-        if !(2_000..=60_000).contains(&ms(self.idle_timeout)) {
+        if !IDLE_TIMEOUT_MS.contains(&ms(self.idle_timeout)) {
             return Err("srt.idle_timeout must be between 2s and 60s".into());
         }
-        if !(1..=2_048).contains(&self.max_connections) {
+        if !CONNECTIONS.contains(&self.max_connections) {
             return Err("srt.max_connections must be between 1 and 2048".into());
         }
         Ok(())

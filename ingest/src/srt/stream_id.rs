@@ -1,4 +1,4 @@
-//! Stream ids of SRT callers, in the forms that people and encoders write.
+//! Stream ids of SRT callers (`publish:{slug}:{key}`, `#!::r=…,m=publish,s=…`, `{slug}.{key}`) and rejection codes.
 //!
 //! Accepted are `publish:{slug}:{key}`, the access-control form of SRT's own guidelines
 //! (`#!::r={slug},m=publish,s={key}`), RTMP's `{slug}.{key}`, the bare stream key, and each of them URL-encoded.
@@ -7,7 +7,7 @@ use std::{borrow::Cow, fmt};
 
 use crate::publish::{Hidden, Rejection};
 
-/// The longest that SRT carries.
+/// Longest stream id that SRT carries.
 pub const MAX_BYTES: usize = 512;
 
 /// Stream id of a caller that wants to publish. `Debug` hides the key.

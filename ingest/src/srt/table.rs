@@ -1,4 +1,4 @@
-//! Table of those who may publish, as the service pushed it to the gateway; looked up at each handshake.
+//! Table of stream keys and passphrases that the SRT gateway admits, looked up at each handshake.
 //!
 //! Pure. It holds hashes of keys, never keys, and the passphrases that libsrt needs. The service checks an admitted
 //! caller's key once more by its own directory.
@@ -66,7 +66,7 @@ impl Table {
         }
     }
 
-    /// The input that a caller may publish to; else the input that it named, if any, and why not.
+    /// Returns the input that a caller may publish to; else the input that it named, if any, and the rejection.
     pub fn judge(
         &self,
         id: &StreamId,
@@ -77,19 +77,19 @@ impl Table {
             Some(slug) => self.by_slug.get(slug).ok_or((None, Reject::NotFound))?,
             None => self.by_key.get(&hash).ok_or((None, Reject::Unauthorized))?,
         };
-        let refused = |reject| Err((Some(*named), reject));
+        let rejected = |reject| Err((Some(*named), reject));
         let Some(entry) = self.entries.get(named) else {
-            return refused(Reject::NotFound);
+            return rejected(Reject::NotFound);
         };
         if !is_same(&entry.key_hash, &hash) {
-            return refused(Reject::Unauthorized);
+            return rejected(Reject::Unauthorized);
         }
         if !entry.enabled {
-            return refused(Reject::Forbidden);
+            return rejected(Reject::Forbidden);
         }
         let contested = self.conflicts.get(named);
         if contested.is_some_and(|addresses| addresses.contains(&remote)) {
-            return refused(Reject::Conflict);
+            return rejected(Reject::Conflict);
         }
         Ok(entry)
     }

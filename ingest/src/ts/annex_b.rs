@@ -1,4 +1,4 @@
-//! Byte stream format of H.264 and HEVC (Annex B of both): NAL units between start codes, and their kinds.
+//! NAL units of H.264 and HEVC byte streams (Annex B of both): start codes, kinds.
 
 use std::{ops::Range, sync::LazyLock};
 

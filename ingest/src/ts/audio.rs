@@ -1,4 +1,4 @@
-//! Audio frames: from PES packets, which frames of AAC and MP3 may straddle, to units.
+//! MPEG-TS audio: PES packets, which frames of AAC and MP3 may straddle, to audio units.
 
 use std::sync::Arc;
 
@@ -62,18 +62,18 @@ impl AudioTrack {
         pts_90k: Option<i64>,
         payload: &[u8],
         units: &mut Vec<Unit>,
-        damaged: &mut impl FnMut(Corruption),
+        report: &mut impl FnMut(Corruption),
     ) {
         let carried = self.rest.len();
         let mut bytes = std::mem::take(&mut self.rest);
         bytes.extend_from_slice(payload);
-        let mut told_90k = pts_90k;
+        let mut given_90k = pts_90k;
         let mut searching = false;
         let mut at = 0;
         loop {
             // The time stamp is that of the first frame that starts in this payload, not of the carried one.
             if at >= carried
-                && let Some(from_90k) = told_90k.take()
+                && let Some(from_90k) = given_90k.take()
             {
                 self.pace = Some(Pace {
                     from_90k,
@@ -85,7 +85,7 @@ impl AudioTrack {
                     searching = false;
                     let data = &bytes[at + frame.body.start..at + frame.body.end];
                     if let Err(corruption) = self.frame(&frame, data, units) {
-                        damaged(corruption);
+                        report(corruption);
                     }
                     at += frame.body.end;
                 }
@@ -93,7 +93,7 @@ impl AudioTrack {
                 Err(corruption) => {
                     let is_foreign = !matches!(corruption, Corruption::Invalid { .. });
                     if !std::mem::replace(&mut searching, true) {
-                        damaged(corruption);
+                        report(corruption);
                     }
                     // Another codec's payload is not searched for frames.
                     at += match is_foreign {

@@ -1,5 +1,5 @@
-//! The frames inside audio PES packets: ADTS (ISO/IEC 13818-7 §6.2), MPEG audio (ISO/IEC 11172-3 §2.4.1.3), and the
-//! control header of Opus (ETSI TS 103 491's predecessor, "Opus in MPEG-TS", as ffmpeg and GStreamer write it).
+//! Reads audio frames in MPEG-TS: ADTS (ISO/IEC 13818-7 §6.2), MPEG audio (ISO/IEC 11172-3 §2.4.1.3), Opus. The control
+//! header of Opus is that of ETSI TS 103 491's predecessor, "Opus in MPEG-TS", as ffmpeg and GStreamer write it.
 
 use std::ops::Range;
 
@@ -61,7 +61,7 @@ fn invalid(reason: &'static str) -> Corruption {
     Corruption::Invalid { what: WHAT, reason }
 }
 
-/// `None` while the header is not whole.
+/// Reads an ADTS header; `None` while it is not whole.
 fn adts(bytes: &[u8]) -> Result<Option<Frame>, Corruption> {
     let sync = bytes.iter().zip([0xff, 0xf0]).zip([0xff, 0xf6]);
     if sync
@@ -200,7 +200,7 @@ pub(super) const OPUS_LAYOUTS: [(u8, &[u8]); 8] = [
     (3, &[0, 6, 1, 2, 3, 4, 5, 7]),
 ];
 
-/// The identification header for a channel configuration code of the descriptor: 1 to 8 are Vorbis' layouts.
+/// Makes the identification header for a channel configuration code of the descriptor: 1 to 8 are Vorbis' layouts.
 fn opus_config(channels: u8) -> Result<AudioConfig, Corruption> {
     let layout = usize::from(channels)
         .checked_sub(1)

@@ -1,10 +1,10 @@
-//! 33-bit timestamps of PES packets, unwrapped to 64 bits.
+//! Unwraps the 33-bit timestamps of MPEG-TS (PTS, DTS) to 64 bits.
 //!
-//! They wrap after 26.5 hours. All tracks of a program share one timeline, so that frame and audio stay together over
+//! They wrap after 26.5 hours. All tracks of a program share one timeline, so that video and audio stay together over
 //! the wrap. A jump that is no wrap is passed on as it is: the packager decides what it means.
 
 const WRAP_BITS: u32 = 33;
-/// Beyond this the line starts again, so that arithmetic on it can never overflow.
+/// Distance from zero at which unwrapping starts again, so that arithmetic can never overflow.
 const HORIZON_90K: i64 = 1 << 52;
 
 /// Unwraps the timestamps of one program, in order of arrival.
@@ -14,7 +14,7 @@ pub(super) struct PtsUnwrapper {
 }
 
 impl PtsUnwrapper {
-    /// The value nearest to the last one that has these bits.
+    /// Unwraps a timestamp: the value nearest to the last one that has these bits.
     pub(super) fn unwrap_90k(&mut self, raw: u64) -> i64 {
         let raw = raw.cast_signed();
         let unwrapped_90k = match self.last_90k {

@@ -1,4 +1,4 @@
-//! Continuity counter (ISO/IEC 13818-1 §2.4.3.3): four bits a packet that reveal repeated and lost packets.
+//! Continuity counter of MPEG-TS (ISO/IEC 13818-1 §2.4.3.3): lost and repeated packets.
 
 use super::packet::Packet;
 

@@ -1,8 +1,8 @@
-//! Reasons why a part of a transport stream was left out, in words for the person at the encoder.
+//! Reasons why a part of an MPEG-TS stream was left out, in words for the person at the encoder.
 
 use std::{borrow::Cow, fmt};
 
-/// Reason why a packet, a frame or an audio frame does not become a unit.
+/// Reason why a packet, a video frame or an audio frame does not become a unit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Corruption {
     /// Packets of it were lost.
@@ -22,9 +22,9 @@ pub enum Corruption {
     VideoCodec { name: Cow<'static, str> },
     /// A codec or a form of one that is not carried.
     AudioCodec { name: Cow<'static, str> },
-    /// Only one track of a kind is carried.
+    /// A further track of a kind, of which one is carried.
     OtherTrack { what: &'static str },
-    /// Conditional access is not done.
+    /// Conditional access, which is not supported.
     Scrambled,
     /// A configuration that breaks its codec's rules.
     Media(sluice_media::Error),

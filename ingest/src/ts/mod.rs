@@ -1,7 +1,7 @@
-//! MPEG transport streams (ISO/IEC 13818-1) to units: H.264, HEVC, AAC (ADTS), Opus and MP3.
+//! MPEG-TS demuxer (ISO/IEC 13818-1): H.264, HEVC, AAC (ADTS), Opus and MP3 to units; its counters and bounds.
 //!
 //! Pure: takes bytes in pieces of any size, returns units. Nothing is allocated by a declared length, every buffer has
-//! a bound, and damaged units are left out whole and reported.
+//! a bound, and corrupt units are left out whole and reported.
 
 pub(crate) mod annex_b;
 mod audio;
@@ -29,6 +29,9 @@ use self::{
     track::Tracks,
 };
 
+/// Most bytes of one PES packet by default.
+const MAX_PES_BYTES: usize = 8 * 1024 * 1024;
+
 /// Bounds of one demuxer.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
@@ -39,7 +42,7 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            pes_bytes: 8 * 1024 * 1024,
+            pes_bytes: MAX_PES_BYTES,
         }
     }
 }
@@ -115,7 +118,7 @@ impl Demuxer {
         streams.tracks.finish(&mut streams.findings, units);
     }
 
-    /// Marks that packets before the next bytes were discarded, which the 4-bit continuity counter may not show:
+    /// Notes that packets before the next bytes were discarded, which the 4-bit continuity counter may not show:
     /// unfinished units are left out.
     pub fn skipped(&mut self) {
         let Streams {

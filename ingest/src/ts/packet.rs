@@ -1,4 +1,4 @@
-//! The transport packet (ISO/IEC 13818-1 §2.4.3.2): its header, its adaptation field, its payload.
+//! Reads the MPEG-TS packet (ISO/IEC 13818-1 §2.4.3.2): header, adaptation field, payload.
 
 /// Bytes of a transport packet.
 pub(super) const PACKET_BYTES: usize = 188;
@@ -34,7 +34,7 @@ pub(super) struct Packet<'a> {
 }
 
 impl<'a> Packet<'a> {
-    /// Reads a packet; `None` when its sender marked it as damaged or its fields contradict each other.
+    /// Reads a packet; `None` when its sender set the error flag or its fields contradict each other.
     pub(super) fn parse(bytes: &'a [u8; PACKET_BYTES]) -> Option<Self> {
         let [_, pid_high, pid_low, flags, body @ ..] = bytes;
         let transport_error = pid_high & 0x80 != 0;

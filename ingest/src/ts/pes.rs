@@ -1,4 +1,4 @@
-//! PES packets (ISO/IEC 13818-1 §2.4.3.6): collected over transport packets, with their header and times.
+//! Reads PES packets of MPEG-TS (ISO/IEC 13818-1 §2.4.3.6): collected over transport packets, with their times.
 
 use super::Corruption;
 
@@ -24,7 +24,7 @@ pub(super) struct Pes<'a> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// Between packets, or inside one whose start is unknown or whose rest is discarded.
+    /// State between packets, or inside one whose start is unknown or whose rest is discarded.
     Waiting,
     Collecting,
 }
@@ -134,7 +134,7 @@ impl Assembler {
     }
 }
 
-/// `None` for packets that hold no media.
+/// Parses a whole packet; `None` for one that holds no media.
 fn parse<'a>(what: &'static str, bytes: &'a [u8]) -> Result<Option<Pes<'a>>, Corruption> {
     let invalid = |reason| Corruption::Invalid { what, reason };
     let Some(prefix) = bytes.first_chunk::<PREFIX_BYTES>() else {
@@ -146,13 +146,13 @@ fn parse<'a>(what: &'static str, bytes: &'a [u8]) -> Result<Option<Pes<'a>>, Cor
     if STREAMS_WITHOUT_HEADER.contains(&prefix[3]) {
         return Ok(None);
     }
-    let Some(&[.., marks, flags, header_bytes]) = bytes.first_chunk::<HEADER_BYTES>() else {
+    let Some(&[.., first_flags, flags, header_bytes]) = bytes.first_chunk::<HEADER_BYTES>() else {
         return Err(Corruption::Truncated { what });
     };
-    if marks & 0xc0 != 0x80 {
+    if first_flags & 0xc0 != 0x80 {
         return Err(invalid("its PES header is not MPEG-2's"));
     }
-    if marks & 0x30 != 0 {
+    if first_flags & 0x30 != 0 {
         return Err(Corruption::Scrambled);
     }
     let split = bytes[HEADER_BYTES..].split_at_checked(usize::from(header_bytes));
@@ -169,13 +169,13 @@ fn parse<'a>(what: &'static str, bytes: &'a [u8]) -> Result<Option<Pes<'a>>, Cor
         }
         _ => return Err(invalid("it has a decode time without a presentation time")),
     };
-    let believed = |time: Option<Option<u64>>| match time {
-        Some(None) => Err(invalid("its time stamp is damaged")),
+    let checked = |time: Option<Option<u64>>| match time {
+        Some(None) => Err(invalid("its timestamp is corrupt")),
         time => Ok(time.flatten()),
     };
     Ok(Some(Pes {
-        pts: believed(pts)?,
-        dts: believed(dts)?,
+        pts: checked(pts)?,
+        dts: checked(dts)?,
         random_access: false,
         payload,
     }))
@@ -184,8 +184,8 @@ fn parse<'a>(what: &'static str, bytes: &'a [u8]) -> Result<Option<Pes<'a>>, Cor
 /// Reads a time stamp of 33 bits between marker bits, after 4 bits that indicate which it is.
 fn timestamp(bytes: &[u8], kind: u8) -> Option<u64> {
     let &[a, b, c, d, e] = bytes.first_chunk::<TIMESTAMP_BYTES>()?;
-    let markers_stand = a & c & e & 1 == 1;
-    if a >> 4 != kind || !markers_stand {
+    let has_markers = a & c & e & 1 == 1;
+    if a >> 4 != kind || !has_markers {
         return None;
     }
     let [a, b, c, d, e] = [a, b, c, d, e].map(u64::from);

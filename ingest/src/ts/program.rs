@@ -1,4 +1,4 @@
-//! Follows the tables: the chosen program, and its current streams.
+//! Program of an MPEG-TS stream that is followed, and changes of its tables (PAT, PMT).
 
 use super::{
     Corruption, Findings, Packet, Pid,

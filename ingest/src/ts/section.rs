@@ -1,4 +1,4 @@
-//! Sections of tables (ISO/IEC 13818-1 §2.4.4), collected over packets and checked by their CRC.
+//! Collects sections of MPEG-TS tables (ISO/IEC 13818-1 §2.4.4) over packets and checks their CRC-32.
 
 /// The most bytes of a section of the tables that are read: 3 before the length, and 1 021.
 const MAX_SECTION_BYTES: usize = 1024;
@@ -9,7 +9,7 @@ const STUFFING: u8 = 0xff;
 /// Outcome of a section.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Section<'a> {
-    /// Complete and undamaged, without its CRC.
+    /// Complete and with the right CRC, which is removed.
     Whole(&'a [u8]),
     Damaged,
 }

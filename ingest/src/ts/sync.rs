@@ -1,4 +1,4 @@
-//! Bytes in pieces of any size to transport packets: finds the packets' start, and finds it again when it was lost.
+//! Finds the start of MPEG-TS packets in bytes of any size, and finds it again when it was lost.
 
 use super::packet::{PACKET_BYTES, SYNC};
 
@@ -22,13 +22,13 @@ impl Synchroniser {
     /// Gives every packet that is complete to `take`.
     pub(super) fn push(&mut self, bytes: &[u8], mut take: impl FnMut(&[u8; PACKET_BYTES])) {
         if self.rest.is_empty() {
-            let used = self.walk(bytes, &mut take);
+            let used = self.take_packets(bytes, &mut take);
             self.rest.extend_from_slice(&bytes[used..]);
             return;
         }
         let mut joined = std::mem::take(&mut self.rest);
         joined.extend_from_slice(bytes);
-        let used = self.walk(&joined, &mut take);
+        let used = self.take_packets(&joined, &mut take);
         self.rest.extend_from_slice(&joined[used..]);
     }
 
@@ -40,8 +40,8 @@ impl Synchroniser {
         }
     }
 
-    /// Returns how many bytes are done with.
-    fn walk(&mut self, bytes: &[u8], take: &mut impl FnMut(&[u8; PACKET_BYTES])) -> usize {
+    /// Gives whole packets to `take`; returns how many bytes were consumed.
+    fn take_packets(&mut self, bytes: &[u8], take: &mut impl FnMut(&[u8; PACKET_BYTES])) -> usize {
         let mut at = 0;
         while let Some(packet) = bytes[at..].first_chunk::<PACKET_BYTES>() {
             if packet[0] == SYNC && !self.lost {

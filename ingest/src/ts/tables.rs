@@ -1,4 +1,5 @@
-//! Composition of a program: the program association table and the program map table (ISO/IEC 13818-1 §2.4.4).
+//! Reads PAT and PMT of MPEG-TS (ISO/IEC 13818-1 §2.4.4): which video and audio stream is followed, names of codecs
+//! that are not carried.
 
 use sluice_media::codec::VideoCodec;
 
@@ -7,7 +8,7 @@ use super::{Corruption, packet::Pid};
 const PAT_ID: u8 = 0;
 const PMT_ID: u8 = 2;
 const HEADER_BYTES: usize = 8;
-/// Streams that are left out and named; further ones are only left out.
+/// Most streams that are left out and named; further ones are only left out.
 const MAX_NAMED: usize = 8;
 
 mod descriptor {
@@ -194,11 +195,11 @@ impl Stream {
         }
     }
 
-    /// "Private data", which its descriptors explain.
+    /// Classifies "private data" by its descriptors.
     fn private(descriptors: &[u8]) -> Self {
         let mut opus_channels = None;
         let mut registration = None;
-        for (tag, body) in walk(descriptors) {
+        for (tag, body) in tagged(descriptors) {
             match tag {
                 descriptor::REGISTRATION => registration = body.first_chunk::<4>(),
                 descriptor::AC_3 => return foreign_audio("AC-3"),
@@ -235,8 +236,8 @@ fn foreign_audio(name: &'static str) -> Stream {
     Stream::Foreign(Corruption::AudioCodec { name: name.into() })
 }
 
-/// Tags and bodies, up to one that leaves its place.
-fn walk(mut descriptors: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
+/// Iterates over tags and bodies, up to one that exceeds the bytes.
+fn tagged(mut descriptors: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
     std::iter::from_fn(move || {
         let (&[tag, length], behind) = descriptors.split_first_chunk()?;
         let (body, behind) = behind.split_at_checked(usize::from(length))?;

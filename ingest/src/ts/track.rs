@@ -1,4 +1,4 @@
-//! Follows the video and the audio track of a program: packets to PES packets, PES packets to units.
+//! Video and audio track of an MPEG-TS program: packets to PES packets, PES packets to units, gaps.
 
 use sluice_media::{codec::VideoCodec, unit::Unit};
 
@@ -99,7 +99,7 @@ impl Tracks {
         }
     }
 
-    /// The stream ends.
+    /// Ends the stream.
     pub(super) fn finish(&mut self, findings: &mut Findings, units: &mut Vec<Unit>) {
         self.finish_video(findings, units);
         self.finish_audio(findings, units);
@@ -129,7 +129,7 @@ impl Tracks {
         }
     }
 
-    /// A frame that moved to another PID keeps its configuration.
+    /// Makes a video track; one that moved to another PID keeps its configuration.
     fn video_track(&mut self, pid: Pid, codec: VideoCodec) -> Track<VideoTrack> {
         let before = self.video.take().map(|track| track.stream);
         let stream = before

@@ -1,4 +1,4 @@
-//! Video frames: from a PES packet's byte stream to a unit, with the configuration that its parameter sets make.
+//! MPEG-TS video: PES packets to frames, parameter sets to configurations, bounds of NAL units and sets.
 //!
 //! One PES packet is one frame, as every encoder in use sends it. Parameter sets that the announced configuration
 //! holds are removed from the frames; sets that change between two key frames stay in, until the next key frame
@@ -24,10 +24,10 @@ const MAX_NAL_UNITS: usize = 4096;
 const MAX_SETS: usize = 32;
 /// Greatest distance of decoding and presentation of a frame, either way.
 const MAX_CTS_90K: i64 = 10 * 90_000;
-/// Longer ones are left in their frames.
+/// Longest set that is collected; longer ones are left in their frames.
 const MAX_SET_BYTES: usize = 16 * 1024;
 
-/// Times at which a frame is decoded and shown, and the marks of its transport packet.
+/// Times at which a frame is decoded and shown, and the flag of its transport packet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FrameTime {
     pub(super) dts_90k: i64,
@@ -64,7 +64,7 @@ impl VideoTrack {
         self.codec
     }
 
-    /// Reads the byte stream of one frame. `Ok` where nothing was damaged, which includes sets without a frame.
+    /// Reads the byte stream of one frame. `Ok` where nothing was corrupt, which includes sets without a frame.
     pub(super) fn push(
         &mut self,
         time: FrameTime,
@@ -79,8 +79,8 @@ impl VideoTrack {
         let has = |wanted: NalKind| self.nal_units.iter().any(|(kind, _)| *kind == wanted);
         let has_idr = has(NalKind::RandomAccessSlice);
         let has_slice = has_idr || has(NalKind::Slice);
-        // The packet's mark is trusted only together with parameter sets, which is how streams with open GOPs mark
-        // their entry points.
+        // The packet's random access flag is trusted only together with parameter sets, by which streams with open GOPs
+        // show their entry points.
         let is_entry_point = time.random_access && has_slice && has(NalKind::Sps);
         let key = has_idr || is_entry_point;
 

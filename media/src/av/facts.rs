@@ -1,4 +1,5 @@
-//! Facts of a clip without decoding it.
+//! Facts of a clip as `inspect` shows them: container, duration, video, audio and subtitle tracks, tags. Nothing is
+//! decoded for them.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +31,7 @@ pub struct MediaFacts {
 }
 
 impl MediaFacts {
-    /// The track that counts as the frame: the first that is no cover image.
+    /// The video track that is shown: the first that is no cover image.
     pub fn video_track(&self) -> Option<&VideoTrack> {
         self.video.iter().find(|track| !track.is_cover)
     }

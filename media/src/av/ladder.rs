@@ -1,4 +1,5 @@
-//! Rendition ladder of an HLS asset from a clip and a profile. Pure: reads no media bytes.
+//! Rendition ladder of a video stream: profiles (`basic`, `standard`, `hd`, `source_max`, `custom`), heights, bit
+//! rates, key-frame distance. Pure: reads no media bytes.
 //!
 //! A rendition's height is the short edge of the upright frame in square pixels. None is above the source; a source
 //! below a profile's lowest gets one of its own size. All have their segment boundaries at the same frames, of a
@@ -167,7 +168,7 @@ fn up_to_source(short: u32) -> Vec<u32> {
 #[derive(Clone, Debug, PartialEq)]
 pub struct LadderPlan {
     pub ladder: Ladder,
-    /// In the order of the ladder's files: frames from the smallest to the largest, then audio.
+    /// Renditions in the order of the ladder's files: video from the smallest to the largest, then audio.
     pub renditions: Vec<Rendition>,
 }
 
@@ -210,7 +211,7 @@ pub fn plan(
             "the file has neither video nor audio that can be played",
         ));
     }
-    let video_frames = video.iter().map(|rung| Rendition {
+    let video_renditions = video.iter().map(|rung| Rendition {
         name: names::rendition_name(rung.width, rung.height),
         width: rung.width,
         height: rung.height,
@@ -227,7 +228,7 @@ pub fn plan(
         copy: audio.copy,
     });
     Ok(LadderPlan {
-        renditions: video_frames.chain(audio_rendition).collect(),
+        renditions: video_renditions.chain(audio_rendition).collect(),
         ladder: Ladder {
             video,
             audio,
@@ -238,7 +239,7 @@ pub fn plan(
     })
 }
 
-/// Renditions of the frames, each of another size, from the smallest to the largest.
+/// Video renditions, each of another size, from the smallest to the largest.
 fn rungs(track: &VideoTrack, facts: &MediaFacts, profile: &Profile) -> Vec<LadderVideo> {
     let (wide, high) = track.shown_size();
     let short = wide.min(high).max(1);
@@ -248,7 +249,7 @@ fn rungs(track: &VideoTrack, facts: &MediaFacts, profile: &Profile) -> Vec<Ladde
     wanted.retain(|rung| rung.height <= short);
     let custom = matches!(profile, Profile::Custom(_));
     if let (true, Some(lowest)) = (wanted.is_empty(), lowest) {
-        // A bit rate that was meant for a larger frame is no guide.
+        // A bit rate that was asked for a larger frame does not apply.
         wanted.push(Rung {
             height: short,
             bitrate: lowest.bitrate.filter(|_| custom),
@@ -305,7 +306,7 @@ fn bitrate(width: u32, height: u32, rate: (u32, u32)) -> u32 {
     (exact / 10_000.0).round().max(5.0) as u32 * 10_000
 }
 
-/// Between two rows of the table, and beyond its ends, bits grow as a power of pixels.
+/// Interpolates the table, also beyond its ends: bits grow as a power of pixels.
 fn at_30(pixels: f64) -> f64 {
     let above = BITRATE_OF_PIXELS
         .iter()

@@ -1,4 +1,4 @@
-//! Video and audio as data: the facts of a clip, the task of a worker, and its reports.
+//! Video and audio as data: facts of a clip, tasks of a worker, reports, and which codecs a request needs.
 //!
 //! Nothing here decodes. The codecs are in `worker/src/av`; which of them a request needs is decided here.
 

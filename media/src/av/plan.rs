@@ -1,4 +1,4 @@
-//! Strategy of each track of a clip: copied as it is coded, re-encoded, or left out. Pure.
+//! Copy or encode each track of a clip: codecs of containers (`CONTAINERS`), H.264 and VP9 quality and bit rate. Pure.
 //!
 //! A track is copied when the container takes its codec and nothing asks for a change; an exact cut is a change, since
 //! groups of frames and audio frames do not begin where it does.
@@ -47,13 +47,13 @@ impl<Encoding> Strategy<Encoding> {
 pub struct VideoEncoding {
     pub codec: VideoCodec,
     pub shape: Shape,
-    /// Lines of two moments are made into whole frames.
+    /// True when interlaced lines are made into whole frames.
     pub deinterlace: bool,
     /// The source's colours are wider than the result's.
     pub from_hdr: bool,
 }
 
-/// With the encoder's constant-quality figure: lower is better.
+/// Codec with its constant-quality figure: lower is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VideoCodec {
     /// The rate factor of x264, 0 to 51.
@@ -68,7 +68,7 @@ struct Container {
     format: Format,
     video: &'static [&'static str],
     audio: &'static [&'static str],
-    /// True when a copied track keeps its rotation mark.
+    /// True when a copied track keeps its rotation.
     keeps_rotation: bool,
 }
 
@@ -136,12 +136,8 @@ pub fn plan(facts: &MediaFacts, asked: &Transcode) -> Result<Plan, Failure> {
     let video = match (facts.video_track(), &asked.video) {
         (Some(track), Some(work)) if takes_video_frames => {
             let is_timed = facts.format != Some(Format::Avi) || !is_reordered(track);
-            Some(video_frame(
-                track,
-                work,
-                container,
-                is_cut_exactly || !is_timed,
-            ))
+            let must_encode = is_cut_exactly || !is_timed;
+            Some(video_strategy(track, work, container, must_encode))
         }
         _ => None,
     };
@@ -195,7 +191,7 @@ fn container(format: Format) -> Result<&'static Container, Failure> {
         })
 }
 
-/// Refuses what would be a copy that is paid for.
+/// Rejects a request that would only copy the file and be counted as work.
 fn check_changes(facts: &MediaFacts, asked: &Transcode) -> Result<(), Failure> {
     let has = (facts.video_track().is_some(), facts.audio_track().is_some());
     let is_asked = |work: &VideoWork| work.adjust != Adjust::default() || work.watermark.is_some();
@@ -237,7 +233,7 @@ fn is_reordered(track: &VideoTrack) -> bool {
     matches!(track.codec.as_str(), "h264" | "hevc" | "mpeg4")
 }
 
-fn video_frame(
+fn video_strategy(
     track: &VideoTrack,
     work: &VideoWork,
     container: &Container,
@@ -273,14 +269,14 @@ impl VideoCodec {
     /// The quality that requests have when they say nothing, and what the encoders' communities take for their default.
     const USUAL_QUALITY: f32 = 82.0;
 
-    /// From 50 at quality 1 over 23 at 82 to 17 at 100.
+    /// Rate factor of x264: from 50 at quality 1 over 23 at 82 to 17 at 100.
     fn h264(quality: u8) -> Self {
         Self::H264 {
             rate_factor: level(quality, 23.0, 1.0 / 3.0, 51.0),
         }
     }
 
-    /// From 63 at quality 1 over 33 at 82 to 26 at 100; 18 steps of quality double the bitrate.
+    /// Quality level of libvpx: from 63 at quality 1 over 33 at 82 to 26 at 100; 18 steps of quality double the bitrate.
     fn vp9(quality: u8, (width, height): (u32, u32), video_frames_per_second: Option<f64>) -> Self {
         const BITS_PER_PIXEL: f64 = 0.07;
         const USUAL_RATE: f64 = 30.0;
@@ -298,7 +294,7 @@ impl VideoCodec {
     }
 }
 
-/// Linear in the quality, `usual` at the usual one.
+/// Level that is linear in the quality, `usual` at the usual one.
 fn level(quality: u8, usual: f32, step: f32, most: f32) -> u8 {
     let quality = f32::from(quality.clamp(1, 100));
     (usual + (VideoCodec::USUAL_QUALITY - quality) * step)

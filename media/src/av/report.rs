@@ -1,4 +1,4 @@
-//! Reports of work on a clip.
+//! Progress reports of work on a clip: place in the queue, finished share, new segments of a ladder.
 
 use serde::{Deserialize, Serialize};
 
@@ -23,12 +23,12 @@ pub enum Report {
     /// A segment of a ladder's rendition is in its file, whole.
     Segment {
         rendition: u8,
-        /// From 0.
+        /// Number of the segment, from 0.
         number: u32,
         /// Bytes of the rendition's file.
         offset: u64,
         length: u64,
-        /// On the stream's timeline, which starts at 0.
+        /// Start on the stream's timeline, which starts at 0.
         start_90k: i64,
         duration_90k: u32,
         /// Bytes from `offset` on that hold its first frame with all that is needed to decode it; 0 for audio.

@@ -1,4 +1,5 @@
-//! Tasks on clips. Inputs are numbered descriptors; outputs come back in order.
+//! Tasks on clips: still, storyboard, animation, waveform, transcode, concatenation, ladder. Inputs are numbered
+//! descriptors; outputs come back in order.
 
 use serde::{Deserialize, Serialize};
 
@@ -44,7 +45,7 @@ impl AvTask {
         }
     }
 
-    /// Results that it has.
+    /// Number of results.
     pub fn outputs(&self) -> usize {
         match self {
             Self::Probe => 0,
@@ -59,9 +60,9 @@ impl AvTask {
 
     /// Returns whether it is short, so that it has a place of its own beside long work.
     pub fn is_short(&self) -> bool {
-        /// Seconds.
+        /// Seconds of a part below which a transcode is short.
         const SHORT_CUT: f64 = 30.0;
-        /// Frames: as many as the tool makes unless asked, and a stream of a minute has.
+        /// Frames up to which a storyboard is short: as many as the tool makes by default.
         const SHORT_SHEET: u32 = 12;
         match self {
             Self::Probe | Self::Still(_) => true,
@@ -112,9 +113,9 @@ impl Range {
 /// A frame at a time, then everything that can be done with an image.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Still {
-    /// Behind the end: the last frame.
+    /// Time of the frame; behind the end, the last one.
     pub at_s: f64,
-    /// Its `source` is the lossless form ([`Format::Png`]) in which the frame is handed over.
+    /// Render of the frame; `source` is the lossless form ([`Format::Png`]) in which the frame is handed over.
     pub render: Render,
 }
 

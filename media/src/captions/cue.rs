@@ -1,4 +1,4 @@
-//! A cue: a text with its start and end.
+//! Cues of captions: times with hours up to four digits, settings and text, as WebVTT writes them.
 
 use std::fmt::Write as _;
 
@@ -39,7 +39,7 @@ impl Cue {
 /// Text between start and end.
 pub(super) const ARROW: &str = "-->";
 
-/// The two times of a line `{start} --> {end} {more}`, and what follows them.
+/// Reads the two times of a line `{start} --> {end} {more}`, and what follows them.
 pub(super) fn times(
     (number, line): (usize, &str),
     time: impl Fn(&str) -> Option<u64>,

@@ -1,4 +1,5 @@
-//! Language tags (BCP 47, RFC 5646 §2.1): well-formed ones, in the conventional case.
+//! Language tags of captions (BCP 47, RFC 5646 §2.1): which are well-formed, their conventional case, their longest
+//! length.
 
 /// Longest accepted tag, in characters; RFC 5646 §4.4.1 requires 35 at least.
 const LONGEST: usize = 35;

@@ -1,4 +1,4 @@
-//! A text as numbered lines, and blocks of them between empty ones.
+//! Lines of caption files: numbered, ended by CR, LF or both, in blocks between empty ones.
 
 /// The lines of a text that end with CR, LF or both, numbered from 1.
 pub(super) struct Lines<'a> {

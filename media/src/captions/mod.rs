@@ -1,4 +1,4 @@
-//! Captions of video: WebVTT as it is served, SubRip (SRT) turned into it, and the languages they are in.
+//! Captions (`.vtt`, `.srt`) to WebVTT: UTF-8 with or without byte order mark, order of cues, problems with their line.
 //!
 //! Both readers go over the text once, line by line; a problem names its line. What is served is written again from what was
 //! understood, so that nothing odd in an upload reaches a player.

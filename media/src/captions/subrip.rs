@@ -1,5 +1,5 @@
-//! Reading SubRip (SRT): blocks of a number, times and lines of text. Italics, bold and underline stay; fonts and places of
-//! the text do not, since WebVTT has them otherwise.
+//! Reads SubRip (SRT) captions: times with comma or point, tags `<i>`, `<b>`, `<u>`; fonts and positions are dropped,
+//! since WebVTT has them otherwise.
 
 use super::{
     Cue, Lines, Problem,
@@ -45,7 +45,7 @@ fn cue(block: &[Line<'_>]) -> Result<Cue, Problem> {
     })
 }
 
-/// `hh:mm:ss,mmm`, with a point instead of the comma and fewer digits as some programs write them.
+/// Parses `hh:mm:ss,mmm`, with a point instead of the comma and fewer digits as some programs write them.
 fn time(text: &str) -> Option<u64> {
     let (whole, fraction) = text.split_once([',', '.'])?;
     let is_plain =

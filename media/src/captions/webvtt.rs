@@ -1,4 +1,5 @@
-//! Reader of WebVTT (W3C WebVTT §4): strict, so that a mistake is reported to its author rather than shown to viewers.
+//! Reads WebVTT captions (W3C WebVTT §4): signature, cue settings, `NOTE`, `STYLE` and `REGION` blocks. Strict, so that
+//! a mistake is reported to its author rather than shown to viewers.
 
 use super::{
     Cue, Lines, Problem,
@@ -82,7 +83,7 @@ fn cue(block: &[Line<'_>]) -> Result<Cue, Problem> {
     })
 }
 
-/// `name:value` with a known name, between blanks.
+/// Checks that settings are `name:value` with a known name, between blanks.
 fn checked_settings(number: usize, text: &str) -> Result<String, Problem> {
     let mut settings = Vec::new();
     for setting in text.split_ascii_whitespace() {

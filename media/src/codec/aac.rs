@@ -1,4 +1,4 @@
-//! AAC: the AudioSpecificConfig (ISO/IEC 14496-3 §1.6.2.1).
+//! Reads AAC's AudioSpecificConfig (ISO/IEC 14496-3 §1.6.2.1): sample rate, channels, HE-AAC (SBR and PS).
 
 use std::ops::RangeInclusive;
 
@@ -25,7 +25,7 @@ const PS: u32 = 29;
 const SBR_SYNC: u32 = 0x2b7;
 const PS_SYNC: u32 = 0x548;
 
-/// Larger records exist only in damaged streams: the longest legal one, with every comment, stays below.
+/// Largest accepted record. Larger ones exist only in corrupt streams: the longest legal one, with every comment, stays below.
 const MAX_RECORD_BYTES: usize = 1024;
 
 pub(super) fn parse(record: Bytes) -> Result<AudioConfig, Error> {

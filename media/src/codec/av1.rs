@@ -1,4 +1,5 @@
-//! AV1: the `av1C` record (AV1-ISOBMFF §2.3) and the sequence header (AV1 specification §5.5).
+//! Reads AV1's `av1C` record (AV1-ISOBMFF §2.3) and sequence header (AV1 specification §5.5): size, profile, level, bit
+//! depth.
 
 use bytes::{BufMut, Bytes, BytesMut};
 
@@ -48,7 +49,7 @@ pub(super) fn from_key_frame(temporal_unit: &[u8]) -> Result<VideoConfig, Error>
 }
 
 fn find_sequence_header(obus: &[u8]) -> Result<Option<Obu<'_>>, Error> {
-    for obu in obu::walk(obus) {
+    for obu in obu::units(obus) {
         let obu = obu?;
         if obu.kind == obu::SEQUENCE_HEADER {
             return Ok(Some(obu));
@@ -153,7 +154,7 @@ impl SequenceHeader {
     }
 }
 
-/// Everything from the timing information to the last operating point; the first point is the one that is played.
+/// Operating point that is played: the first one.
 #[derive(Debug)]
 struct OperatingPoint {
     level_index: u8,

@@ -1,4 +1,5 @@
-//! H.264: the `avcC` record (ISO/IEC 14496-15 §5.3.3) and the sequence parameter set (ITU-T H.264 §7.3.2.1).
+//! Reads H.264's `avcC` record (ISO/IEC 14496-15 §5.3.3) and SPS (ITU-T H.264 §7.3.2.1): size, profile, level,
+//! reordering.
 
 use bytes::Bytes;
 
@@ -46,7 +47,8 @@ pub(super) fn record(sets: &ParameterSets) -> Result<Vec<u8>, Error> {
     let sps = Sps::parse(first)?;
     let (sps_count, pps_count) = (sets.sps.len(), sets.pps.len());
     if sps_count > 31 || pps_count > 255 {
-        let reason = format!("it would hold {sps_count} sequence and {pps_count} frame sets");
+        let reason =
+            format!("it would hold {sps_count} sequence and {pps_count} picture parameter sets");
         return Err(Error::invalid(RECORD, reason));
     }
     let mut record = vec![1, sps.profile_idc, sps.constraints, sps.level_idc, 0xff];
@@ -90,7 +92,7 @@ fn read_record(record: &[u8]) -> Result<(u8, &[u8]), Error> {
         bits.bytes(length)?;
     }
     if pps_count == 0 {
-        return Err(bits.invalid("it holds no frame parameter set"));
+        return Err(bits.invalid("it holds no picture parameter set"));
     }
     let sps = first_sps.ok_or_else(|| bits.invalid("it holds no sequence parameter set"))?;
     Ok((nal_length_size, sps))
@@ -252,7 +254,7 @@ fn skip_scaling_list(bits: &mut BitReader<'_>, size: u32) -> Result<(), Error> {
     Ok(())
 }
 
-/// From `log2_max_frame_num_minus4` to the last field before the size.
+/// Skips the fields from `log2_max_frame_num_minus4` to the last one before the size.
 fn skip_picture_order(bits: &mut BitReader<'_>) -> Result<(), Error> {
     bits.ue_up_to(12, "log2_max_frame_num_minus4")?;
     match bits.ue_up_to(2, "pic_order_cnt_type")? {
@@ -306,7 +308,7 @@ fn read_size(bits: &mut BitReader<'_>, chroma: &Chroma) -> Result<(u16, u16), Er
 
 fn read_vui(bits: &mut BitReader<'_>) -> Vui {
     let mut vui = Vui::default();
-    // The fields read before one that is damaged stay; see the module `vui`.
+    // The fields before a corrupt one are kept; see the module `vui`.
     let _ = read_vui_fields(bits, &mut vui);
     vui
 }

@@ -1,4 +1,5 @@
-//! A cursor over foreign bits. Every read is checked; nothing is allocated but the copy without escape bytes.
+//! Reads bits and Exp-Golomb numbers of foreign bytes; removes emulation prevention bytes. Every read is checked;
+//! nothing is allocated but that copy.
 
 use crate::Error;
 

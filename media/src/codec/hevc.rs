@@ -1,4 +1,5 @@
-//! HEVC: the `hvcC` record (ISO/IEC 14496-15 §8.3.3) and the sequence parameter set (ITU-T H.265 §7.3.2.2).
+//! Reads HEVC's `hvcC` record (ISO/IEC 14496-15 §8.3.3) and SPS (ITU-T H.265 §7.3.2.2): size, profile, level,
+//! reordering.
 
 use bytes::Bytes;
 
@@ -119,7 +120,7 @@ fn read_arrays<'a>(bits: &mut BitReader<'a>) -> Result<&'a [u8], Error> {
     }
     match sps {
         Some(sps) if has_vps && has_pps => Ok(sps),
-        _ => Err(bits.invalid("a video, sequence or frame parameter set is missing")),
+        _ => Err(bits.invalid("a video, sequence or picture parameter set is missing")),
     }
 }
 
@@ -164,7 +165,7 @@ impl Sps {
         let poc_bits = 4 + bits.ue_up_to(12, "log2_max_pic_order_cnt_lsb_minus4")?;
         let max_num_reorder = read_max_num_reorder(&mut bits, max_sub_layers_minus1)?;
         let mut vui = Vui::default();
-        // The fields read before one that is damaged stay; see the module `vui`.
+        // The fields before a corrupt one are kept; see the module `vui`.
         let _ = read_to_clock(&mut bits, poc_bits, &mut vui);
         Ok(Self {
             temporal_layers: max_sub_layers_minus1 as u8 + 1,
@@ -249,7 +250,7 @@ impl ProfileTierLevel {
         match self.profile_idc {
             1 => "Main".to_owned(),
             2 => "Main 10".to_owned(),
-            3 => "Main Still Frame".to_owned(),
+            3 => "Main Still Picture".to_owned(),
             4 => "Range Extensions".to_owned(),
             9 => "Screen Content Coding".to_owned(),
             other => format!("profile {other}"),
@@ -315,7 +316,7 @@ fn read_max_num_reorder(
     Ok(max_num_reorder)
 }
 
-/// Everything between the reorder depth and the clock inside the VUI, which has no other way in.
+/// Skips the fields between the reorder depth and the VUI, and reads the VUI's clock.
 fn read_to_clock(bits: &mut BitReader<'_>, poc_bits: u32, vui: &mut Vui) -> Result<(), Error> {
     for _ in 0..6 {
         bits.ue()?;

@@ -179,7 +179,7 @@ fn the_clock_is_found_behind_every_optional_part() {
         }
     }
     bits.put(2, 0).put(1, 1).put(8, 0x77).ue(0).ue(1).put(1, 0); // PCM
-    bits.ue(3); // reference frame sets: two frames, then predicted, then predicted from that
+    bits.ue(3); // reference picture sets: two frames, then predicted, then predicted from that
     bits.ue(1).ue(1).ue(0).put(1, 1).ue(0).put(1, 1);
     bits.put(1, 1)
         .put(1, 0)
@@ -201,7 +201,7 @@ fn the_clock_is_found_behind_every_optional_part() {
 fn damage_behind_the_size_leaves_the_size() {
     let mut bits = sps(1280, 720, None);
     (0..6).for_each(|_| _ = bits.ue(0));
-    bits.put(4, 0).ue(65); // 65 reference frame sets
+    bits.put(4, 0).ue(65); // 65 reference picture sets
     let sps = Sps::parse(&bits.nal(&HEADER)).unwrap();
     assert_eq!((sps.width, sps.height, sps.vui.clock), (1280, 720, None));
 }

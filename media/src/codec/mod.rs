@@ -1,6 +1,7 @@
-//! Codec configurations: the facts that a decoder needs before the first unit, and those that are shown to people.
+//! Codec configurations of video (H.264, HEVC, AV1) and audio (AAC, Opus, MP3): size, frame rate, `CODECS` string,
+//! largest frame side. They are the facts that a decoder needs before the first unit, and those that health shows.
 //!
-//! Records come from the wire. Every parser here reads through a bounded cursor, refuses absurd values with
+//! Records come from the wire. Every parser here reads through a bounded cursor, rejects absurd values with
 //! [`Error::Invalid`], and keeps the record itself as received, because the init section carries it on unchanged.
 
 mod aac;
@@ -128,7 +129,7 @@ impl VideoConfig {
     }
 
     /// Builds the configuration and its record from the sequence header of an AV1 key frame, for encoders whose `av1C`
-    /// lacks it, which [`VideoConfig::parse`] refuses as [`Error::Unsupported`].
+    /// lacks it, which [`VideoConfig::parse`] rejects as [`Error::Unsupported`].
     pub fn from_av1_key_frame(temporal_unit: &[u8]) -> Result<Self, Error> {
         av1::from_key_frame(temporal_unit)
     }

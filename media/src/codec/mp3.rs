@@ -1,4 +1,4 @@
-//! MP3: the frame header (ISO/IEC 11172-3 §2.4.1.3, 13818-3 §2.4.1.3, and the unofficial MPEG-2.5).
+//! Reads the MP3 frame header (ISO/IEC 11172-3 §2.4.1.3, 13818-3 §2.4.1.3, MPEG-2.5): sample rate, channels.
 
 use bytes::Bytes;
 

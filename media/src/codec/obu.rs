@@ -1,4 +1,4 @@
-//! Open bitstream units, AV1's envelope (AV1 specification §5.3, low-overhead format of §5.2).
+//! Reads and writes AV1's open bitstream units (OBU; AV1 specification §5.3, low-overhead format of §5.2).
 
 use bytes::{BufMut, BytesMut};
 
@@ -18,8 +18,8 @@ pub(super) struct Obu<'a> {
     pub(super) body: &'a [u8],
 }
 
-/// The units in `data`, in order; ends after the first error.
-pub(super) fn walk(data: &[u8]) -> ObuIter<'_> {
+/// Iterates over the units in `data`, in order; ends after the first error.
+pub(super) fn units(data: &[u8]) -> ObuIter<'_> {
     ObuIter { rest: data }
 }
 
@@ -125,7 +125,7 @@ mod tests {
             ], // longer than eight bytes
             &[0x0a, 0xff, 0xff, 0xff, 0xff, 0x7f], // over 2^32
         ] {
-            let units: Vec<_> = walk(data).collect();
+            let units: Vec<_> = units(data).collect();
             assert_eq!(units.len(), 1, "{data:02x?}");
             assert!(units[0].is_err(), "{data:02x?}");
         }
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn the_last_unit_may_leave_its_size_out() {
-        let units: Vec<_> = walk(&[0x12, 0, 0x30, 1, 2]).map(Result::unwrap).collect();
+        let units: Vec<_> = units(&[0x12, 0, 0x30, 1, 2]).map(Result::unwrap).collect();
         assert_eq!(
             units,
             [
@@ -152,7 +152,7 @@ mod tests {
             let body = vec![7; length];
             let mut out = BytesMut::new();
             write_sized(&mut out, SEQUENCE_HEADER, &body);
-            let units: Vec<_> = walk(&out).map(Result::unwrap).collect();
+            let units: Vec<_> = units(&out).map(Result::unwrap).collect();
             assert_eq!(
                 units,
                 [Obu {

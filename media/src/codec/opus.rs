@@ -1,4 +1,5 @@
-//! Opus: the identification header (RFC 7845 §5.1, also as the `dOps` box lays it out) and packet durations (RFC 6716 §3.1).
+//! Reads Opus' identification header (RFC 7845 §5.1, also as the `dOps` box lays it out) and packet durations (RFC 6716
+//! §3.1).
 
 use bytes::Bytes;
 

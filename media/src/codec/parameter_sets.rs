@@ -1,4 +1,4 @@
-//! Parameter sets as H.264 and HEVC streams carry them in-band, for protocols that send no configuration record.
+//! In-band parameter sets (VPS, SPS, PPS) of H.264 and HEVC, for protocols that send no configuration record.
 
 use bytes::Bytes;
 

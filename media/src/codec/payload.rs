@@ -1,4 +1,5 @@
-//! A frame's payload, checked before it is packaged: one step per NAL unit or OBU, no allocation.
+//! Checks a video frame's NAL units or OBUs before it is packaged, and finds key frames. One step for each unit, no
+//! allocation.
 
 use super::{VideoCodec, VideoConfig, obu};
 use crate::Error;
@@ -16,7 +17,7 @@ pub struct PayloadFacts {
     pub has_parameter_sets: bool,
 }
 
-/// Walks the length-prefixed NAL units or OBUs of one frame. [`Error::Invalid`] when a length leaves the payload, a NAL
+/// Checks the length-prefixed NAL units or OBUs of one frame. [`Error::Invalid`] when a length leaves the payload, a NAL
 /// unit has no header, or the payload is empty.
 pub fn check_payload(config: &VideoConfig, payload: &[u8]) -> Result<PayloadFacts, Error> {
     if payload.is_empty() {
@@ -24,14 +25,14 @@ pub fn check_payload(config: &VideoConfig, payload: &[u8]) -> Result<PayloadFact
     }
     let mut facts = PayloadFacts::default();
     match config.codec {
-        VideoCodec::Avc => walk_nal_units(payload, config.nal_length_size, 1, |nal| {
+        VideoCodec::Avc => for_each_nal_unit(payload, config.nal_length_size, 1, |nal| {
             facts.note_avc(nal)
         })?,
-        VideoCodec::Hevc => walk_nal_units(payload, config.nal_length_size, 2, |nal| {
+        VideoCodec::Hevc => for_each_nal_unit(payload, config.nal_length_size, 2, |nal| {
             facts.note_hevc(nal)
         })?,
         VideoCodec::Av1 => {
-            for obu in obu::walk(payload) {
+            for obu in obu::units(payload) {
                 facts.note_av1(obu?);
             }
         }
@@ -77,7 +78,7 @@ impl PayloadFacts {
     }
 }
 
-fn walk_nal_units(
+fn for_each_nal_unit(
     payload: &[u8],
     length_size: u8,
     header_bytes: usize,
@@ -171,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn short_lengths_are_walked_too() {
+    fn short_lengths_are_checked_too() {
         for (size, payload) in [(1, "02 6588 02 6588"), (2, "0002 6588")] {
             let config = VideoConfig {
                 nal_length_size: size,

@@ -1,4 +1,4 @@
-//! Video usability information: the fields that H.264 (Annex E) and HEVC (Annex E) write alike.
+//! Reads video usability information (VUI) of H.264 and HEVC (Annex E of both): pixel aspect, frame rate.
 //!
 //! All of it is advice to a player, and encoders get it wrong more often than anything else in a parameter set.
 //! Unreadable fields count as absent; they never make a stream unusable.
@@ -10,7 +10,7 @@ use crate::Error;
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Vui {
     pub(super) pixel_aspect: Option<(u32, u32)>,
-    /// (`num_units_in_tick`, `time_scale`)
+    /// Clock: (`num_units_in_tick`, `time_scale`).
     pub(super) clock: Option<(u32, u32)>,
     /// `max_num_reorder_frames`, H.264 only; HEVC has it in the sequence parameter set.
     pub(super) max_num_reorder_frames: Option<u32>,
@@ -38,7 +38,7 @@ const PIXEL_ASPECTS: [(u32, u32); 16] = [
 
 const EXTENDED_SAR: u32 = 255;
 
-/// The fields up to and including the chroma location, which both standards share.
+/// Reads the fields up to and including the chroma location, which both standards share.
 pub(super) fn read_video_frame_fields(
     bits: &mut BitReader<'_>,
     vui: &mut Vui,
@@ -71,7 +71,7 @@ pub(super) fn read_video_frame_fields(
     Ok(())
 }
 
-/// `num_units_in_tick` and `time_scale`.
+/// Reads `num_units_in_tick` and `time_scale`.
 pub(super) fn read_clock(bits: &mut BitReader<'_>, vui: &mut Vui) -> Result<(), Error> {
     let units_in_tick = bits.bits(32)?;
     let time_scale = bits.bits(32)?;

@@ -1,4 +1,5 @@
-//! Recognition of formats by their first bytes. Every function is total and reads only its argument.
+//! Recognises a file's format by its first bytes: magic numbers, `ftyp` brands, EBML, SVG prolog. Every function is
+//! total and reads only its argument.
 
 mod stream;
 
@@ -22,7 +23,7 @@ pub(super) fn avif(head: &[u8]) -> bool {
     base_media(head) == Some(BaseMedia::Avif)
 }
 
-/// Classic and BigTIFF, of both byte orders.
+/// Recognises classic TIFF and BigTIFF, of both byte orders.
 pub(super) fn tiff(head: &[u8]) -> bool {
     [b"II*\0", b"MM\0*", b"II+\0", b"MM\0+"]
         .iter()
@@ -37,12 +38,12 @@ pub(super) fn heif(head: &[u8]) -> bool {
     base_media(head) == Some(BaseMedia::Heif)
 }
 
-/// A bare code stream or the container (ISO/IEC 18181-2).
+/// Recognises a bare code stream or the container (ISO/IEC 18181-2).
 pub(super) fn jxl(head: &[u8]) -> bool {
     head.starts_with(b"\xff\x0a") || head.starts_with(b"\0\0\0\x0cJXL \r\n\x87\n")
 }
 
-/// `BM` alone begins many a text: the size of the header after it must be one that exists.
+/// Recognises BMP. `BM` alone begins many a text: the size of the header after it must be one that exists.
 pub(super) fn bmp(head: &[u8]) -> bool {
     const HEADER_SIZES: [u8; 8] = [12, 16, 40, 52, 56, 64, 108, 124];
     head.starts_with(b"BM")
@@ -114,7 +115,7 @@ pub(super) fn avi(head: &[u8]) -> bool {
     is_riff(head, b"AVI ")
 }
 
-/// A frame header, or an ID3v2 tag that nothing but one (or padding) follows as far as can be seen.
+/// Recognises a frame header, or an ID3v2 tag that nothing but one (or padding) follows as far as can be seen.
 pub(super) fn mp3(head: &[u8]) -> bool {
     match behind_tag(head) {
         Behind::NoTag => is_mp3_frame(head),
@@ -139,7 +140,7 @@ pub(super) fn flac(head: &[u8]) -> bool {
     head.starts_with(b"fLaC")
 }
 
-/// A first member, or the end record of an archive without any.
+/// Recognises a first member, or the end record of an archive without any.
 pub(super) fn zip(head: &[u8]) -> bool {
     head.starts_with(b"PK\x03\x04") || head.starts_with(b"PK\x05\x06")
 }
@@ -149,7 +150,7 @@ enum Behind<'a> {
     NoTag,
     /// The tag is longer than what was read, or nothing follows.
     OutOfSight,
-    /// At least one byte.
+    /// Content behind the tag, at least one byte.
     Audio(&'a [u8]),
 }
 
@@ -198,7 +199,7 @@ fn base_media(head: &[u8]) -> Option<BaseMedia> {
     let (major, compatible) = brands.split_first_chunk::<4>()?;
     let mut compatible = compatible.get(4..).unwrap_or_default().chunks_exact(4);
     match major {
-        // "An image" and "a sequence of images": of which codec, the compatible brands say.
+        // "An image" and "a sequence of images": the compatible brands name the codec.
         b"mif1" | b"msf1" | b"miaf" => Some(
             if compatible.any(|brand| brand == b"avif" || brand == b"avis") {
                 BaseMedia::Avif

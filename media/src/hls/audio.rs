@@ -1,4 +1,4 @@
-//! The audio track: a sample clock that the publisher's timestamps only steer.
+//! Places audio frames of a live stream on their sample clock: gaps up to 1 s, overlaps, resynchronisation after 60 ms.
 //!
 //! Timestamps of whole milliseconds cannot place frames of 1024 samples without gaps or overlaps, so a frame begins
 //! where the one before ended. When that strays from the timestamps by more than 60 ms, the clock is set again: ahead by
@@ -11,10 +11,11 @@ use bytes::Bytes;
 use super::fragment::AudioSample;
 use crate::{codec::AudioConfig, unit::CLOCK_90K};
 
+/// Distance from the timestamps at which the sample clock is set again.
 const RESYNC_90K: i64 = 60 * CLOCK_90K / 1_000;
 /// A gap up to this is bridged by a longer frame, so that players do not see a hole.
 const BRIDGED_90K: i64 = CLOCK_90K;
-/// Waiting frames; beyond it the publisher floods.
+/// Most waiting frames; beyond it the publisher floods.
 const MAX_WAITING: usize = 4_096;
 /// No codec has longer frames; an empty packet still lasts a sample.
 const MAX_FRAME_SAMPLES: u32 = 8_192;

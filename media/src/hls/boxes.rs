@@ -1,4 +1,4 @@
-//! The writer of ISO base media boxes (ISO/IEC 14496-12 §4.2), shared by init sections and fragments.
+//! Writes ISO base media (MP4) boxes (ISO/IEC 14496-12 §4.2) of init sections and fragments.
 
 /// Appends a box; its size is set once its body is written.
 pub(super) fn write_box(out: &mut Vec<u8>, kind: &[u8; 4], body: impl FnOnce(&mut Vec<u8>)) {

@@ -1,7 +1,8 @@
-//! Frame duration, and the PART-TARGET that follows from it.
+//! Frame rate and frame duration of a live stream, and the PART-TARGET that follows from it.
 
 use crate::unit::CLOCK_90K;
 
+/// Number of the latest frame durations that count.
 const REMEMBERED: usize = 16;
 const MILLISECOND_90K: i64 = CLOCK_90K / 1_000;
 /// Timestamps of whole milliseconds are up to this far off; more is the encoder's own jitter.

@@ -1,4 +1,5 @@
-//! Movie fragments (`moof`, `mdat`; ISO/IEC 14496-12 §8.8): one allocation and one copy of the payload per part.
+//! Writes movie fragments of live and vod (`moof`, `mdat`; ISO/IEC 14496-12 §8.8). One allocation and one copy of the
+//! payload for each part.
 //!
 //! Sizes are known before the first byte is written, so the buffer is reserved once and never grows. Offsets count
 //! from the start of the `moof` (`default-base-is-moof`), so that parts can be concatenated to segments as they are.
@@ -46,7 +47,7 @@ pub(super) struct VideoSample {
 #[derive(Debug)]
 pub(super) struct AudioSample {
     pub(super) start: u64,
-    /// In samples.
+    /// Duration in samples.
     pub(super) duration: u32,
     pub(super) data: Bytes,
 }
@@ -86,16 +87,16 @@ pub(super) fn encode(sequence: u32, video: &[VideoSample], audio: &[AudioSample]
 }
 
 /// Bytes of everything before the payload.
-fn header_len(video_frames: usize, frames: usize) -> usize {
+fn header_len(video_frames: usize, audio_frames: usize) -> usize {
     let video = if video_frames == 0 {
         0
     } else {
         VIDEO_TRAF_BYTES + video_frames * VIDEO_ENTRY_BYTES
     };
-    let audio = if frames == 0 {
+    let audio = if audio_frames == 0 {
         0
     } else {
-        AUDIO_TRAF_BYTES + frames * AUDIO_ENTRY_BYTES
+        AUDIO_TRAF_BYTES + audio_frames * AUDIO_ENTRY_BYTES
     };
     MOOF_BYTES + video + audio + MDAT_HEADER_BYTES
 }

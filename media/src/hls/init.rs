@@ -1,4 +1,5 @@
-//! Init sections (`ftyp`, `moov`; ISO/IEC 14496-12 §8.2, CMAF §7.3.1).
+//! Writes init sections (`ftyp`, `moov`, edit list; ISO/IEC 14496-12 §8.2, CMAF §7.3.1) and the CODECS, RESOLUTION of a
+//! stream.
 //!
 //! Written by hand, so that decoder configuration records go out byte for byte as the encoder sent them. Nothing in
 //! here depends on time: the same configurations always give the same bytes.

@@ -1,4 +1,5 @@
-//! The window journal: one line per change, so that a broadcast survives its process.
+//! Window journal of a live broadcast: its lines and checksums, recovery after a restart or a power loss. One line for
+//! each change, so that a broadcast survives its process.
 //!
 //! A line is the CRC-32 of its JSON in hexadecimal, a space, the JSON. The caller appends a line after the bytes that
 //! it describes, so a whole line means whole media, and a torn last line counts as not written.
@@ -40,7 +41,7 @@ pub enum Record {
     SessionBegin {
         at_ms: i64,
     },
-    /// The publisher went; the broadcast waits for it.
+    /// The publisher session ended; the broadcast waits for the next one.
     SessionEnd {
         at_ms: i64,
     },
@@ -80,7 +81,7 @@ pub struct SavedPart {
 }
 
 impl Record {
-    /// The line for an output of the packager at this time.
+    /// Makes the line for an output of the packager at this time.
     pub fn of(output: &Output, now_ms: i64) -> Self {
         match output {
             Output::Init(init) => Self::Init {
@@ -139,7 +140,7 @@ pub(super) mod framed {
         out.push(b'\n');
     }
 
-    /// A whole line's value; `None` when it is torn or damaged.
+    /// Decodes a whole line; `None` when it is torn or corrupt.
     pub(in crate::hls) fn decode<T: DeserializeOwned>(line: &[u8]) -> Option<T> {
         let line = line.strip_suffix(b"\n")?;
         let (crc, json) = line.split_at_checked(CRC_DIGITS + 1)?;
@@ -221,7 +222,7 @@ impl Recovered {
     ///
     /// The journal's newest lines may be missing, and bytes that it names may be missing or zeros. A segment stays only
     /// when its end is journalled and its file and its init section's have the checksums of the journal; no segment
-    /// behind the first damaged one stays. The open segment is dropped: viewers may have had more of it, and an address
+    /// behind the first corrupt one stays. The open segment is dropped: viewers may have had more of it, and an address
     /// never returns other bytes. `file` reads a file of the broadcast; `None` when it cannot.
     ///
     /// The next media sequence number moves ahead by `skip`, since viewers may have seen numbers that no file and no
@@ -242,7 +243,7 @@ impl Recovered {
     }
 }
 
-/// Reads a journal up to its first damaged line; the rest is ignored.
+/// Reads a journal up to its first corrupt line; the rest is ignored.
 ///
 /// # Errors
 /// `Invalid` when not even the header is whole.

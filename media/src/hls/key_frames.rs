@@ -1,12 +1,13 @@
-//! Segment length that an encoder's key frames allow, and the TARGETDURATION that fits it.
+//! TARGETDURATION of the next broadcast (2 to 6 s) by the key-frame interval of the encoder.
 
 use crate::unit::CLOCK_90K;
 
-/// RTMP's whole milliseconds and encoders' frame rates make intervals that are a little off.
+/// Excess of an interval that is ignored: whole milliseconds and frame rates make intervals a little longer.
 const TOLERANCE_90K: i64 = CLOCK_90K / 10;
+/// TARGETDURATION, in seconds.
 const TARGETS_S: std::ops::RangeInclusive<i64> = 2..=6;
 
-/// Cuts at key frames only, in thought: it measures how long segments would be that never end without one.
+/// Measures the length of segments that would end at key frames only.
 #[derive(Debug)]
 pub(super) struct KeyFrames {
     segment_min_90k: i64,
@@ -23,7 +24,7 @@ impl KeyFrames {
         }
     }
 
-    /// The timeline broke off: what began before is no interval.
+    /// Forgets the interval in progress: the timeline broke off.
     pub(super) fn interrupt(&mut self) {
         self.start_90k = None;
     }

@@ -1,4 +1,4 @@
-//! Access units in, low-latency HLS out (RFC 8216bis, CMAF in ISO/IEC 14496-12 boxes).
+//! Low-latency HLS (RFC 8216bis, CMAF): access units in, parts, segments and playlists out.
 //!
 //! ```text
 //! Unit ──► Packager ──► Output ──┬─► bytes for the segment's file      (the caller's)
@@ -83,13 +83,13 @@ pub struct StreamInfo {
 /// A partial segment: one movie fragment (`moof`, `mdat`).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Part {
-    /// Its segment's number, counted from 1 within the broadcast.
+    /// Number of its segment, counted from 1 within the broadcast.
     pub msn: u64,
-    /// Counted from 0 within the segment.
+    /// Number of the part, counted from 0 within the segment.
     pub index: u32,
     /// Start of the segment; `Some` exactly when `index` is 0.
     pub segment: Option<SegmentStart>,
-    /// On the broadcast's timeline, which starts at 0.
+    /// Start on the broadcast's timeline, which starts at 0.
     pub start_90k: i64,
     pub duration_90k: u32,
     /// A decoder can start with this part.

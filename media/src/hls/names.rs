@@ -1,4 +1,4 @@
-//! Names of the files of a broadcast in playlists, in URLs and on disk.
+//! File names of a live broadcast in playlists, URLs and on disk: `{msn}.m4s`, `{msn}.{part}.m4s`, `init{number}.mp4`.
 //!
 //! A name is unique within its broadcast for ever (media sequence numbers never fall), so whatever it answers may be
 //! cached without end.
@@ -24,17 +24,17 @@ impl std::fmt::Display for MediaName {
     }
 }
 
-/// `{msn}.m4s`
+/// Writes `{msn}.m4s`.
 pub fn segment_name(msn: u64) -> String {
     format!("{msn}.m4s")
 }
 
-/// `{msn}.{part}.m4s`
+/// Writes `{msn}.{part}.m4s`.
 pub fn part_name(msn: u64, part: u32) -> String {
     format!("{msn}.{part}.m4s")
 }
 
-/// `init{number}.mp4`
+/// Writes `init{number}.mp4`.
 pub fn init_name(number: u32) -> String {
     format!("init{number}.mp4")
 }
@@ -52,7 +52,7 @@ pub fn parse(name: &str) -> Option<MediaName> {
     }
 }
 
-/// A number in its one form: digits, no leading zero.
+/// Parses a number in its one form: digits, no leading zero.
 pub(super) fn decimal<T: std::str::FromStr>(text: &str) -> Option<T> {
     let canonical =
         text.bytes().all(|byte| byte.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));

@@ -1,4 +1,4 @@
-//! Units in, parts out: the life of a broadcast over its publisher sessions.
+//! Packager of a live broadcast over its publisher sessions: units in, parts out, units dropped.
 //!
 //! ```text
 //! begin_session ─► waiting for tracks ─► running ─► end_session ─► (the next begin_session)
@@ -20,7 +20,7 @@ use crate::unit::{CLOCK_90K, Unit};
 pub struct PackagerSettings {
     /// Wanted duration of a part; PART-TARGET becomes the nearest whole number of frames.
     pub part_target: Duration,
-    /// From here on the next key frame ends a segment.
+    /// Shortest segment: from here on the next key frame ends it.
     pub segment_min: Duration,
     /// TARGETDURATION of the broadcast, in seconds: without a key frame a segment ends here.
     pub target_duration_s: u32,
@@ -64,7 +64,7 @@ pub(super) struct BroadcastPackager {
 
 #[derive(Debug)]
 enum Phase {
-    /// No publisher, or the state while one moves to the next.
+    /// No publisher, or a change of phase in progress.
     Idle,
     Waiting(TrackWait),
     Running(Box<SessionPackager>),

@@ -1,4 +1,4 @@
-//! Playlists (RFC 8216bis), rendered from a window.
+//! Writes live playlists (RFC 8216bis): PART-HOLD-BACK, CAN-SKIP-UNTIL, delta updates, EXT-X-GAP, preload hint.
 //!
 //! Durations are printed with five decimals, so that sums do not drift. A part's never exceeds PART-TARGET, and a
 //! segment's, rounded to whole seconds, never TARGETDURATION: the packager cuts accordingly, and where a single frame
@@ -26,13 +26,13 @@ pub struct MediaOptions {
     pub skip: bool,
 }
 
-/// The media playlist. URIs are relative to it: `{broadcast}/{name}`. Renderable at any time; before the first part it
+/// Writes the media playlist. URIs are relative to it: `{broadcast}/{name}`. Renderable at any time; before the first part it
 /// lists nothing, and at low latency a gap leads the list as long as the segment that began it.
 pub fn media_playlist(window: &Window, options: MediaOptions) -> String {
     MediaPlaylist::new(window).render(options)
 }
 
-/// The multivariant playlist: one rendition, `media.m3u8`, to be asked with `query`: nothing, or a text that begins with
+/// Writes the multivariant playlist: one rendition, `media.m3u8`, to be asked with `query`: nothing, or a text that begins with
 /// `?`. Before the first part it has none.
 pub fn multivariant_playlist(window: &Window, query: &str) -> String {
     let mut text = format!("#EXTM3U\n#EXT-X-VERSION:{}\n", version(window));
@@ -72,7 +72,7 @@ struct MediaPlaylist<'a> {
     part_target_90k: u32,
     /// Duration of everything listed.
     total_90k: i64,
-    /// Number of the gap that leads the list: hls.js and Apple's players refuse a list of parts alone. It is removed
+    /// Number of the gap that leads the list: hls.js and Apple's players do not accept a list of parts alone. It is removed
     /// together with the segment behind it, since no removal may leave less than three target durations (RFC 8216
     /// §6.2.2).
     gap: Option<u64>,
@@ -293,7 +293,7 @@ impl std::fmt::Display for Seconds {
     }
 }
 
-/// ISO 8601 in UTC with milliseconds.
+/// Writes ISO 8601 in UTC with milliseconds.
 pub(super) fn put_date_time(text: &mut String, unix_ms: i64) {
     let (days, ms) = (
         unix_ms.div_euclid(86_400_000),

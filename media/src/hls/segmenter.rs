@@ -1,7 +1,8 @@
-//! The open part and the open segment: collects samples, and writes a part when its end is known.
+//! Open part and open segment of a live broadcast: numbers, discontinuities, init sections, EXT-X-PROGRAM-DATE-TIME. It
+//! collects samples, and writes a part when its end is known.
 //!
-//! When to cut is the packager's business. Here it is made sure that whatever is cut is well formed: no empty part, a
-//! new init section before the segment that needs it, one discontinuity per cause, times that only grow.
+//! The packager decides when parts and segments end; this module keeps them well formed: no empty part, a new init
+//! section before the segment that needs it, one discontinuity per cause, times that only grow.
 
 use std::sync::Arc;
 
@@ -97,7 +98,7 @@ impl Segmenter {
         self.anchor = Anchor { at_90k, wall_ms };
     }
 
-    /// The next segment opens with a discontinuity, unless it is the broadcast's first.
+    /// Opens the next segment with a discontinuity, unless it is the broadcast's first.
     pub(super) fn discontinue(&mut self) {
         self.discontinuity = self.begun;
     }
@@ -144,7 +145,7 @@ impl Segmenter {
         self.video_bytes
     }
 
-    /// The open part begins here.
+    /// Begins the open part at `at_90k`.
     pub(super) fn start_at(&mut self, at_90k: i64) {
         self.part_start_90k = at_90k;
         if self.parts == 0 {

@@ -1,4 +1,5 @@
-//! A publisher session whose tracks are known: decides where parts and segments end.
+//! Decides when parts and segments of a live input end: key frames, target duration, late audio, stalled video, clock
+//! jumps.
 //!
 //! Video sets the pace. A frame is *held* until the next one gives its duration; then it joins the open part, and cuts
 //! are made at the next frame's time. Audio follows by its own times, and joins the open part if it is late. Without
@@ -146,8 +147,8 @@ impl SessionPackager {
                 self.audio_config = Some(config);
                 true
             }
-            Unit::Video(video_frame) => self.push_video_frame(video_frame, broadcast, out),
-            Unit::Audio(frame) => self.push_frame(frame, broadcast, out),
+            Unit::Video(video_frame) => self.push_video(video_frame, broadcast, out),
+            Unit::Audio(frame) => self.push_audio(frame, broadcast, out),
         };
         if !taken {
             broadcast.dropped += 1;
@@ -185,8 +186,8 @@ impl SessionPackager {
 
 /// Video.
 impl SessionPackager {
-    /// Takes a frame; `false` when it is left out.
-    fn push_video_frame(
+    /// Takes a video frame; `false` when it is left out.
+    fn push_video(
         &mut self,
         video_frame: VideoUnit,
         broadcast: &mut BroadcastPackager,
@@ -334,7 +335,7 @@ impl SessionPackager {
         self.renew_tracks(at_90k, changed, broadcast);
     }
 
-    /// Between two segments: a new video configuration comes into force, and late audio joins.
+    /// Applies a new video configuration and adds late audio, between two segments.
     fn renew_tracks(
         &mut self,
         at_90k: i64,
@@ -352,7 +353,7 @@ impl SessionPackager {
         broadcast.segmenter.describe(self.tracks());
     }
 
-    /// Video appears in a session that started without it: a new segment from its first key frame on.
+    /// Adds video to a session that started without it: a new segment from its first key frame on.
     fn join_video(
         &mut self,
         video_frame: VideoUnit,
@@ -391,7 +392,7 @@ impl SessionPackager {
 /// Audio.
 impl SessionPackager {
     /// Takes an audio frame; `false` when it is left out.
-    fn push_frame(
+    fn push_audio(
         &mut self,
         frame: AudioUnit,
         broadcast: &mut BroadcastPackager,
@@ -424,7 +425,7 @@ impl SessionPackager {
         taken
     }
 
-    /// Another audio configuration: all that needs the old one goes out, then a new segment begins.
+    /// Changes the audio configuration: writes all that needs the old one, then begins a new segment.
     fn change_audio(&mut self, broadcast: &mut BroadcastPackager, out: &mut Vec<Output>) {
         let Some(config) = self.audio_config.clone() else {
             return;
@@ -491,7 +492,7 @@ impl SessionPackager {
         true
     }
 
-    /// While video is missing: parts of audio alone up to `end_90k`, each within the part target.
+    /// Closes parts of audio alone up to `end_90k` while video is missing, each within the part target.
     fn close_audio_parts(
         &mut self,
         end_90k: i64,
@@ -535,9 +536,9 @@ impl SessionPackager {
     }
 }
 
-/// Cutting.
+/// Ends of parts and segments.
 impl SessionPackager {
-    /// The publisher's clock jumped: what came before ends its segment, the next one opens with a discontinuity.
+    /// Ends the segment where the publisher's clock jumped; the next one opens with a discontinuity.
     fn break_off(&mut self, at_90k: i64, broadcast: &mut BroadcastPackager, out: &mut Vec<Output>) {
         let again = self
             .last_break_90k

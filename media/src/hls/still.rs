@@ -1,4 +1,4 @@
-//! A part by itself, as a clip: the source of a live stream's frame.
+//! Makes a clip of one part of a live stream, from which `frame=live` and its poster are drawn.
 
 use bytes::Bytes;
 

@@ -1,4 +1,4 @@
-//! From a publisher's timestamps to the broadcast's timeline.
+//! Maps a publisher's timestamps to the broadcast's timeline: jumps, gaps, audio and video with one offset.
 //!
 //! The input owns the timeline: it starts at 0, continues where the last session ended, and never goes back. A
 //! publisher's clock starts anywhere and may jump. Audio and video share one offset, so that their relation stays; when
@@ -25,7 +25,7 @@ pub(super) enum Track {
 /// Place of a unit on the timeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Placement {
-    /// Not before the track's previous unit.
+    /// Position, never before the track's previous unit.
     pub(super) at_90k: i64,
     /// Place by the publisher's clock alone; differs when it went back a little.
     pub(super) mapped_90k: i64,

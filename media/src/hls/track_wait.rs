@@ -1,4 +1,4 @@
-//! Wait for the second track at the start of a session.
+//! Wait for the second track at the start of a publisher session (`live.track_wait`), and for the first key frame.
 //!
 //! A track counts as present when it is configured and brought something to start with: a key frame, or an audio frame.
 //! Encoders announce tracks that never send, and a playlist that announces them would stall players. Units that arrive
@@ -14,6 +14,7 @@ use crate::{
 /// A video track that is announced gets this long for its first key frame before audio starts alone: encoders send
 /// one at once, and players cannot add a frame to audio without starting over.
 const KEY_FRAME_WAIT_MS: i64 = 10_000;
+/// Most units that are kept; with more, the wait ends.
 const MAX_UNITS: usize = 4_096;
 const MAX_BYTES: usize = 16 << 20;
 

@@ -1,4 +1,4 @@
-//! The window of segments that a playlist is rendered from.
+//! Window of segments that a live playlist lists: retirement, blocking reloads (`_HLS_msn`), bandwidth, recovery.
 //!
 //! A `Window` is a value: the owner applies outputs to its own copy and publishes clones of it. Closed segments are
 //! shared, so a clone costs a few reference counts.
@@ -20,6 +20,9 @@ const AUDIO_OVERHANG_90K: i64 = 20_000;
 const SKIPPABLE_TARGETS: u32 = 2;
 /// Shortest segment whose bit rate is measured: that of a segment below half a second is not representative.
 const SHORTEST_MEASURED_90K: u32 = 45_000;
+
+/// Segments that may be listed beyond one each second and the least number.
+const MOST_EXTRA_SEGMENTS: usize = 64;
 
 /// Properties of a whole broadcast.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -69,7 +72,7 @@ impl InitInfo {
     }
 }
 
-/// Without a checksum the length has to do.
+/// Compares the CRC-32; without a kept checksum the length suffices.
 fn matches_crc(bytes: &[u8], crc32: Option<u32>) -> bool {
     crc32.is_none_or(|crc32| crc32fast::hash(bytes) == crc32)
 }
@@ -94,7 +97,7 @@ pub struct Segment {
     pub program_date_time_ms: i64,
     pub start_90k: i64,
     pub duration_90k: u32,
-    /// Never empty.
+    /// Parts, never empty.
     pub parts: Vec<PartInfo>,
     pub closed: bool,
     /// Bytes of its file so far.
@@ -272,7 +275,7 @@ impl Window {
         self.position.next_msn = part.msn + 1;
     }
 
-    /// Ends the open segment, as after a restart, when no one continues it; its number.
+    /// Ends the open segment, as after a restart without a publisher; returns its number.
     pub fn close_open(&mut self) -> Option<u64> {
         let mut segment = self.open.take()?;
         segment.closed = true;
@@ -310,7 +313,7 @@ impl Window {
         retired
     }
 
-    /// EXT-X-DISCONTINUITY-SEQUENCE counts the discontinuities that left with their segments.
+    /// Counts a removed segment's discontinuity for EXT-X-DISCONTINUITY-SEQUENCE.
     fn count_out(&mut self, segment: &Segment) {
         self.position.discontinuity_sequence += u64::from(segment.discontinuity);
     }
@@ -433,7 +436,7 @@ impl Window {
         }
     }
 
-    /// Over the listed segments; an open one counts for the peak only when nothing is closed. `None` before the first
+    /// Measures the listed segments; an open one counts for the peak only when nothing is closed. `None` before the first
     /// part.
     pub fn bandwidth(&self) -> Option<Bandwidth> {
         let rate = |len: u64, duration_90k: u64| len * 8 * 90_000 / duration_90k.max(1);
@@ -458,7 +461,7 @@ impl Window {
         })
     }
 
-    /// See [`Recovered::truncate_to`](super::journal::Recovered::truncate_to).
+    /// Implements [`Recovered::truncate_to`](super::journal::Recovered::truncate_to).
     pub(super) fn truncate_to(
         &mut self,
         file_len: impl Fn(u64) -> Option<u64>,
@@ -468,10 +471,10 @@ impl Window {
             .closed
             .iter()
             .position(|segment| file_len(segment.msn) < Some(segment.len));
-        let Some(first_damaged) = whole else {
+        let Some(first_corrupt) = whole else {
             return Vec::new();
         };
-        let mut left: Vec<_> = self.closed.drain(first_damaged..).collect();
+        let mut left: Vec<_> = self.closed.drain(first_corrupt..).collect();
         let kept = left[0].cut_to(file_len(left[0].msn).unwrap_or(0));
         if let Some(kept) = kept {
             self.closed.push_back(Arc::new(kept));
@@ -480,7 +483,7 @@ impl Window {
         left
     }
 
-    /// See [`Recovered::after_power_loss`](super::journal::Recovered::after_power_loss).
+    /// Implements [`Recovered::after_power_loss`](super::journal::Recovered::after_power_loss).
     pub(super) fn keep_intact(&mut self, file: impl Fn(MediaName) -> Option<Vec<u8>>) -> u64 {
         let open = self.open.take().map(|segment| segment.msn);
         self.inits.retain(|init| {
@@ -492,8 +495,8 @@ impl Window {
                 && file(MediaName::Segment(segment.msn))
                     .is_some_and(|bytes| segment.is_held_by(&bytes))
         };
-        let damaged = self.closed.iter().position(|segment| !is_intact(segment));
-        let lost = damaged.map(|at| self.closed.drain(at..).next().map(|segment| segment.msn));
+        let corrupt = self.closed.iter().position(|segment| !is_intact(segment));
+        let lost = corrupt.map(|at| self.closed.drain(at..).next().map(|segment| segment.msn));
         lost.flatten().or(open).unwrap_or(self.position.next_msn)
     }
 
@@ -514,7 +517,7 @@ impl Window {
         self.position.ended_ms
     }
 
-    /// `None` before the first part.
+    /// PART-TARGET; `None` before the first part.
     pub fn part_target_90k(&self) -> Option<u32> {
         self.position.part_target_90k
     }
@@ -529,7 +532,9 @@ impl WindowLimits {
     /// many.
     fn most_segments(&self) -> usize {
         let seconds = usize::try_from(self.list_for.as_secs()).unwrap_or(usize::MAX);
-        seconds.saturating_add(self.min_segments).saturating_add(64)
+        seconds
+            .saturating_add(self.min_segments)
+            .saturating_add(MOST_EXTRA_SEGMENTS)
     }
 }
 

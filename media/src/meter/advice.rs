@@ -1,4 +1,5 @@
-//! Advice in plain words. Each rule is one function: facts in, one sentence or none out.
+//! Advice of a live input's health: sentences for the person at the encoder (OBS settings) and their thresholds. Each
+//! rule is one function: facts in, one sentence or none out.
 //!
 //! Settings are named as OBS Studio names them, because that is where people look; a sentence never blames, and says
 //! what gets better.
@@ -12,15 +13,15 @@ pub struct AdviceContext {
     pub target_duration_s: u32,
     /// True when the input is set to low latency.
     pub low_latency: bool,
-    /// Units left out of this session because their bytes were damaged or their codec is not carried.
+    /// Units left out of this session because their bytes were corrupt or their codec is not carried.
     pub damaged_units: u64,
-    /// In plain words, what the last of them was.
+    /// Description of the last of them, in plain words.
     pub last_damage: Option<String>,
     /// Reason why segments cannot be written, if so.
     pub disk_error: Option<String>,
     /// Reason why the database cannot be reached, if so.
     pub database_error: Option<String>,
-    /// Times another encoder with the same key was refused or displaced of late.
+    /// Times another encoder with the same key was rejected or displaced of late.
     pub conflicts: u64,
     /// Addresses of the encoders that fight for the key, as many as are known.
     pub conflict_addresses: Vec<String>,
@@ -28,14 +29,14 @@ pub struct AdviceContext {
     pub line: Option<LineFacts>,
 }
 
-/// A lossy line. Counters are packets since the connection began.
+/// Link statistics of a lossy connection. Counters are packets since the connection began.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct LineFacts {
-    /// Never arrived, or too late to be played.
+    /// Packets that never arrived, or too late to be played.
     pub lost: u64,
-    /// Lost on the line and sent again.
+    /// Packets lost on the way and sent again.
     pub retransmitted: u64,
-    /// Arrived, and thrown away because the service did not keep up.
+    /// Packets that arrived and were thrown away because the service did not keep up.
     pub discarded: u64,
     pub received: u64,
     pub rtt_ms: f64,
@@ -45,7 +46,7 @@ pub struct LineFacts {
 
 type Rule = fn(&Measured, &AdviceContext) -> Option<String>;
 
-/// In the order of what hurts viewers most.
+/// Rules in the order of what affects viewers most.
 const RULES: [Rule; 17] = [
     silence,
     conflict,
@@ -66,7 +67,7 @@ const RULES: [Rule; 17] = [
     bitrate,
 ];
 
-/// Plain words that name the encoder setting to change; empty for a healthy stream.
+/// Returns sentences that name the encoder setting to change; none for a healthy stream.
 pub fn advice(measured: &Measured, context: &AdviceContext) -> Vec<String> {
     RULES
         .iter()
@@ -74,7 +75,7 @@ pub fn advice(measured: &Measured, context: &AdviceContext) -> Vec<String> {
         .collect()
 }
 
-/// Older events get no advice.
+/// Age up to which an event gets advice.
 const RECENT_MS: i64 = 60_000;
 
 fn is_recent(age_ms: Option<i64>) -> bool {
@@ -129,7 +130,7 @@ fn overrun(_: &Measured, context: &AdviceContext) -> Option<String> {
     ))
 }
 
-/// A lost packet comes again within a few round trips, if the latency leaves time for them.
+/// Advises a larger latency: a lost packet arrives again within a few round trips, if the latency leaves time for them.
 fn line(_: &Measured, context: &AdviceContext) -> Option<String> {
     const ROUND_TRIPS: f64 = 4.0;
     const STEP_MS: f64 = 50.0;
@@ -172,7 +173,7 @@ fn line(_: &Measured, context: &AdviceContext) -> Option<String> {
 }
 
 fn damage(_: &Measured, context: &AdviceContext) -> Option<String> {
-    // What a lossy line damaged is no matter of codecs; the line has a sentence of its own.
+    // Corruption by lost packets is no matter of codecs; the link has a sentence of its own.
     if context
         .line
         .is_some_and(|line| line.lost + line.discarded > 0)
@@ -194,7 +195,7 @@ fn damage(_: &Measured, context: &AdviceContext) -> Option<String> {
     ))
 }
 
-/// Browsers decode H.264 with 8 bits and halved chroma only.
+/// Advises NV12: browsers decode H.264 with 8 bits and halved chroma only.
 fn unplayable_format(measured: &Measured, _: &AdviceContext) -> Option<String> {
     let profile = measured
         .video_profile
@@ -279,7 +280,7 @@ fn key_frames(measured: &Measured, context: &AdviceContext) -> Option<String> {
     ))
 }
 
-/// A rate of about half the declared one is a field rate or a doubled clock, not an overloaded encoder.
+/// Reports missing frames. A rate of about half the declared one is a field rate or a doubled clock, not an overloaded encoder.
 fn frame_rate(measured: &Measured, _: &AdviceContext) -> Option<String> {
     let declared = measured
         .declared_frame_rate
@@ -290,7 +291,7 @@ fn frame_rate(measured: &Measured, _: &AdviceContext) -> Option<String> {
     (share < 0.85 && !is_half).then(|| {
         format!(
             "Only {measured_rate:.0} of {declared:.0} frames per second arrive; the encoder is overloaded or drops \
-             video_frames: lower Settings → Video → Common FPS Values or Output (Scaled) Resolution, or choose a faster \
+             frames: lower Settings → Video → Common FPS Values or Output (Scaled) Resolution, or choose a faster \
              preset of the encoder."
         )
     })
@@ -339,7 +340,7 @@ fn bitrate(measured: &Measured, _: &AdviceContext) -> Option<String> {
     })
 }
 
-/// "0.04 s", "8.3 s", "12 s"
+/// Writes "0.04 s", "8.3 s", "12 s".
 fn seconds(seconds: f64) -> String {
     match seconds {
         ..0.1 => format!("{seconds:.2} s"),

@@ -1,4 +1,5 @@
-//! Measuring a broadcast as its units pass, and saying in plain words what its encoder should change.
+//! Measurements of a live input for its health: frame rate, bit rate, key-frame interval, drift, audio offset, stalls,
+//! jumps.
 //!
 //! [`Meter::observe`] is on the hot path: constant time, no allocation. All words are made in [`Meter::snapshot`] and
 //! [`advice`], which run on request. Time comes in as a parameter: the meter has no clock.
@@ -44,7 +45,7 @@ impl Meter {
         Self::default()
     }
 
-    /// A publisher session begins. Everything is forgotten: what the last encoder did is not this one's doing.
+    /// Begins a publisher session; the last encoder's measurements are forgotten.
     pub fn begin_session(&mut self, now_ms: i64) {
         *self = Self {
             session_began_ms: Some(now_ms),
@@ -147,7 +148,7 @@ impl Meter {
         }
     }
 
-    /// Encoders interleave by decode time, so that it is decode time that both tracks should agree on.
+    /// Notes the offset of audio by decode time, by which encoders interleave.
     fn note_av_offset(&mut self) {
         if let (Some(audio_90k), Some(video_90k)) = (self.audio.last_90k(), self.video.last_90k()) {
             self.av_offset_ms
@@ -197,7 +198,7 @@ pub struct Measured {
     pub declared_frame_rate: Option<f64>,
     /// Frames per second over the last 128 frames, by media time; near a usual rate, that rate.
     pub frame_rate: Option<f64>,
-    /// Over the last ten seconds, by time of arrival.
+    /// Bit rate of the last ten seconds, by time of arrival.
     pub video_bitrate_bps: Option<u64>,
     pub audio_bitrate_bps: Option<u64>,
     /// Mean of the last five distances between key frames, or the one in progress when it is longer than all of them.

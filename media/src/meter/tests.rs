@@ -166,7 +166,7 @@ fn frame_rates_survive_millisecond_time_stamps() {
 }
 
 #[test]
-fn key_frame_intervals_count_the_one_under_way() {
+fn key_frame_intervals_count_the_one_in_progress() {
     let mut encoder = Encoder {
         key_every: 250,
         ..Encoder::new()

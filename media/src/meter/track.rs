@@ -1,4 +1,4 @@
-//! A track's media time against the wall clock.
+//! Frame rate, drift, stalls and timestamp jumps of a track: its media time against the wall clock.
 
 use super::{Step, TICKS_PER_MS};
 use crate::unit::CLOCK_90K;
@@ -6,7 +6,7 @@ use crate::unit::CLOCK_90K;
 /// Frames that the frame rate is measured over: 2 to 5 s, long enough that the millisecond steps of RTMP's clock
 /// cannot turn 29.97 into 30.
 const RATE_UNITS: usize = 128;
-/// Fewer say nothing about a rate.
+/// Frames below which no rate is reported.
 const MIN_RATE_UNITS: usize = 16;
 
 /// A pause or jump is more than this.
@@ -128,7 +128,7 @@ impl Instant {
     }
 }
 
-/// The usual rate that was most likely meant, else the rate itself; to three decimals.
+/// Returns the usual rate that was most likely meant, else the rate itself; to three decimals.
 fn snap_to_usual(rate: f64) -> f64 {
     let usual = USUAL_RATES
         .iter()

@@ -1,8 +1,10 @@
-//! Sliding windows of fixed size, so that measuring never allocates.
+//! Sliding windows for health: bit rate of 10 s, last key-frame intervals, B-frame delay, averages. Of fixed size, so
+//! that measuring never allocates.
 
 use super::TICKS_PER_MS;
 use crate::unit::CLOCK_90K;
 
+/// Seconds over which the bit rate is measured.
 const WINDOW_S: i64 = 10;
 /// One bucket per second of the window, and the current second.
 const BUCKETS: usize = WINDOW_S as usize + 1;
@@ -31,7 +33,7 @@ impl ByteWindow {
         bucket.bytes += bytes as u64;
     }
 
-    /// Over the whole seconds of the window; `None` until one has passed.
+    /// Bit rate of the whole seconds of the window; `None` until one has passed.
     pub(super) fn bits_per_second(&self, now_ms: i64) -> Option<u64> {
         let this_second = now_ms.div_euclid(1_000);
         let from_ms = self.first_ms?.max((this_second - WINDOW_S) * 1_000);
@@ -50,10 +52,11 @@ impl ByteWindow {
     }
 }
 
+/// Intervals between key frames that the mean is made of.
 const KEPT_INTERVALS: usize = 5;
 
-/// A distance in progress says nothing of a broadcast's first key frames before it is so long: it may end at any frame.
-const TELLING_90K: i64 = 3 * CLOCK_90K;
+/// Least distance in progress that counts before the first whole one: a shorter one may end at any frame.
+const LEAST_OPEN_90K: i64 = 3 * CLOCK_90K;
 
 /// Distances between key frames, in media time.
 #[derive(Clone, Copy, Debug, Default)]
@@ -79,19 +82,16 @@ impl KeyFrames {
         }
     }
 
-    /// Media time jumped: the distance in progress means nothing.
+    /// Forgets the distance in progress: media time jumped.
     pub(super) fn break_off(&mut self) {
         self.last_key_90k = None;
     }
 
     pub(super) fn mean_interval_s(&self) -> Option<f64> {
         let kept = &self.intervals_90k[..self.count.min(KEPT_INTERVALS)];
-        let under_way_90k = self.under_way_90k();
-        if kept
-            .iter()
-            .all(|interval_90k| under_way_90k > *interval_90k)
-        {
-            return (under_way_90k > 0).then(|| seconds(under_way_90k as f64));
+        let open_90k = self.open_90k();
+        if kept.iter().all(|interval_90k| open_90k > *interval_90k) {
+            return (open_90k > 0).then(|| seconds(open_90k as f64));
         }
         Some(seconds(
             kept.iter()
@@ -102,19 +102,19 @@ impl KeyFrames {
     }
 
     pub(super) fn longest_interval_s(&self) -> Option<f64> {
-        let longest_90k = self.longest_90k.max(self.under_way_90k());
+        let longest_90k = self.longest_90k.max(self.open_90k());
         (longest_90k > 0).then(|| seconds(longest_90k as f64))
     }
 
-    /// 0 while it says nothing.
-    fn under_way_90k(&self) -> i64 {
-        let under_way_90k = self.last_key_90k.map_or(0, |last_key_90k| {
+    /// Distance in progress; 0 while it is too short to count.
+    fn open_90k(&self) -> i64 {
+        let open_90k = self.last_key_90k.map_or(0, |last_key_90k| {
             self.latest_90k.saturating_sub(last_key_90k)
         });
-        if self.count == 0 && under_way_90k < TELLING_90K {
+        if self.count == 0 && open_90k < LEAST_OPEN_90K {
             return 0;
         }
-        under_way_90k
+        open_90k
     }
 }
 

@@ -1,4 +1,5 @@
-//! Light, colour and loudness.
+//! Operation `adjust`: brightness, contrast, saturation, hue, sharpen, volume, fades; image address effects `blur`,
+//! `sharp`, `bri`, `con`, `sat`.
 
 use serde::{Deserialize, Serialize};
 
@@ -71,12 +72,17 @@ pub(super) const ADJUST: Row = Row {
     summary: "Changes light and colour of images, and the loudness of audio",
 };
 
+/// Largest brightness, saturation, contrast and volume.
+const MAX_FACTOR: f64 = 10.0;
+/// Longest fade of audio, in seconds.
+const LONGEST_FADE_S: f64 = 600.0;
+
 const fn factor(name: &'static str, summary: &'static str) -> Field {
-    Field::number(name, 0.0, 10.0, Some("1"), summary)
+    Field::number(name, 0.0, MAX_FACTOR, Some("1"), summary)
 }
 
 const fn fade(name: &'static str, summary: &'static str) -> Field {
-    Field::number(name, 0.0, 600.0, Some("0"), summary)
+    Field::number(name, 0.0, LONGEST_FADE_S, Some("0"), summary)
 }
 
 const fn change(
@@ -156,7 +162,7 @@ impl Values for Adjusting {
 }
 
 impl Adjusting {
-    /// Refuses what would be a copy that is paid for: all that is asked for applies to what such files do not have.
+    /// Rejects a request that would only copy the file: none of its fields applies to such files.
     fn check(&self, source: Format) -> Result<(), Failure> {
         let class = source.class();
         let (has_image, has_audio) = (class != Class::Audio, class.is_timed());

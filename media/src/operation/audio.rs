@@ -1,4 +1,4 @@
-//! Audio alone: another format of it, the audio of a video, several one after the other, a drawing.
+//! Operations on audio: `audio`, `extract-audio`, `concat-audio` (`gapMs`), `waveform`.
 
 use serde::{Deserialize, Serialize};
 
@@ -24,6 +24,11 @@ const FORMAT: Field = Field::new(
     Some("mp3"),
     "the format to make",
 );
+
+/// Most files that `concat-audio` joins.
+const MOST_JOINED: usize = 100;
+/// Longest silence between joined files (`gapMs`).
+const LONGEST_GAP_MS: i64 = 60_000;
 
 const WITH_AUDIO: &[Class] = &[Class::Audio, Class::Video];
 
@@ -91,14 +96,14 @@ pub(super) const CONCAT_AUDIO: Row = Row {
         Field::integer(
             "gapMs",
             0,
-            60_000,
+            LONGEST_GAP_MS,
             Some("0"),
             "milliseconds of silence between two files",
         ),
     ],
     effects: &[],
     min_files: 2,
-    max_files: 100,
+    max_files: MOST_JOINED,
     accepts: WITH_AUDIO,
     summary: "Joins audio, or the audio of videos, in the order given",
 };

@@ -1,4 +1,4 @@
-//! Parts of a clip.
+//! Operations `trim` and `gif`: start, duration, mode; bounds of animations made of videos.
 
 use serde::{Deserialize, Serialize};
 
@@ -17,6 +17,11 @@ use crate::{
     format::{Class, Format},
     task::{Encode, Failure, Fit, Resize, Task},
 };
+
+/// Longest GIF, in seconds.
+const LONGEST_GIF_S: f64 = 60.0;
+/// Most frames per second of a GIF.
+const MOST_FPS: f64 = 50.0;
 
 const START: Field = Field::seconds("start", "0", "seconds");
 
@@ -54,7 +59,7 @@ pub(super) const TRIM: Row = Row {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Trim {
-    /// In seconds.
+    /// Start of the part, in seconds.
     pub start: f64,
     pub duration: f64,
     /// `None`: the source's own where it can be written.
@@ -101,7 +106,7 @@ pub(super) const GIF: Row = Row {
     node: Some("gif"),
     fields: &[
         START,
-        Field::number("duration", 0.1, 60.0, Some("4"), "seconds"),
+        Field::number("duration", 0.1, LONGEST_GIF_S, Some("4"), "seconds"),
         Field::integer(
             "width",
             16,
@@ -109,7 +114,7 @@ pub(super) const GIF: Row = Row {
             Some("480"),
             "pixels; never more than the video has",
         ),
-        Field::number("fps", 1.0, 50.0, Some("12"), "frames per second"),
+        Field::number("fps", 1.0, MOST_FPS, Some("12"), "frames per second"),
     ],
     effects: &[],
     min_files: 1,
@@ -120,7 +125,7 @@ pub(super) const GIF: Row = Row {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Gif {
-    /// In seconds.
+    /// Start of the part, in seconds.
     pub start: f64,
     pub duration: f64,
     pub width: u32,
@@ -156,8 +161,8 @@ impl Values for Gif {
     }
 }
 
-/// Converts a whole video to a moving image, which has no end of bytes, so that it has bounds which a request cannot
-/// lift. `gif` makes others.
+/// Converts a whole video to a moving image, within bounds that a request cannot lift, since such files grow without end.
+/// `gif` makes others.
 pub(super) fn moving_image(resize: Option<Resize>, output: Encode) -> Task {
     const LONGEST_S: f64 = 30.0;
     const WIDTH: u32 = 480;

@@ -1,4 +1,5 @@
-//! Another format, fewer bytes, another size.
+//! Operations `convert`, `compress` (`targetBytes`, `lossless`) and `resize`: target formats, qualities, what each
+//! source can become.
 
 use serde::{Deserialize, Serialize};
 
@@ -19,7 +20,7 @@ use crate::{
     task::{Encode, Failure, FailureCode, PageSize, Render, Task},
 };
 
-/// Everything that can be asked for; whether it can be made of the source is known with the source.
+/// Formats that a request may name; whether the source can become one is known with the source.
 const TARGETS: &[Format] = &[
     Format::Jpg,
     Format::Png,
@@ -42,6 +43,11 @@ const TARGETS: &[Format] = &[
     Format::Flac,
     Format::Zip,
 ];
+
+/// Quality of `compress` unless the request gives one.
+const USUAL_QUALITY: u8 = 82;
+/// Highest quality that `compress` tries for `targetBytes` unless the request gives one.
+const HIGHEST_TRIED_QUALITY: u8 = 95;
 
 pub(super) const CONVERT: Row = Row {
     tool: "convert",
@@ -85,7 +91,7 @@ pub(super) const CONVERT: Row = Row {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Convert {
     pub format: Format,
-    /// Not used for SVG and PDF, which keep the image's own size, and for audio.
+    /// Size of the result; not used for SVG and PDF, which keep the image's own size, and for audio.
     pub sizing: Sizing,
     pub quality: u8,
     /// The quality was asked for: video and audio that could be copied are encoded too.
@@ -268,7 +274,7 @@ pub(super) const COMPRESS: Row = Row {
 /// `POST /api/compress`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Compress {
-    /// With `target_bytes`, the highest quality that is tried.
+    /// Quality; with `target_bytes`, the highest that is tried.
     pub quality: u8,
     pub target_bytes: Option<u64>,
     pub lossless: bool,
@@ -292,7 +298,10 @@ impl Values for Compress {
                 "lossless leaves nothing to choose a size by: give it or targetBytes",
             ));
         }
-        let highest = if target_bytes.is_some() { 95 } else { 82 };
+        let highest = match target_bytes {
+            Some(_) => HIGHEST_TRIED_QUALITY,
+            None => USUAL_QUALITY,
+        };
         Ok(Self {
             quality: fields.integer_if_given("quality")?.unwrap_or(highest),
             target_bytes,
@@ -385,7 +394,7 @@ pub(crate) fn can_compress(format: Format) -> bool {
     }
 }
 
-/// An operation that keeps the format needs one that can be written.
+/// Checks that the format can be written, for operations that keep it.
 pub(super) fn check_written(tool: &str, source: Format) -> Result<(), Failure> {
     if source.is_image_target() || source.is_timed_target() {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Pages to images and back.
+//! Operations `pdf-preview` (a page of a PDF as image) and `image-to-pdf`.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,11 +16,16 @@ use crate::{
     task::{Encode, Failure, Fit, PageSize, Render, Resize, Task},
 };
 
+/// Highest page number that a request may name.
+const MAX_PAGE: i64 = 100_000;
+/// Most images of one PDF.
+const MOST_IMAGES: usize = 1000;
+
 pub(super) const PDF_PREVIEW: Row = Row {
     tool: "pdf-preview",
     node: Some("pdf_preview"),
     fields: &[
-        Field::integer("page", 1, 100_000, Some("1"), "counted from 1"),
+        Field::integer("page", 1, MAX_PAGE, Some("1"), "counted from 1"),
         Field {
             default: Some("1600"),
             ..Field::side("width", "pixels")
@@ -85,7 +90,7 @@ pub(super) const IMAGE_TO_PDF: Row = Row {
     )],
     effects: &[],
     min_files: 1,
-    max_files: 1000,
+    max_files: MOST_IMAGES,
     accepts: &[Class::Raster, Class::Vector],
     summary: "Puts images into one PDF, one on each page",
 };

@@ -1,13 +1,13 @@
-//! Light and colour as delivery URLs ask for them.
+//! Effects of image addresses (`blur`, `bri`, `sat` …): range and steps of each, as its operation declares them.
 
 use crate::task::Adjust;
 
 /// A number in delivery URLs, whose parser, canonical text and description are made from it; 0 changes nothing.
 #[derive(Debug)]
 pub struct Effect {
-    /// Its name in URLs.
+    /// Name in URLs.
     pub parameter: &'static str,
-    /// Only a whole number may be negative.
+    /// Least value; only a whole number may be negative.
     pub min: i32,
     pub max: i32,
     /// Values in one unit, 1 for whole numbers: finer ones would only multiply variants.

@@ -1,4 +1,4 @@
-//! Metadata of a file: showing it, dropping it.
+//! Operations `inspect` (facts of a file) and `strip-metadata` (EXIF, XMP, IPTC, tags).
 
 use serde::{Deserialize, Serialize};
 
@@ -37,7 +37,7 @@ pub(super) const INSPECT: Row = Row {
         Class::Video,
         Class::Audio,
     ],
-    summary: "Tells size, format, colour and metadata of an image, and container, tracks and duration of video and audio; a workflow passes the file on as it is",
+    summary: "Shows size, format, colour and metadata of an image, and container, tracks and duration of video and audio; a workflow passes the file on as it is",
 };
 
 /// No fields.

@@ -1,4 +1,4 @@
-//! The example of `CONTRIBUTING.md`: an operation in one file and one line of the table. Only tests are built with it
+//! Operation `fade`, the example of `CONTRIBUTING.md`: one file and one line of the table. Only tests are built with it
 //! (feature `example-operation`).
 
 use serde::{Deserialize, Serialize};

@@ -1,5 +1,5 @@
-//! A field of an operation: its name, its allowed values, its default. Parsers, the API's description and agents' tool
-//! lists all read this one table.
+//! Fields of operations: kinds, ranges, defaults, names of positions (`top-left` …). Parsers, the API's description and
+//! agents' tool lists all read this one table.
 
 /// A field of a row.
 #[derive(Debug)]
@@ -9,7 +9,7 @@ pub struct Field {
     /// Another name that requests may use.
     pub alias: Option<&'static str>,
     pub kind: Kind,
-    /// In the words of a request; `None`: the field may be absent, and what that means the summary says.
+    /// Default in the words of a request; `None`: the field may be absent, which the summary explains.
     pub default: Option<&'static str>,
     pub summary: &'static str,
 }
@@ -55,7 +55,7 @@ pub const POSITIONS: [&str; 9] = [
     "bottom-right",
 ];
 
-/// The position, 1 to 9, that a number or a name means; `_` and blanks count as hyphens, case does not matter.
+/// Parses a position, 1 to 9, of a number or a name; `_` and blanks count as hyphens, case does not matter.
 pub(super) fn position(text: &str) -> Option<u8> {
     let name = text.trim().to_ascii_lowercase().replace(['_', ' '], "-");
     let name = match name.as_str() {

@@ -1,8 +1,8 @@
-//! Names of results.
+//! File names of results: extension of the new format, empty names, longest extension.
 
 use crate::format::Format;
 
-/// The name of a file in another format: the last extension replaced, or one added where there is none.
+/// Returns the name of a file in another format: the last extension replaced, or one added where there is none.
 ///
 /// `photo.tar.png` as JPEG is `photo.tar.jpg`; a leading dot begins a name and no extension; an empty name is `file`.
 /// A file that keeps its format keeps its own spelling of it (`.jpeg`).

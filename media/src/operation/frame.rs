@@ -1,4 +1,4 @@
-//! Frames out of a video.
+//! Operations `poster-frame` and `storyboard` (frames, columns, WebVTT map) on videos.
 
 use serde::{Deserialize, Serialize};
 
@@ -19,6 +19,11 @@ use crate::{
     geometry::MAX_SIDE,
     task::{Encode, Failure, Fit, Render, Resize, Task},
 };
+
+/// Most frames of a storyboard.
+const MOST_FRAMES: i64 = 400;
+/// Most frames of a storyboard side by side.
+const MOST_COLUMNS: i64 = 50;
 
 const FORMAT: Field = Field::new(
     "format",
@@ -49,7 +54,7 @@ pub(super) const POSTER_FRAME: Row = Row {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PosterFrame {
-    /// In seconds.
+    /// Time of the frame, in seconds.
     pub timestamp: f64,
     pub width: u32,
     pub format: Format,
@@ -84,8 +89,14 @@ pub(super) const STORYBOARD: Row = Row {
     tool: "storyboard",
     node: Some("storyboard"),
     fields: &[
-        Field::integer("frames", 1, 400, Some("12"), "frames, at even distances"),
-        Field::integer("columns", 1, 50, Some("4"), "frames side by side"),
+        Field::integer(
+            "frames",
+            1,
+            MOST_FRAMES,
+            Some("12"),
+            "frames, at even distances",
+        ),
+        Field::integer("columns", 1, MOST_COLUMNS, Some("4"), "frames side by side"),
         Field::integer("width", 32, 1280, Some("240"), "pixels of one frame"),
         FORMAT,
         QUALITY,
@@ -100,7 +111,7 @@ pub(super) const STORYBOARD: Row = Row {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Storyboard {
     pub frames: u32,
-    /// At most as many as frames.
+    /// Frames side by side, at most as many as frames.
     pub columns: u32,
     /// Width of one frame.
     pub width: u32,
@@ -145,7 +156,7 @@ impl Values for Storyboard {
         Some(self.format)
     }
 
-    /// The map.
+    /// The WebVTT map.
     fn text_output(&self, source: &OperationInput) -> Option<TextOutput> {
         Some(TextOutput {
             filename: with_extension(&source.filename, "vtt"),

@@ -1,4 +1,4 @@
-//! Operations and their fields for those who draw forms, write definitions or call tools.
+//! Operations' fields as the API describes them for forms, workflow editors and agents: type, input, values, default.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -113,7 +113,7 @@ impl FieldInfo {
     }
 }
 
-/// A default of the table, which is in a request's words, as JSON.
+/// Converts a default of the table, which is in a request's words, to JSON.
 fn in_json(type_name: &str, text: &str) -> Value {
     match type_name {
         "string" => text.into(),

@@ -1,4 +1,5 @@
-//! The operation table: one row is one operation, for HTTP tools, workflow nodes and agents alike.
+//! Parses operations of tools, jobs and workflow nodes: one value or a list for each file (`formats`), name and format
+//! of results. The operation table has one row for each.
 //!
 //! A [`Row`] names an operation's fields with ranges and defaults; [`parse`] reads them into an [`Operation`], and an
 //! operation becomes a worker's [`Task`] once the format of its source is known. Each file of this module holds a group of
@@ -67,7 +68,7 @@ pub struct TextOutput {
 /// A file that an operation is done on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OperationInput {
-    /// By its bytes.
+    /// Format by the file's bytes.
     pub format: Format,
     pub filename: String,
 }
@@ -148,7 +149,7 @@ impl Operation {
     }
 
     /// Returns the task of a worker. `sources` are the inputs in the worker's order: one, or for an operation that
-    /// joins any number, or for a watermark the base and then the mark's image if there is one.
+    /// joins any number, or for a watermark the base and then the watermark's image if there is one.
     ///
     /// Fails with `UnsupportedType` where the operation does not read or write such files, with `Impossible` where it makes
     /// no sense on them, and with `Invalid` where none of its fields does.

@@ -1,4 +1,4 @@
-//! The values that a request gives for the fields of an operation, before anybody knows what they mean.
+//! Values that a request gives for an operation's fields (camelCase or snake_case, form or JSON), and `FieldError`.
 
 use std::collections::BTreeMap;
 
@@ -29,7 +29,7 @@ impl FieldError {
 pub struct Params(BTreeMap<String, Value>);
 
 impl Params {
-    /// From a form or a query: numbers and booleans are text, lists are JSON text.
+    /// Reads a form or a query: numbers and booleans are text, lists are JSON text.
     pub fn from_form<N: AsRef<str>, T: Into<String>>(
         fields: impl IntoIterator<Item = (N, T)>,
     ) -> Self {
@@ -40,7 +40,7 @@ impl Params {
         params
     }
 
-    /// From a JSON body or a node's `config`.
+    /// Reads a JSON body or a node's `config`.
     pub fn from_json(fields: &Map<String, Value>) -> Self {
         let mut params = Self::default();
         for (name, value) in fields {
@@ -86,7 +86,7 @@ pub(crate) fn camel_case(name: &str) -> String {
     camel
 }
 
-/// Foreign text for a message: its first 40 characters.
+/// Shortens foreign text for a message to its first 40 characters.
 pub(crate) fn shorten(text: &str) -> String {
     const SHOWN: usize = 40;
     match text.char_indices().nth(SHOWN) {

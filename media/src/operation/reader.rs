@@ -1,4 +1,4 @@
-//! Reads the fields of one row out of a request's values, by the kinds and defaults that the row states.
+//! Reads typed fields of an operation out of a request: numbers, flags, choices, formats, defaults; their error texts.
 
 use std::str::FromStr;
 
@@ -46,7 +46,7 @@ impl<'a> Reader<'a> {
             unreachable!("{name} is no integer field")
         };
         self.number_text(field, |number: &i64| (min..=max).contains(number))?
-            .map(|number| N::try_from(number).map_err(|_| refused(field, &number.to_string())))
+            .map(|number| N::try_from(number).map_err(|_| rejected(field, &number.to_string())))
             .transpose()
     }
 
@@ -54,7 +54,7 @@ impl<'a> Reader<'a> {
     pub fn position(&self, name: &str) -> Result<u8, FieldError> {
         let field = self.field(name);
         let text = self.word(field)?.ok_or_else(|| self.missing(name))?;
-        field::position(&text).ok_or_else(|| refused(field, &text))
+        field::position(&text).ok_or_else(|| rejected(field, &text))
     }
 
     /// A number, given or by default.
@@ -76,12 +76,12 @@ impl<'a> Reader<'a> {
             None => return Ok(None),
             Some(GivenValue::Text(text)) => text.trim().to_owned(),
             Some(GivenValue::Number(text)) => text,
-            Some(GivenValue::Flag(flag)) => return Err(refused(field, &flag.to_string())),
-            Some(GivenValue::Other) => return Err(refused(field, "a list or an object")),
+            Some(GivenValue::Flag(flag)) => return Err(rejected(field, &flag.to_string())),
+            Some(GivenValue::Other) => return Err(rejected(field, "a list or an object")),
         };
         match text.parse().ok().filter(is_allowed) {
             Some(number) => Ok(Some(number)),
-            None => Err(refused(field, &text)),
+            None => Err(rejected(field, &text)),
         }
     }
 
@@ -92,9 +92,9 @@ impl<'a> Reader<'a> {
             Some(GivenValue::Flag(flag)) => Ok(flag),
             Some(GivenValue::Text(text)) if text.trim().eq_ignore_ascii_case("true") => Ok(true),
             Some(GivenValue::Text(text)) if text.trim().eq_ignore_ascii_case("false") => Ok(false),
-            Some(GivenValue::Text(text)) => Err(refused(field, text)),
-            Some(GivenValue::Number(text)) => Err(refused(field, &text)),
-            Some(GivenValue::Other) => Err(refused(field, "a list or an object")),
+            Some(GivenValue::Text(text)) => Err(rejected(field, text)),
+            Some(GivenValue::Number(text)) => Err(rejected(field, &text)),
+            Some(GivenValue::Other) => Err(rejected(field, "a list or an object")),
         }
     }
 
@@ -104,7 +104,7 @@ impl<'a> Reader<'a> {
             unreachable!("{name} is no text field")
         };
         match self.word(field)? {
-            Some(text) if text.chars().count() > max_chars => Err(refused(field, &text)),
+            Some(text) if text.chars().count() > max_chars => Err(rejected(field, &text)),
             other => Ok(other),
         }
     }
@@ -127,7 +127,7 @@ impl<'a> Reader<'a> {
             .iter()
             .find(|word| word.eq_ignore_ascii_case(text.trim()));
         word.map(|word| Some(*word))
-            .ok_or_else(|| refused(field, &text))
+            .ok_or_else(|| rejected(field, &text))
     }
 
     /// A format, given or by default.
@@ -147,7 +147,7 @@ impl<'a> Reader<'a> {
         Format::parse(&text)
             .filter(|format| formats.contains(format))
             .map(Some)
-            .ok_or_else(|| refused(field, &text))
+            .ok_or_else(|| rejected(field, &text))
     }
 
     /// An error about a field that other fields made wrong.
@@ -169,7 +169,7 @@ impl<'a> Reader<'a> {
             Some(GivenValue::Text(text)) => Ok(Some(text.to_owned())),
             Some(GivenValue::Number(text)) => Ok(Some(text)),
             Some(GivenValue::Flag(flag)) => Ok(Some(flag.to_string())),
-            Some(GivenValue::Other) => Err(refused(field, "a list or an object")),
+            Some(GivenValue::Other) => Err(rejected(field, "a list or an object")),
         }
     }
 
@@ -197,7 +197,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// JSON does not distinguish 800.0 from 800.
+/// Writes a number without needless decimals: JSON does not distinguish 800.0 from 800.
 fn whole(number: &serde_json::Number) -> String {
     match number.as_f64() {
         Some(value) if value.fract() == 0.0 && value.abs() < 1e15 => format!("{value:.0}"),
@@ -205,7 +205,7 @@ fn whole(number: &serde_json::Number) -> String {
     }
 }
 
-fn refused(field: &Field, given: &str) -> FieldError {
+fn rejected(field: &Field, given: &str) -> FieldError {
     FieldError::new(
         field.name,
         format!(

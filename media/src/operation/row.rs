@@ -1,4 +1,5 @@
-//! A row of the operation table: the name, the fields, and what an operation takes.
+//! Row of the operation table: name, fields, number of files, accepted classes; list fields with one value for each
+//! file.
 
 use serde_json::Value;
 
@@ -15,9 +16,9 @@ use crate::{
 /// An operation.
 #[derive(Debug)]
 pub struct Row {
-    /// Its name over HTTP, with hyphens.
+    /// Name over HTTP, with hyphens.
     pub tool: &'static str,
-    /// Its kind as a workflow's node, with underscores; `None`: not one file in and one file out.
+    /// Kind as a workflow's node, with underscores; `None`: not one file in and one file out.
     pub node: Option<&'static str>,
     pub fields: &'static [Field],
     /// Parameters of delivery URLs that do the same.

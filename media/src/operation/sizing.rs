@@ -1,4 +1,5 @@
-//! The resize presets (`docs/guide/conversions.md`) and the sides that go with them.
+//! Resize presets (`resizePreset`: `website`, `instagram`, `square` …), `resizeWidth` and `resizeHeight`
+//! (`docs/guide/conversions.md`).
 
 use serde::{Deserialize, Serialize};
 
@@ -20,9 +21,9 @@ pub enum Sizing {
         width: Option<u32>,
         height: Option<u32>,
     },
-    /// Fill the box, cut what hangs over.
+    /// Fills the box, crops what is outside of it.
     Cover { width: u32, height: u32 },
-    /// On a canvas of exactly that size, white where the format has no alpha.
+    /// Fits on a canvas of exactly that size, white where the format has no alpha.
     Canvas { width: u32, height: u32 },
 }
 
@@ -34,13 +35,13 @@ pub struct SizePreset {
     /// Pixels; `None`: as it comes, or from the field.
     pub width: Option<u32>,
     pub height: Option<u32>,
-    /// Fields without which it is refused.
+    /// Fields without which it is rejected.
     pub needs: &'static [&'static str],
     /// Fields that change its sides.
     pub takes: &'static [&'static str],
 }
 
-/// Way in which a picture meets the sides of a preset.
+/// Fit of an image into the sides of a preset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     Original,

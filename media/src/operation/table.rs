@@ -1,4 +1,4 @@
-//! The table of operations: what is not in it, the service cannot do.
+//! List of all operations (`operations!`, `TABLE`): a new operation gets its line here.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,8 +7,8 @@ use super::{
     reader::Reader, row::Row, trace, transform, values::Values, watermark,
 };
 
-/// Makes of each line, `Variant(type of its values) = row`, a variant of [`Operation`], an entry of [`TABLE`], and the way
-/// from a request's fields to the one and from there to the other.
+/// Makes of each line, `Variant(type of its values) = row`, a variant of [`Operation`], an entry of [`TABLE`], and the
+/// functions that read the variant from a request and find its row.
 macro_rules! operations {
     ($($(#[$attribute:meta])* $name:ident($values:ty) = $row:path;)*) => {
         /// An operation with its values, checked. Job rows store it.
@@ -22,7 +22,7 @@ macro_rules! operations {
         pub static TABLE: &[Row] = &[$($(#[$attribute])* $row,)*];
 
         impl Operation {
-            /// Its row.
+            /// Returns its row.
             pub fn row(&self) -> &'static Row {
                 match self {
                     $($(#[$attribute])* Self::$name(_) => &$row,)*

@@ -1,4 +1,5 @@
-//! Parts that the operations on video and audio share: formats, and the work for a worker in its usual shape.
+//! Shared parts of operations on video and audio: `timestamp`, `bitrateKbps`, audio and video formats, bit rate of a
+//! quality.
 
 use super::{EDIT_QUALITY, field::Field, writable};
 use crate::{

@@ -1,4 +1,4 @@
-//! Raster to shapes.
+//! Operation `vectorize`: traces an image into an SVG.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! Thumbnails and free geometry.
+//! Operations `thumbnail` and `transform`: crop (`cropLeft` …), resize, `fit`, rotate, flip, flop.
 
 use serde::{Deserialize, Serialize};
 
@@ -138,13 +138,19 @@ pub(super) const TRANSFORM: Row = Row {
         Field::integer(
             "cropLeft",
             0,
-            MAX,
+            MAX_CROP,
             Some("0"),
             "pixels of the oriented image",
         ),
-        Field::integer("cropTop", 0, MAX, Some("0"), "pixels of the oriented image"),
-        Field::integer("cropWidth", 1, MAX, None, "pixels; with cropHeight"),
-        Field::integer("cropHeight", 1, MAX, None, "pixels; with cropWidth"),
+        Field::integer(
+            "cropTop",
+            0,
+            MAX_CROP,
+            Some("0"),
+            "pixels of the oriented image",
+        ),
+        Field::integer("cropWidth", 1, MAX_CROP, None, "pixels; with cropHeight"),
+        Field::integer("cropHeight", 1, MAX_CROP, None, "pixels; with cropWidth"),
     ],
     effects: &[],
     min_files: 1,
@@ -153,8 +159,8 @@ pub(super) const TRANSFORM: Row = Row {
     summary: "Crops, resizes, turns and mirrors an image",
 };
 
-/// Offsets and sides of a crop count in the source, which may be larger than any result.
-const MAX: i64 = 1_000_000;
+/// Largest offset and side of a crop, which counts in the source: that may be larger than any result.
+const MAX_CROP: i64 = 1_000_000;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Transform {
@@ -210,7 +216,7 @@ impl Transform {
     }
 }
 
-/// A crop needs both of its sides; its corner is the top left one unless given.
+/// Reads a crop, which needs both of its sides; its corner is the top left one unless given.
 fn crop(fields: &Reader<'_>) -> Result<Option<Crop>, FieldError> {
     let left = fields.integer("cropLeft")?;
     let top = fields.integer("cropTop")?;

@@ -1,4 +1,4 @@
-//! The values of one operation's fields, and what they make of its files.
+//! Trait of an operation's values: reading of its fields, its task, format and second result.
 
 use super::{OperationInput, TextOutput, params::FieldError, reader::Reader};
 use crate::{
@@ -6,15 +6,15 @@ use crate::{
     task::{Failure, Task},
 };
 
-/// Implemented by the type of a row of the table. [`Operation`](super::Operation) has methods of the same names, which
-/// say more.
+/// Values of an operation, one type for each row of the table. [`Operation`](super::Operation) has methods of the same
+/// names, with their contracts.
 pub(super) trait Values {
     /// Reads the fields of the row.
     fn read(fields: &Reader<'_>) -> Result<Self, FieldError>
     where
         Self: Sized;
 
-    /// `source` is the first of the files and `others` follow it; the row accepts them.
+    /// Makes the task. `source` is the first of the files and `others` follow it; the row accepts them.
     fn task(&self, source: &OperationInput, others: &[OperationInput]) -> Result<Task, Failure>;
 
     fn output_format(&self, source: Format) -> Option<Format>;

@@ -1,4 +1,4 @@
-//! A text or an image laid over another.
+//! Operation `watermark`: text or image (`watermarkFile`) over an image or a video, position, opacity, margin.
 
 use serde::{Deserialize, Serialize};
 
@@ -18,11 +18,21 @@ use crate::{
     task::{Encode, Failure, FailureCode, Render, Task, Watermark},
 };
 
+/// Characters of a watermark's text.
+const MAX_TEXT_CHARS: usize = 500;
+
 pub(super) const WATERMARK: Row = Row {
     tool: "watermark",
     node: Some("watermark"),
     fields: &[
-        Field::new("text", Kind::Text { max_chars: 500 }, None, "plain text"),
+        Field::new(
+            "text",
+            Kind::Text {
+                max_chars: MAX_TEXT_CHARS,
+            },
+            None,
+            "plain text",
+        ),
         Field::new(
             "watermarkFile",
             Kind::File,
@@ -78,26 +88,26 @@ impl Values for WatermarkImage {
     }
 
     fn task(&self, source: &OperationInput, others: &[OperationInput]) -> Result<Task, Failure> {
-        let (source, mark) = (source.format, others.first().map(|mark| mark.format));
-        if self.text.is_none() && mark.is_none() {
+        let (source, image) = (source.format, others.first().map(|it| it.format));
+        if self.text.is_none() && image.is_none() {
             return Err(Failure::new(
                 FailureCode::Impossible,
                 "a watermark needs text or watermarkFile",
             ));
         }
-        if let Some(mark) = mark.filter(|mark| !mark.is_image()) {
+        if let Some(other) = image.filter(|image| !image.is_image()) {
             return Err(Failure::new(
                 FailureCode::UnsupportedType,
                 format!(
                     "watermarkFile takes an image, and {} is {}",
-                    mark.name(),
-                    mark.class().noun()
+                    other.name(),
+                    other.class().noun()
                 ),
             ));
         }
         let watermark = Some(Watermark {
             text: self.text.clone(),
-            image: mark,
+            image,
             position: self.position,
             opacity: self.opacity,
             margin: self.margin,
@@ -120,7 +130,7 @@ impl Values for WatermarkImage {
         Some(writable(source))
     }
 
-    /// All but the mark's own image.
+    /// All but the watermark's own image.
     fn worked_on<'a>(&self, sources: &'a [OperationInput]) -> &'a [OperationInput] {
         &sources[..sources.len().min(1)]
     }

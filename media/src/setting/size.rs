@@ -1,4 +1,5 @@
-//! Sizes as text that reads back to the same number: `bytesize` alone prints 2 GB as "1.9 GiB".
+//! Sizes in settings (`64 MiB`, `2 GB`), as text that reads back to the same number: `bytesize` alone prints 2 GB as
+//! "1.9 GiB".
 
 use bytesize::ByteSize;
 use serde::{Deserialize as _, Deserializer, Serializer};

@@ -1,4 +1,4 @@
-//! Accept headers, folded to the few classes that make a difference (RFC 9110 §12.5.1).
+//! `Accept` header of image requests: folded into whether WebP and AVIF are shown (RFC 9110 §12.5.1).
 
 /// Formats that a client shows beyond JPEG, PNG and GIF.
 ///
@@ -10,7 +10,7 @@ pub struct AcceptClass {
 }
 
 impl AcceptClass {
-    /// Folds a header; several are joined by commas beforehand. A weight of 0, or one that cannot be read, refuses.
+    /// Folds a header; several are joined by commas beforehand. A weight of 0, or one that cannot be read, excludes the format.
     pub fn fold(header: Option<&str>) -> Self {
         let mut class = Self::default();
         for range in header.unwrap_or_default().split(',') {
@@ -23,7 +23,7 @@ impl AcceptClass {
         class
     }
 
-    /// Without AVIF where that is not negotiated.
+    /// Removes AVIF where that is not negotiated.
     pub(super) fn as_far_as(self, avif: bool) -> Self {
         Self {
             avif: self.avif && avif,
@@ -31,7 +31,7 @@ impl AcceptClass {
         }
     }
 
-    /// For cache keys and logs.
+    /// Name in cache keys and logs.
     pub fn name(self) -> &'static str {
         match (self.webp, self.avif) {
             (false, false) => "plain",

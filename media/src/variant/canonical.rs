@@ -1,4 +1,4 @@
-//! The one text for everything that means the same image.
+//! Canonical query of an image request: one text for everything that means the same image, and the key of caches.
 
 use std::fmt::{Display, Write};
 

@@ -1,4 +1,5 @@
-//! Values that a parameter of a delivery URL may have, for the messages of its parser, the API's description and forms.
+//! Kinds of values of image address parameters (number, flag, choice, colour, point): their texts, ranges, panels of
+//! the builder.
 
 /// Kind of the values of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq)]

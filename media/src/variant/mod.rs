@@ -1,4 +1,4 @@
-//! Delivery URLs (`docs/guide/images.md`) as canonical requests.
+//! Image requests of image addresses (`docs/guide/images.md`): parsing, cache key, largest side.
 //!
 //! Two queries that mean the same image have the same [`canonical`](VariantRequest::canonical) text, whatever their
 //! order, aliases, defaults and unknown parameters; the text parses to the same request. With the folded Accept header
@@ -102,7 +102,7 @@ enum Anchor {
 }
 
 impl VariantSpec {
-    /// Behind the black frame with which many clips begin.
+    /// Default time in a clip: behind the black frame with which many begin.
     const AT_MS: u32 = 1000;
 
     /// The image itself, in the format that suits the client.
@@ -131,7 +131,7 @@ impl VariantSpec {
 impl VariantRequest {
     /// Reads the query of a delivery URL, without its question mark.
     ///
-    /// Unknown parameters and `v` are dropped. A parameter given twice counts when both say the same, and is refused
+    /// Unknown parameters and `v` are dropped. A parameter given twice counts when both say the same, and is rejected
     /// otherwise, as is one that is empty or out of range.
     pub fn parse(query: &str, settings: &VariantSettings) -> Result<Self, FieldError> {
         Self::from_pairs(query::pairs(query)?, settings)
@@ -157,12 +157,12 @@ impl VariantRequest {
         })
     }
 
-    /// The one text for everything that means this; empty for the source as it is in the format that suits the client.
+    /// Returns the one text for everything that means this; empty for the source as it is in the format that suits the client.
     pub fn canonical(&self) -> &str {
         &self.canonical
     }
 
-    /// The same request of a source in which no time passes; `None`: it is this one.
+    /// Returns the same request of a source in which no time passes; `None`: it is this one.
     pub fn timeless(&self) -> Option<Self> {
         if self.wanted.at_ms == VariantSpec::AT_MS {
             return None;

@@ -1,4 +1,5 @@
-//! The parameters of a delivery URL: names, ranges, and what they mean beside each other.
+//! Parameters of image addresses (`w`, `h`, `dpr`, `q`, `format`, `fit`, `gravity`, `bg`, `t` …): ranges, aliases,
+//! effect on each other.
 
 use super::{
     Anchor, Effects, FieldError, Kind, MAX_SIDE, VariantSettings, VariantSpec,
@@ -20,7 +21,7 @@ pub struct Parameter {
     pub panel: Panel,
     /// Allowed values: `a whole number from 1 to 100` …
     pub allowed: String,
-    /// In the words of an address; `None`: the summary says.
+    /// Default in the words of an address; `None`: the summary names it.
     pub default: Option<&'static str>,
     pub summary: &'static str,
 }
@@ -37,12 +38,12 @@ struct OwnParameter {
     name: &'static str,
     aliases: &'static [&'static str],
     control: Control,
-    /// What is allowed beside the values of `control`, to be read after them.
+    /// Text about further values that are allowed, which follows those of `control`.
     also: &'static str,
     panel: Panel,
     default: Option<&'static str>,
     summary: &'static str,
-    /// Takes the value; `None` refuses it.
+    /// Takes the value; `None` rejects it.
     read: fn(&mut GivenValues, &str) -> Option<()>,
 }
 
@@ -94,7 +95,7 @@ impl Known {
         self.control().allowed() + also
     }
 
-    /// Takes the value; `None` refuses it.
+    /// Takes the value; `None` rejects it.
     fn read(self, asked: &mut GivenValues, text: &str) -> Option<()> {
         match self {
             Self::Own(own) => (own.read)(asked, text),
@@ -150,6 +151,13 @@ pub(super) struct GivenValues {
     live: bool,
 }
 
+/// Most pixels per CSS pixel (`dpr`).
+const MAX_DENSITY: f64 = 4.0;
+/// Highest page number that a request may name (`page`).
+const MAX_PAGE: u32 = 100_000;
+/// Latest time in a clip (`t`), in seconds.
+const LAST_S: f64 = 86_400.0;
+
 const SIDE: Control = Control::Integer {
     min: 1,
     max: MAX_SIDE as i64,
@@ -181,14 +189,14 @@ const OWN: &[OwnParameter] = &[
         aliases: &[],
         control: Control::Number {
             min: 1.0,
-            max: 4.0,
+            max: MAX_DENSITY,
             step: 0.01,
         },
         also: "",
         panel: Panel::Size,
         default: Some("1"),
         summary: "pixels per CSS pixel, 1 by default",
-        read: |asked, text| set(&mut asked.density, scaled(text, 1.0..=4.0, 100.0)),
+        read: |asked, text| set(&mut asked.density, scaled(text, 1.0..=MAX_DENSITY, 100.0)),
     },
     OwnParameter {
         name: "q",
@@ -337,27 +345,27 @@ const OWN: &[OwnParameter] = &[
         aliases: &[],
         control: Control::Integer {
             min: 1,
-            max: 100_000,
+            max: MAX_PAGE as i64,
         },
         also: "",
         panel: Panel::Source,
         default: Some("1"),
         summary: "page of a document, counted from 1, which is the default",
-        read: |asked, text| set(&mut asked.page, whole(text, 1..=100_000)),
+        read: |asked, text| set(&mut asked.page, whole(text, 1..=MAX_PAGE)),
     },
     OwnParameter {
         name: "t",
         aliases: &[],
         control: Control::Number {
             min: 0.0,
-            max: 86_400.0,
+            max: LAST_S,
             step: 0.001,
         },
         also: "",
         panel: Panel::Source,
         default: Some("1"),
         summary: "seconds into a video, whose frame there is delivered, 1 by default; behind the end the last one; has no effect on images",
-        read: |asked, text| set(&mut asked.at, scaled(text, 0.0..=86_400.0, 1000.0)),
+        read: |asked, text| set(&mut asked.at, scaled(text, 0.0..=LAST_S, 1000.0)),
     },
     OwnParameter {
         name: "frame",
@@ -391,7 +399,7 @@ impl GivenValues {
                 Some(_) => {}
                 None => {
                     let read = parameter.read(&mut asked, text);
-                    read.ok_or_else(|| refused(parameter, text))?;
+                    read.ok_or_else(|| rejected(parameter, text))?;
                     seen.push((parameter.name(), text));
                 }
             }
@@ -460,7 +468,7 @@ fn is_seen(background: Colour, format: Option<Format>) -> bool {
     !(is_default && background == Colour::WHITE)
 }
 
-fn refused(parameter: Known, text: &str) -> FieldError {
+fn rejected(parameter: Known, text: &str) -> FieldError {
     let (name, allowed) = (parameter.name(), parameter.allowed());
     FieldError::new(
         name,
@@ -505,7 +513,7 @@ fn whole<N: std::str::FromStr + PartialOrd>(
     text.parse().ok().filter(|number| range.contains(number))
 }
 
-/// A decimal number in whole steps of 1 / `scale`: finer ones would only multiply variants.
+/// Parses a decimal number in whole steps of 1 / `scale`: finer ones would only multiply variants.
 fn scaled(text: &str, range: std::ops::RangeInclusive<f64>, scale: f64) -> Option<i32> {
     let is_decimal = text
         .bytes()
@@ -544,7 +552,7 @@ fn quality(text: &str) -> Option<Quality> {
     Quality::parse_auto(&text.to_ascii_lowercase()).or_else(number)
 }
 
-/// Our names, and those that the image components of web frameworks send to other services.
+/// Parses our names, and those that the image components of web frameworks send to other services.
 fn fit(text: &str) -> Option<Fit> {
     match text.to_ascii_lowercase().as_str() {
         "crop" | "min" => Some(Fit::Cover),

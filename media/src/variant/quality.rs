@@ -1,4 +1,4 @@
-//! `q`: a number, or a level from which the format and the size choose one.
+//! Quality of delivered images: `q=auto`, `auto:best`, `auto:eco`, `auto:low`, default 80, numbers for AVIF and others.
 
 use std::fmt::{Display, Formatter};
 

@@ -1,11 +1,11 @@
-//! Name and value pairs out of a query or a preset, before anybody knows what they mean.
+//! Name and value pairs of an image address's query or a preset: percent-decoding, longest query.
 
 use serde_json::{Map, Value};
 
 use super::FieldError;
 use crate::operation::shorten;
 
-/// The longest query that is read. URLs of pages carry trackers, no more.
+/// The longest query that is read. Addresses in pages may carry trackers.
 const MAX_QUERY_BYTES: usize = 4096;
 
 /// The decoded pairs of a query, in its order.

@@ -1,4 +1,5 @@
-//! From a canonical request and what is known of the source to a worker's task.
+//! Image request and facts of the source to a worker's task: format of `auto` (AVIF, WebP, JPEG, PNG), focal point,
+//! frame of a video.
 
 use super::{AcceptClass, Anchor, Kind, VariantRequest, VariantSpec};
 use crate::{
@@ -49,7 +50,7 @@ impl VariantRequest {
         }
     }
 
-    /// A clip's frame is an image like any other; an audio file's is its cover.
+    /// Resolves a request of a clip: its frame is an image like any other; an audio file's is its cover.
     fn of_clip(&self, accept: AcceptClass, source: &SourceFacts) -> Resolved {
         if self.wanted.kind == Kind::Json {
             return Resolved {
@@ -107,8 +108,8 @@ impl VariantRequest {
 }
 
 impl VariantSpec {
-    /// AVIF where the operator allows it, WebP where the client names it, else what every client shows. Animations
-    /// stay so where the client takes WebP.
+    /// Chooses the format of `auto`: AVIF where the operator allows it, WebP where the client names it, else JPEG or PNG.
+    /// Animations stay so where the client takes WebP.
     fn negotiated(&self, accept: AcceptClass, source: &SourceFacts) -> Format {
         let is_transparent = source.has_alpha && self.background.is_none();
         match accept {

@@ -1,4 +1,5 @@
-//! From a user's JSON to a definition, or to what is wrong with it.
+//! Checks a workflow definition: nodes, edges, `uploadGate`, `branchConditions`, `renamePattern`, `webhookUrl`,
+//! `trigger`.
 
 use serde_json::{Map, Value};
 use uuid::Uuid;
@@ -16,9 +17,9 @@ use super::{
 /// Result of [`check`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Checked {
-    /// There when no problem is an error.
+    /// The definition; `None` when a problem is an error.
     pub definition: Option<Definition>,
-    /// In the order in which they were found.
+    /// Problems in the order in which they were found.
     pub problems: Vec<Problem>,
 }
 
@@ -29,7 +30,7 @@ impl Checked {
     }
 }
 
-/// Reads and judges a definition.
+/// Reads and checks a definition.
 ///
 /// Fields come in camelCase or snake_case, unknown ones are ignored, `null` is absent. Time and stack are bounded by the
 /// limits of this module, whatever comes. What only the service knows is left to it: whether folders and files
@@ -47,8 +48,8 @@ pub fn check(value: &Value) -> Checked {
     }
 }
 
-/// The definition that [`check`] once found good; `None` when it is not any more. Cheap, since regular expressions are compiled
-/// when they are first asked: for those who look at definitions often, or where others wait.
+/// Reads a definition that [`check`] accepted before; `None` when it no longer does. Cheap, since regular expressions are
+/// compiled at their first use: for callers that read definitions often, or where others wait.
 pub fn saved(value: &Value) -> Option<Definition> {
     let mut problems = Problems::default();
     read(value, Reading::saved(), &mut problems).filter(|_| !problems.has_errors())
@@ -57,7 +58,7 @@ pub fn saved(value: &Value) -> Option<Definition> {
 /// A definition, complete only where there are no errors.
 fn read(value: &Value, conditions: Reading, problems: &mut Problems) -> Option<Definition> {
     let Some(object) = value.as_object() else {
-        refuse(
+        reject(
             Code::InvalidShape,
             None,
             format!(
@@ -90,7 +91,7 @@ fn list<'a>(
         Some(Value::Array(values)) => Some(values),
         Some(other) => {
             let what = format!("{name} must be a list, got {}", json::shown(other));
-            refuse(Code::InvalidShape, Some(name), what, problems);
+            reject(Code::InvalidShape, Some(name), what, problems);
             None
         }
     }
@@ -99,7 +100,7 @@ fn list<'a>(
 fn read_outlines<'a>(nodes: &'a [Value], problems: &mut Problems) -> Option<Vec<Outline<'a>>> {
     if nodes.is_empty() {
         let what = "a definition needs nodes: begin with one of kind upload";
-        refuse(Code::NoNodes, Some("nodes"), what, problems);
+        reject(Code::NoNodes, Some("nodes"), what, problems);
         return None;
     }
     if let Some(further) = nodes.get(MAX_NODES) {
@@ -122,7 +123,7 @@ fn read_outlines<'a>(nodes: &'a [Value], problems: &mut Problems) -> Option<Vec<
     Some(outlines.collect())
 }
 
-fn refuse(code: Code, field: Option<&str>, what: impl AsRef<str>, problems: &mut Problems) {
+fn reject(code: Code, field: Option<&str>, what: impl AsRef<str>, problems: &mut Problems) {
     problems.push(Place::definition().problem(code, field, what));
 }
 
@@ -186,7 +187,7 @@ impl<'a> Reader<'a> {
                     "{NAME} must be an object of node ids and groups, got {}",
                     json::shown(other)
                 );
-                refuse(Code::InvalidShape, Some(NAME), what, problems);
+                reject(Code::InvalidShape, Some(NAME), what, problems);
                 return None;
             }
         };
@@ -260,7 +261,7 @@ impl<'a> Reader<'a> {
         pattern
             .map_err(|what| {
                 let what = format!("{NAME}: {what}");
-                refuse(Code::InvalidPattern, Some(NAME), what, problems);
+                reject(Code::InvalidPattern, Some(NAME), what, problems);
             })
             .ok()
     }
@@ -270,7 +271,7 @@ impl<'a> Reader<'a> {
         node::url(self.get(NAME))
             .map_err(|what| {
                 let what = format!("{NAME} {what}");
-                refuse(Code::InvalidUrl, Some(NAME), what, problems);
+                reject(Code::InvalidUrl, Some(NAME), what, problems);
             })
             .ok()?
     }
@@ -286,7 +287,7 @@ impl<'a> Reader<'a> {
                 let what = format!(
                     "{NAME} must be {{folderId}} with the id of a folder, or null, got {got}"
                 );
-                refuse(Code::InvalidTrigger, Some(NAME), what, problems);
+                reject(Code::InvalidTrigger, Some(NAME), what, problems);
             })
             .ok()?
     }
@@ -296,7 +297,8 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Blank text and an empty list are no condition; an empty group is one, which every file meets.
+/// Returns whether a condition is given: blank text and an empty list are none; an empty group is one, which every file
+/// meets.
 fn is_given(condition: &Value) -> bool {
     match condition {
         Value::Null => false,

@@ -1,7 +1,7 @@
-//! A definition that has been checked, and the walk through it.
+//! Checked workflow definition: nodes, edges, labels, and which node follows (traversal).
 //!
 //! There is exactly one upload node, every edge meets two nodes, a node has at most one edge to follow for a result, and
-//! no path comes back to where it was: a walk visits a node at most once.
+//! there is no cycle: a traversal visits a node at most once.
 
 use serde_json::Value;
 use uuid::Uuid;
@@ -15,7 +15,7 @@ use crate::{
 /// A workflow's nodes and edges, and what counts for all of them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Definition {
-    /// In the order in which they are written.
+    /// Nodes in the order in which they are written.
     pub nodes: Vec<Node>,
     pub edges: Vec<Edge>,
     /// Conditions that an upload must meet for the workflow to run on it; `None`: every upload does.
@@ -42,7 +42,7 @@ pub struct Node {
 /// Action of a step.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Kind {
-    /// Takes the file in; the walk begins here.
+    /// Takes the file in; the traversal begins here.
     Upload,
     /// Looks at the buffer and chooses an edge.
     Branch(Group),
@@ -52,7 +52,7 @@ pub enum Kind {
     Storage {
         folder_id: Option<Uuid>,
     },
-    /// Tells of the run once it has completed; `None`: at the definition's address, if it has one.
+    /// Posts the event of the run once it has completed; `None`: to the definition's address, if it has one.
     Webhook {
         url: Option<String>,
     },
@@ -62,7 +62,7 @@ pub enum Kind {
     },
 }
 
-/// From one node to another, by ids.
+/// Edge from one node to another, by ids.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Edge {
     pub source: String,
@@ -129,7 +129,7 @@ impl Node {
             .config
             .as_object()
             .and_then(|config| json::get(config, field));
-        // One that is no id was refused when the definition was read.
+        // A value that is no id was rejected when the definition was read.
         uuid(given).ok().flatten()
     }
 }

@@ -1,4 +1,5 @@
-//! Edges, and what they must not do together. All of it iterates: a definition's shape costs no stack.
+//! Edges of a workflow: unknown nodes, labels (`true`, `false`, `default`), several edges, cycles. All of it iterates:
+//! a definition's shape costs no stack.
 
 use std::collections::{HashMap, HashSet};
 
@@ -268,10 +269,10 @@ fn check_cycle(
     }
     cycle.push(on_cycle);
     cycle.reverse();
-    tell_cycle(&cycle, outlines, problems);
+    report_cycle(&cycle, outlines, problems);
 }
 
-fn tell_cycle(cycle: &[usize], outlines: &[Outline<'_>], problems: &mut Problems) {
+fn report_cycle(cycle: &[usize], outlines: &[Outline<'_>], problems: &mut Problems) {
     const NAMED: usize = 8;
     let mut names: Vec<String> = cycle
         .iter()

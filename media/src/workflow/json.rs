@@ -1,10 +1,10 @@
-//! Looking into a definition's JSON.
+//! JSON access of workflow definitions: camelCase and snake_case names, ids, values in messages.
 
 use serde_json::{Map, Value};
 
 use crate::operation::shorten;
 
-/// A field by its camelCase name or the same in snake_case; `null` is none.
+/// Finds a field by its camelCase name or the same in snake_case; `null` is none.
 pub fn get<'a>(object: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
     object
         .get(name)
@@ -35,7 +35,7 @@ pub fn text(value: Option<&Value>) -> Result<Option<&str>, &Value> {
     }
 }
 
-/// A value for a message.
+/// Writes a value for a message.
 pub fn shown(value: &Value) -> String {
     match value {
         Value::Null => "null".to_owned(),

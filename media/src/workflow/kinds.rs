@@ -1,4 +1,5 @@
-//! The kinds of nodes: those of the workflow itself, and every operation of the table that can be a node.
+//! Kinds of workflow nodes (`upload`, `branch`, `rename`, `storage`, `webhook`, `hls`, every operation): summaries and
+//! fields.
 
 use serde::Serialize;
 
@@ -60,7 +61,7 @@ impl Sort {
         OWN.iter().copied().chain(operations)
     }
 
-    /// By the word on the wire, with underscores or hyphens.
+    /// Parses the word on the wire, with underscores or hyphens.
     pub(super) fn parse(word: &str) -> Option<Self> {
         let word = spelled(word);
         Self::all().find(|sort| sort.name() == word)
@@ -165,7 +166,7 @@ impl Sort {
     }
 }
 
-/// A kind's word as the table spells it.
+/// Spells a kind's word as the table does.
 pub(super) fn spelled(word: &str) -> String {
     word.trim().replace('-', "_").to_lowercase()
 }

@@ -1,4 +1,5 @@
-//! Conditions in older definitions: one word each. They are read as the new form that they mean.
+//! One-word conditions of older workflow definitions (`images-only`, `larger-than-100mb` …), read as the new form that
+//! they mean.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,5 @@
-//! Warnings about a definition that can be saved, and probably should not.
+//! Warnings about workflow definitions that can be saved: unreachable nodes, branches without edges, no delivery,
+//! unused `webhookUrl`.
 
 use std::collections::HashSet;
 

@@ -1,9 +1,10 @@
-//! Workflows: their definition, checks of it, conditions, and the path a file takes through it.
+//! Workflows: limits of definitions (nodes, edges, conditions, regular expressions), their check, conditions and
+//! traversal.
 //!
-//! [`check`] reads the JSON that a user wrote into a [`Definition`], or says in [`Problem`]s what to change; everything
+//! [`check`] reads the JSON that a user wrote into a [`Definition`], or reports in [`Problem`]s what to change; everything
 //! else of this module works on checked definitions. Reading is bounded before it recurses: nodes, edges, conditions,
 //! the depth of groups and the cost of regular expressions all have a limit below, so that a definition of any shape is
-//! judged in time linear in its size.
+//! checked in time linear in its size.
 
 mod check;
 mod condition;
@@ -28,9 +29,9 @@ pub use pattern::{Names, Pattern};
 pub use problem::{Code, Problem, Severity};
 pub use template::{Short, Template, generate};
 
-/// Nodes of a definition.
+/// Most nodes of a definition.
 pub const MAX_NODES: usize = 50;
-/// Edges of a definition: three out of every node, if all were branches.
+/// Most edges of a definition: three out of every node, if all were branches.
 pub const MAX_EDGES: usize = 3 * MAX_NODES;
 /// Levels of condition groups, the outermost counted.
 pub const MAX_GROUP_DEPTH: usize = 8;

@@ -1,4 +1,4 @@
-//! Reads nodes: first what each of them is, so that all can be named, then what it does.
+//! Reads workflow nodes: id, title, kind, config; `folderId`, `url`, `profile`, operation fields; lengths allowed.
 
 use serde_json::{Map, Value};
 use uuid::Uuid;
@@ -17,6 +17,7 @@ use crate::{
     operation::{self, Operation, Params, Row, camel_case, shorten},
 };
 
+/// Characters of a node's title.
 const MAX_TITLE_CHARS: usize = 200;
 
 /// A node by its id and kind, before its config has been read.
@@ -328,7 +329,7 @@ fn read_config<'a>(
     }
 }
 
-/// A UUID that may be absent; the error is what came, for a message.
+/// Reads a UUID that may be absent; the error is what came, for a message.
 pub fn uuid(value: Option<&Value>) -> Result<Option<Uuid>, String> {
     match json::text(value) {
         Ok(None) => Ok(None),
@@ -339,8 +340,8 @@ pub fn uuid(value: Option<&Value>) -> Result<Option<Uuid>, String> {
     }
 }
 
-/// An address by its form; whether its host may be spoken to, the connector says. The error is to be read after the
-/// field's name.
+/// Reads an address by its form; the connector decides later whether its host is allowed. The error follows the field's
+/// name.
 pub fn url(value: Option<&Value>) -> Result<Option<String>, String> {
     const MAX_URL_BYTES: usize = 2_048;
     let text = match json::text(value) {
@@ -362,7 +363,7 @@ pub fn url(value: Option<&Value>) -> Result<Option<String>, String> {
     ))
 }
 
-/// `strip_metadata` as a title: `Strip metadata`.
+/// Makes a title of a kind's word: `Strip metadata` of `strip_metadata`.
 fn in_words(kind: &str) -> String {
     let mut letters = kind.chars();
     let first = letters.next().map(|first| first.to_ascii_uppercase());

@@ -1,4 +1,5 @@
-//! Patterns that name results: `{original}-{format}`.
+//! Rename patterns of workflows (`{original}-{format}`, `{date}`, `{width}`, `{n}`): placeholders, longest pattern,
+//! default.
 
 use crate::{
     format::Format,
@@ -79,10 +80,10 @@ pub struct Names<'a> {
 impl Pattern {
     /// Parses a pattern; the error names the field `pattern` and the allowed placeholders.
     pub fn parse(text: &str) -> Result<Self, FieldError> {
-        let refused = |message: String| FieldError::new("pattern", message);
+        let error = |message: String| FieldError::new("pattern", message);
         let length = text.chars().count();
         if !(1..=MAX_CHARS).contains(&length) || text.trim().is_empty() {
-            return Err(refused(format!(
+            return Err(error(format!(
                 "pattern must have 1 to {MAX_CHARS} characters, got {length}"
             )));
         }
@@ -90,13 +91,13 @@ impl Pattern {
         let mut rest = text;
         while let Some((before, after)) = rest.split_once('{') {
             let Some((word, after)) = after.split_once('}') else {
-                return Err(refused(format!(
+                return Err(error(format!(
                     "pattern has an unclosed `{{`, close it: {}",
                     allowed()
                 )));
             };
             let placeholder = Placeholder::parse(word.trim()).ok_or_else(|| {
-                refused(format!(
+                error(format!(
                     "pattern knows no `{{{}}}`: {}",
                     shorten(word),
                     allowed()
@@ -114,7 +115,7 @@ impl Pattern {
         Ok(Self { parts })
     }
 
-    /// A name out of the pattern, which is still to be cleaned as every file's name is. The extension is appended unless
+    /// Makes a name of the pattern, which is still to be cleaned as every file's name is. The extension is appended unless
     /// the name ends in it, or in another spelling of the same format (`.jpeg`).
     pub fn apply(&self, names: &Names<'_>) -> String {
         let mut name = String::new();

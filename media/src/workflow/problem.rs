@@ -1,4 +1,4 @@
-//! Problems of a definition, in words that say what to change.
+//! Problems of workflow definitions: codes, severity, texts, most of them in one answer.
 
 use serde::{Serialize, Serializer};
 
@@ -9,7 +9,7 @@ use crate::operation::shorten;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// Refused on save.
+    /// Rejected on save.
     Error,
     /// Saved; it probably does not do what its author wants.
     Warning,
@@ -20,9 +20,9 @@ pub enum Severity {
 #[serde(rename_all = "camelCase")]
 pub struct Problem {
     pub severity: Severity,
-    /// The node it is about; `None`: the definition as a whole.
+    /// Id of the node with the problem; `None`: the definition as a whole.
     pub node_id: Option<String>,
-    /// The field it is about, as the reference spells it: of the node's `config`, or of the definition.
+    /// Field with the problem, as the reference spells it: of the node's `config`, or of the definition.
     pub field: Option<String>,
     pub code: Code,
     /// A sentence that names the node and says what to change.
@@ -155,7 +155,7 @@ impl Place {
         }
     }
 
-    /// A node is named by its id, and by its title when it has one.
+    /// Names a node by its id, and by its title when it has one.
     pub fn node(id: &str, title: Option<&str>) -> Self {
         let words = match title {
             Some(title) => format!("node `{}` ({}): ", shorten(id), shorten(title)),
@@ -167,7 +167,7 @@ impl Place {
         }
     }
 
-    /// `what` is said after the node's name.
+    /// Makes a problem; `what` follows the node's name.
     pub fn problem(&self, code: Code, field: Option<&str>, what: impl AsRef<str>) -> Problem {
         Problem {
             severity: code.severity(),
@@ -184,11 +184,12 @@ fn cut(id: &str) -> String {
     id.chars().take(MAX_ID_CHARS).collect()
 }
 
-/// The problems of one definition. There is a bound: anyone who wrote two hundred mistakes has enough to read.
+/// Problems of one definition, bounded in number.
 #[derive(Default)]
 pub(super) struct Problems(Vec<Problem>);
 
 impl Problems {
+    /// Most problems in one answer.
     const MOST: usize = 200;
 
     pub fn push(&mut self, problem: Problem) {

@@ -1,4 +1,5 @@
-//! Short forms: a workflow by three words instead of a definition.
+//! Short forms of workflows (`convert-post`, `compress-post`, `convert-compress-post`): `outputFormat`,
+//! `compressionMode`.
 
 use serde_json::{Value, json};
 
@@ -16,9 +17,9 @@ pub enum Template {
 /// A short form as a request gives it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Short {
-    /// Without one, the other two say which is meant.
+    /// Template; `None`: it follows from the other two.
     pub template: Option<Template>,
-    /// Not used by compress-post, which keeps the format.
+    /// Target format; not used by compress-post, which keeps the format.
     pub output_format: Option<String>,
     /// high, balanced, ultra (how hard), or 1 to 100 (the encoder's quality); balanced when missing.
     pub compression_mode: Option<Value>,
@@ -40,13 +41,13 @@ impl Template {
         }
     }
 
-    /// By its name, with hyphens or underscores.
+    /// Parses its name, with hyphens or underscores.
     pub fn parse(text: &str) -> Result<Self, Problem> {
         let word = text.trim().replace('_', "-").to_lowercase();
         let is_called = |template: &&Self| template.name() == word;
         Self::ALL.iter().find(is_called).copied().ok_or_else(|| {
             let names: Vec<&str> = Self::ALL.iter().map(|template| template.name()).collect();
-            refused(
+            rejected(
                 "template",
                 format!(
                     "template must be one of {}, got `{}`",
@@ -116,7 +117,7 @@ fn template(short: &Short) -> Result<Template, Problem> {
         (None, Some(_), Some(_)) => Ok(Template::ConvertCompressPost),
         (None, Some(_), None) => Ok(Template::ConvertPost),
         (None, None, Some(_)) => Ok(Template::CompressPost),
-        (None, None, None) => Err(refused(
+        (None, None, None) => Err(rejected(
             "definition",
             "give a definition, or a short form: template, outputFormat, compressionMode",
         )),
@@ -126,7 +127,7 @@ fn template(short: &Short) -> Result<Template, Problem> {
 fn output_format(short: &Short, template: Template) -> Result<&str, Problem> {
     let text = short.output_format.as_deref().map(str::trim);
     let Some(text) = text.filter(|text| !text.is_empty()) else {
-        return Err(refused(
+        return Err(rejected(
             "outputFormat",
             format!(
                 "template {} needs outputFormat: give the format to make, as `webp`",
@@ -135,7 +136,7 @@ fn output_format(short: &Short, template: Template) -> Result<&str, Problem> {
         ));
     };
     match Format::parse(text) {
-        Some(format) if template.compresses() && !can_compress(format) => Err(refused(
+        Some(format) if template.compresses() && !can_compress(format) => Err(rejected(
             "outputFormat",
             format!(
                 "{} cannot be compressed: give another outputFormat, or use template convert-post",
@@ -161,7 +162,7 @@ fn quality(mode: &Value) -> Result<u8, Problem> {
         "high" => Ok(HIGH),
         "ultra" => Ok(ULTRA),
         _ => number().ok_or_else(|| {
-            refused(
+            rejected(
                 "compressionMode",
                 format!(
                     "compressionMode must be high, balanced, ultra or a whole number from 1 to 100, got `{}`",
@@ -172,6 +173,6 @@ fn quality(mode: &Value) -> Result<u8, Problem> {
     }
 }
 
-fn refused(field: &str, message: impl AsRef<str>) -> Problem {
+fn rejected(field: &str, message: impl AsRef<str>) -> Problem {
     Place::definition().problem(Code::InvalidShortForm, Some(field), message)
 }

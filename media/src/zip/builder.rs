@@ -1,4 +1,4 @@
-//! From folders and files as they are stored to entries with paths.
+//! Builds the entries of an archive of folders: paths, distinct names, longest path.
 
 use std::collections::{HashMap, HashSet};
 
@@ -29,7 +29,7 @@ pub struct Contents {
     pub crc32: u32,
 }
 
-/// Kept of a folder; what the parents say is not said again.
+/// Record of a folder; its parents' names are not repeated.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FolderRecord {
     pub parent: u32,
@@ -41,7 +41,7 @@ pub(super) struct FolderRecord {
     pub modified: u32,
 }
 
-/// Kept of a file.
+/// Record of a file.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FileRecord {
     pub size: u64,
@@ -136,7 +136,7 @@ impl Builder {
         size_of_val(self.folders.as_slice()) + size_of_val(self.files.as_slice()) + self.names.len()
     }
 
-    /// Numbered names that were tried so far, each of them once.
+    /// Counts the numbered names that were tried so far.
     #[cfg(test)]
     pub(super) fn tried(&self) -> u64 {
         let tried = self.numbers.values().map(|next| u64::from(next - 2));
@@ -150,7 +150,7 @@ impl Builder {
         Layout::new(self.folders, self.files, self.names)
     }
 
-    /// Safe, and with a number when a file system would take it for a sibling.
+    /// Returns a safe name, with a number when a file system would take it for a sibling.
     fn own_name(&mut self, parent: Folder, given: &str, is_folder: bool) -> String {
         let name = name::safe(given);
         if self.taken.insert(name::folded(parent.0, &name)) {

@@ -1,11 +1,11 @@
-//! A way through a range of an archive.
+//! Reads a byte range of an archive (download, `Range` request) as headers and pieces of files.
 
 use super::{
     header,
     layout::{EntryOffset, Layout},
 };
 
-/// Headers are given out in pieces of about this many bytes.
+/// Size of pieces of headers, about.
 const PIECE_BYTES: usize = 64 * 1024;
 
 /// Next piece of an archive.
@@ -107,7 +107,7 @@ impl Cursor {
         (starts, starts + layout.entry(self.place.entry).size)
     }
 
-    /// The reader is in contents.
+    /// Takes the next piece of a file's contents, in which the reader is.
     fn contents(&mut self, layout: &Layout) -> Piece {
         let (contents_at, contents_end) = self.contents_range(layout);
         let file = layout.file_number(self.place.entry);

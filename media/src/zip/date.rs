@@ -1,4 +1,4 @@
-//! Times as archives have them.
+//! Modification times in archives: MS-DOS date and time in UTC, from 1980.
 
 const SECONDS_PER_DAY: u32 = 24 * 60 * 60;
 /// 1980-01-01, the first day that MS-DOS knows.

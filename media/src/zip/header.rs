@@ -1,4 +1,5 @@
-//! The records of an archive (APPNOTE 4.3), each with its length beside it.
+//! Writes ZIP records (APPNOTE 4.3): local headers, central directory, ZIP64, time stamps. Each has its length beside
+//! it.
 
 use super::date;
 
@@ -12,7 +13,7 @@ const EXTRA_64: u16 = 0x0001;
 /// Info-ZIP's extended time stamp: seconds since 1970.
 const EXTRA_TIME: u16 = 0x5455;
 const EXTRA_TIME_BYTES: u64 = 9;
-/// Only the time of modification follows.
+/// Flag of the time stamp: only the time of modification follows.
 const HAS_MODIFIED: u8 = 1;
 
 /// Folders, and ZIP64.
@@ -44,7 +45,7 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    /// The stamp is signed where it is read; a later time has only MS-DOS's form.
+    /// Returns whether the time fits the extended stamp, which readers take as signed; a later one has only MS-DOS's form.
     fn has_stamp(&self) -> bool {
         i32::try_from(self.modified).is_ok()
     }
@@ -84,7 +85,7 @@ pub(super) fn write_local(out: &mut Vec<u8>, entry: &Entry, path: &[u8]) {
     fill_in_length(out, extra_at, extra_from);
 }
 
-/// `offset` is where the entry's local header begins.
+/// Returns the length of the central header; `offset` is that of the local header.
 pub(super) fn central_len(entry: &Entry, path_len: u64, offset: u64) -> u64 {
     let extra_64 = match (is_large(entry.size), is_large(offset)) {
         (false, false) => 0,
@@ -172,7 +173,7 @@ impl Directory {
     }
 }
 
-/// From the flags to the sizes: the same in both headers.
+/// Writes the fields from the flags to the sizes, the same in both headers.
 fn write_facts(out: &mut Vec<u8>, entry: &Entry) {
     let (time, date) = date::dos(entry.modified);
     for value in [FLAGS, STORED, time, date] {
@@ -224,7 +225,7 @@ fn clamped(value: u64) -> u32 {
 
 fn short(len: usize) -> u16 {
     u16::try_from(len)
-        .expect("the builder refuses longer paths, and extra fields have at most 37 bytes")
+        .expect("the builder rejects longer paths, and extra fields have at most 37 bytes")
 }
 
 fn put16(out: &mut Vec<u8>, value: u16) {

@@ -1,4 +1,4 @@
-//! Offsets of everything in an archive.
+//! Length and offsets of everything in an archive, before any file is read.
 //!
 //! ```text
 //! 0                                                       directory.at                        len
@@ -12,7 +12,7 @@ use super::{
     header::{self, Directory, Entry},
 };
 
-/// Places are kept of every so manieth entry, and counted from there.
+/// Entries between two kept offsets; those between are computed.
 const MARKED: u32 = 64;
 
 /// An archive: everything but the files' bytes.
@@ -53,7 +53,7 @@ impl Layout {
         layout
     }
 
-    /// Walks once through all entries. The directory's place is known at the end, so that it counts from 0 until then.
+    /// Computes all offsets in one pass. The directory's place is known at the end, so that it counts from 0 until then.
     fn measure(&mut self) {
         let mut place = EntryOffset {
             entry: 0,
@@ -97,7 +97,7 @@ impl Layout {
         self.files[file as usize].size
     }
 
-    /// Goes through `len` bytes from `start`, as far as there are any.
+    /// Returns a reader of `len` bytes from `start`, as far as there are any.
     pub fn cursor(&self, start: u64, len: u64) -> Cursor {
         Cursor::new(self, start, len)
     }
@@ -179,7 +179,7 @@ impl Layout {
         }
     }
 
-    /// A folder's path ends with a slash.
+    /// Path of an entry; a folder's ends with a slash.
     pub(super) fn path(&self, entry: u32) -> Vec<u8> {
         let (name, parent, slash) = match self.file_number(entry) {
             None => {
@@ -224,7 +224,7 @@ impl Layout {
         }
     }
 
-    /// Not of the root.
+    /// Name of a folder that is not the root.
     fn folder_name(&self, folder: usize) -> &str {
         let start = self.folders[folder - 1].name_end;
         &self.names[start as usize..self.folders[folder].name_end as usize]

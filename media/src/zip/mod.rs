@@ -1,4 +1,4 @@
-//! Archives whose every byte is known before any file is read: ZIP, stored, with ZIP64 where it is needed (PKWARE
+//! ZIP archives of folders: stored, with ZIP64 where it is needed, every byte known before any file is read (PKWARE
 //! APPNOTE 6.3.10).
 //!
 //! Sizes and check sums of stored files are known, so that an archive of them is a matter of arithmetic: its length,

@@ -1,4 +1,4 @@
-//! Names that can be extracted anywhere, and stay distinct there.
+//! Safe file names in archives: characters and device names that Windows reserves, numbers for equal names, 255 bytes.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 

@@ -273,7 +273,7 @@ async fn a_rejection_is_reported_and_no_secret_with_it() -> Result<(), Failure> 
     assert_eq!(record["url"], format!("{}/••••", target.obs_server));
     let record = other.wait("SRT refuses it", refused).await?;
     let message = record["lastError"].as_str().unwrap_or_default();
-    assert!(message.contains("refused"), "{message}");
+    assert!(message.contains("rejected"), "{message}");
     assert_eq!(
         record["url"],
         format!("{place}?streamid=••••&passphrase=••••")

@@ -1,4 +1,4 @@
-//! Aggregate messages: several FLV tags in one RTMP message (RTMP 1.0 §7.1.6).
+//! Reads RTMP aggregate messages: several FLV tags in one message (RTMP 1.0 §7.1.6).
 //!
 //! Tags are handed out one by one, so that a large aggregate never becomes many units at once.
 

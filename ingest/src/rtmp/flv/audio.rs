@@ -1,4 +1,4 @@
-//! Audio tag bodies (FLV 10.1 §E.4.2, enhanced RTMP v2 "Enhanced Audio").
+//! Reads FLV audio tags (FLV 10.1 §E.4.2, enhanced RTMP v2): AAC, MP3, Opus; names of codecs that are not carried.
 
 use sluice_media::codec::AudioCodec;
 
@@ -60,7 +60,7 @@ fn enhanced(
     let track = track_of(&mut cursor, packet_type, multitrack, wanted, "audio")?;
     let codec = codec_of(track.fourcc)?;
     let packet = match track.packet_type {
-        // MP3 configures itself by its frames.
+        // MP3 is configured by its frames.
         packet_type::SEQUENCE_START if codec == AudioCodec::Mp3 => return Ok(None),
         packet_type::SEQUENCE_START => Packet::Configuration,
         packet_type::CODED_FRAMES => Packet::Frame {

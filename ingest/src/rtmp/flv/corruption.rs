@@ -1,4 +1,4 @@
-//! Reasons why a tag was left out, in words for the person at the encoder.
+//! Reasons why an FLV tag was left out, in words for the person at the encoder ("audio codec … is not carried").
 
 use std::{borrow::Cow, fmt};
 
@@ -13,7 +13,7 @@ pub enum Corruption {
     VideoCodec { name: Cow<'static, str> },
     /// A codec that is not passed through.
     AudioCodec { name: Cow<'static, str> },
-    /// Only one track of a kind is carried.
+    /// A further track of a kind, of which one is carried.
     OtherTrack { what: &'static str },
     /// Packet type that enhanced RTMP does not define in this place.
     PacketType { what: &'static str, number: u8 },

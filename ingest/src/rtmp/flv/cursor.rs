@@ -1,4 +1,4 @@
-//! Bounded reader of a tag's body. Reading past the end is [`Corruption::Truncated`].
+//! Bounded reader of an FLV tag's body. Reading past the end is [`Corruption::Truncated`].
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! Common parts of video and audio in enhanced RTMP v2: ModEx prefixes and multitrack bodies.
+//! Enhanced RTMP v2: ModEx prefixes (nanosecond offsets) and multitrack bodies of video and audio.
 
 use std::ops::Range;
 

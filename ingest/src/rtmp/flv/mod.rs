@@ -1,6 +1,6 @@
-//! FLV tag bodies, legacy and enhanced, to units.
+//! FLV tags of RTMP, legacy and enhanced, to access units: which frames are key frames, which track is carried.
 //!
-//! Damaged tags and codecs that are not carried are left out and named, never passed on. A configuration is passed on
+//! Corrupt tags and codecs that are not carried are left out and named, never passed on. A configuration is passed on
 //! when it differs from the one before, because encoders repeat it.
 
 mod aggregate;
@@ -42,7 +42,7 @@ struct Tag<C> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Packet {
     Configuration,
-    /// A frame or an audio frame; `cts_ms` is 0 for audio.
+    /// A video frame or an audio frame; `cts_ms` is 0 for audio.
     Frame {
         cts_ms: i32,
         key: bool,
@@ -66,7 +66,7 @@ impl Demuxer {
         Self::default()
     }
 
-    /// Reads one video body. `Ok` where nothing was damaged, which includes bodies that hold nothing for a decoder.
+    /// Reads one video body. `Ok` where nothing was corrupt, which includes bodies that hold nothing for a decoder.
     pub fn video(
         &mut self,
         time_ms: i64,
@@ -223,7 +223,7 @@ fn time_90k(time_ms: i64, offset_ns: u32) -> i64 {
     time_ms * TICKS_PER_MS + i64::from(offset_ns) * TICKS_PER_MS / 1_000_000
 }
 
-/// Configurations live as long as the session: a slice would pin the read buffer it was cut from.
+/// Copies a configuration, which lives as long as the session: a slice would keep its whole read buffer.
 fn copied(record: &Bytes) -> Bytes {
     Bytes::copy_from_slice(record)
 }

@@ -1,4 +1,4 @@
-//! Video tag bodies (FLV 10.1 §E.4.3, enhanced RTMP v2 "Enhanced Video").
+//! Reads FLV video tags (FLV 10.1 §E.4.3, enhanced RTMP v2): H.264, HEVC, AV1; names of codecs that are not carried.
 
 use sluice_media::codec::VideoCodec;
 

@@ -1,4 +1,4 @@
-//! Publishing to another server, as an encoder does, with existing units.
+//! RTMP client of outputs: connects, publishes, and says why a target failed or rejected the stream.
 //!
 //! [`Publisher`] is the driver between a socket and the state machine. It reads while it sends, so that pings are
 //! answered and a rejection is received; every wait has a bound.
@@ -29,7 +29,7 @@ const LINGER: Duration = Duration::from_secs(1);
 /// them.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    #[error("it refused the stream: {0}")]
+    #[error("it rejected the stream: {0}")]
     Refused(String),
     #[error("it ended the stream: {0}")]
     Ended(String),

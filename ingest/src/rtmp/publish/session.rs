@@ -1,4 +1,5 @@
-//! Publisher's half of a connection as a state machine: bytes and units in, bytes out. No socket, no task.
+//! State machine of an RTMP output: `connect`, `publish`, metadata, pings, the server's text of a rejection. Bytes and
+//! units in, bytes out; no socket, no task.
 //!
 //! ```text
 //! Handshake ──▶ Connecting ──_result──▶ Creating ──_result──▶ Asking ──Publish.Start──▶ Publishing
@@ -29,7 +30,7 @@ use crate::{
     },
 };
 
-/// Servers answer; they send no media to a publisher.
+/// Bounds of a server's messages: servers answer, and send no media to a publisher.
 const LIMITS: ChunkLimits = ChunkLimits {
     chunk_streams: 16,
     command: 16 << 10,
@@ -94,7 +95,7 @@ enum ClientStage {
     Publishing,
 }
 
-/// The state machine.
+/// State machine of an output's connection.
 #[derive(Debug)]
 pub(super) struct ClientSession {
     target: PublishTarget,
@@ -236,9 +237,9 @@ impl ClientSession {
         match (command.name.as_str(), self.stage) {
             ("_result", ClientStage::Connecting) if answers(CONNECT) => self.connected(command),
             ("_result", ClientStage::Creating) if answers(CREATE_STREAM) => self.created(command),
-            ("_error", ClientStage::Connecting) if answers(CONNECT) => Err(self.refused(command)),
+            ("_error", ClientStage::Connecting) if answers(CONNECT) => Err(self.rejected(command)),
             ("_error", ClientStage::Creating) if answers(CREATE_STREAM) => {
-                Err(self.refused(command))
+                Err(self.rejected(command))
             }
             ("onStatus", _) => self.take_status(command),
             ("close", _) => Err(Failure::Ended("it said close".to_owned())),
@@ -248,7 +249,7 @@ impl ClientSession {
 
     fn connected(&mut self, command: &Command) -> Result<(), Failure> {
         if level_of(command) == "error" {
-            return Err(self.refused(command));
+            return Err(self.rejected(command));
         }
         self.writer.raise_chunk_size();
         let stream = &self.target.stream;
@@ -279,7 +280,7 @@ impl ClientSession {
     fn take_status(&mut self, command: &Command) -> Result<(), Failure> {
         let code = property(command, "code");
         match self.stage {
-            _ if level_of(command) == "error" => Err(self.refused(command)),
+            _ if level_of(command) == "error" => Err(self.rejected(command)),
             ClientStage::Asking if code == START => {
                 self.stage = ClientStage::Publishing;
                 Ok(())
@@ -291,7 +292,7 @@ impl ClientSession {
         }
     }
 
-    fn refused(&self, command: &Command) -> Failure {
+    fn rejected(&self, command: &Command) -> Failure {
         Failure::Refused(self.words(command))
     }
 
@@ -326,7 +327,7 @@ impl ClientSession {
             }
             Unit::Video(video_frame) => {
                 let timestamp_ms = wrapped(video_frame.dts_90k);
-                self.say_what_is_due(timestamp_ms);
+                self.send_due(timestamp_ms);
                 if let Some(codec) = self.video.as_ref().map(|config| config.codec) {
                     let head = tag::video_frame(codec, video_frame);
                     self.media(kind::VIDEO, timestamp_ms, &head, &video_frame.data)?;
@@ -334,7 +335,7 @@ impl ClientSession {
             }
             Unit::Audio(audio) => {
                 let timestamp_ms = wrapped(audio.pts_90k);
-                self.say_what_is_due(timestamp_ms);
+                self.send_due(timestamp_ms);
                 if let Some(codec) = self.audio.as_ref().map(|config| config.codec) {
                     self.media(kind::AUDIO, timestamp_ms, &tag::audio(codec), &audio.data)?;
                 }
@@ -343,8 +344,8 @@ impl ClientSession {
         Ok(())
     }
 
-    /// Metadata, and the configurations that changed.
-    fn say_what_is_due(&mut self, timestamp_ms: u32) {
+    /// Sends metadata and the configurations that changed.
+    fn send_due(&mut self, timestamp_ms: u32) {
         let due = std::mem::take(&mut self.due);
         if !(due.video || due.audio) {
             return;
@@ -393,7 +394,7 @@ impl ClientSession {
         self.writer.message(header, head, body);
     }
 
-    /// The polite end of a publish.
+    /// Sends `FCUnpublish` and `deleteStream`.
     pub(super) fn end_publish(&mut self) {
         if self.stage != ClientStage::Publishing {
             return;
@@ -422,7 +423,7 @@ fn level_of(command: &Command) -> &str {
     property(command, "level")
 }
 
-/// RTMP's 32 bits.
+/// Timestamp in RTMP's 32 bits.
 fn wrapped(ticks: i64) -> u32 {
     (tag::milliseconds(ticks) & i64::from(u32::MAX)) as u32
 }
@@ -498,7 +499,7 @@ mod tests {
         let rejections: [(Vec<u8>, &str); 3] = [
             (
                 status("error", "NetStream.Publish.BadName", "secret-key is taken"),
-                "it refused the stream: •••• is taken",
+                "it rejected the stream: •••• is taken",
             ),
             (
                 says(|c| {
@@ -506,7 +507,7 @@ mod tests {
                         o.name("code").string("NetConnection.Connect.Rejected");
                     });
                 }),
-                "it refused the stream: NetConnection.Connect.Rejected",
+                "it rejected the stream: NetConnection.Connect.Rejected",
             ),
             (
                 says(|c| {

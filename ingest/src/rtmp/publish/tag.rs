@@ -1,4 +1,4 @@
-//! Units to FLV tag bodies and metadata: the reverse of [`super::super::flv`].
+//! Writes units as FLV tags and `onMetaData` for RTMP outputs: the reverse of [`super::super::flv`].
 //!
 //! H.264, AAC and MP3 are sent in FLV's own form, which every server reads; HEVC, AV1 and Opus in that of enhanced
 //! RTMP v2.
@@ -74,7 +74,7 @@ pub(super) fn audio(codec: AudioCodec) -> Vec<u8> {
     }
 }
 
-/// `@setDataFrame` of `onMetaData`.
+/// Writes `@setDataFrame` of `onMetaData`.
 pub(super) fn metadata(video: Option<&VideoConfig>, audio: Option<&AudioConfig>) -> Vec<u8> {
     let mut message = amf0::Writer::new();
     message.string("@setDataFrame").string("onMetaData");
@@ -107,7 +107,7 @@ fn enhanced_video(codec: VideoCodec) -> Option<&'static [u8; 4]> {
     }
 }
 
-/// FLV's number, or the four characters as one (enhanced RTMP v2, "Enhancing onMetaData").
+/// Returns FLV's number, or the four characters as one (enhanced RTMP v2, "Enhancing onMetaData").
 fn video_id(codec: VideoCodec) -> f64 {
     enhanced_video(codec).map_or(7.0, |fourcc| f64::from(u32::from_be_bytes(*fourcc)))
 }

@@ -1,5 +1,5 @@
-//! Runtime of one thread on which `srt-tokio` runs: panics that a peer's datagrams cause are contained there, counted,
-//! and kept out of the log.
+//! Runtime of SRT outputs in which panics of `srt-tokio` are contained, counted and kept out of the log. It has one
+//! thread; a peer's datagrams cause the panics.
 //!
 //! `srt-protocol` 0.4.4 panics on some malformed datagrams, for instance the 16 bytes
 //! `ffff0008 ffff51ff bbffffff ffbbff51`. A panic ends the task of its connection, which is reported as a failed or
@@ -34,8 +34,8 @@ pub fn panics() -> u64 {
     PANICS.load(Ordering::Relaxed)
 }
 
-/// Counts panics of the SRT library's thread instead of printing them; all others are printed as before. For the start of the
-/// program.
+/// Counts panics of the SRT library's thread instead of printing them; all others are printed as before. To be called at the start of
+/// the program.
 pub fn silence_panics() {
     let print = panic::take_hook();
     panic::set_hook(Box::new(move |panic| match is_caller_thread() {

@@ -1,4 +1,5 @@
-//! Reasons why a call failed or ended, in words for the person who set the output up. None of them carries a secret.
+//! Error texts of SRT outputs: unanswered, closed port, rejections by their code (1000s). None of them carries a
+//! secret.
 
 use std::{borrow::Cow, io, time::Duration};
 
@@ -20,14 +21,14 @@ pub enum CallFailure {
     },
     /// No answer arrived.
     #[error(
-        "no one answered by SRT within {within:?}: is the receiver a listener, and its UDP port open?"
+        "no answer by SRT within {within:?}: is the receiver a listener, and its UDP port open?"
     )]
     Unanswered { within: Duration },
     /// The machine exists, and its port is closed.
     #[error("no one listens on this UDP port")]
     PortClosed,
     /// The listener rejected the call.
-    #[error("the receiver refused the stream: {reason}")]
+    #[error("the receiver rejected the stream: {reason}")]
     Refused { reason: Cow<'static, str> },
     /// The answer is not SRT, or a version that is not supported.
     #[error("the receiver's answer is not understood: does it speak SRT 1.3 or later?")]
@@ -126,7 +127,7 @@ mod tests {
     fn errors_of_the_system_are_distinguished() {
         let within = Duration::from_secs(3);
         for (kind, expected) in [
-            (io::ErrorKind::TimedOut, "no one answered by SRT within 3s"),
+            (io::ErrorKind::TimedOut, "no answer by SRT within 3s"),
             (
                 io::ErrorKind::ConnectionRefused,
                 "no one listens on this UDP port",

@@ -1,4 +1,5 @@
-//! Options of a call in the query of an `srt://` address, as ffmpeg, OBS and srt-live-transmit write it.
+//! Query of an output's `srt://` address: `streamid`, `passphrase`, `latency`, `mode`, as ffmpeg, OBS and
+//! srt-live-transmit write it.
 
 use std::{fmt, net::SocketAddr, ops::RangeInclusive, time::Duration};
 
@@ -7,6 +8,7 @@ use crate::publish::Hidden;
 
 /// Latency of an address without one: four times the round trip of a long link.
 const DEFAULT_LATENCY: Duration = Duration::from_millis(400);
+/// Latencies in milliseconds that an address may name.
 const LATENCY_MS: RangeInclusive<u64> = 20..=8_000;
 /// Latencies in microseconds, which ffmpeg and OBS use; all others use milliseconds. The two ranges do not overlap.
 const LATENCY_US: RangeInclusive<u64> = 20_000..=8_000_000;
@@ -79,7 +81,7 @@ fn latency(value: &str) -> Result<Duration, CallFailure> {
     }
 }
 
-/// Percent-decoded; a plus sign is one.
+/// Decodes percent-encoding; a plus sign stays.
 fn decoded(what: &'static str, value: &str) -> Result<String, CallFailure> {
     let mut plain = Vec::with_capacity(value.len());
     let mut rest = value.as_bytes();

@@ -1,5 +1,5 @@
-//! Audio frames as PES packets hold them: AAC behind an ADTS header (ISO/IEC 13818-7 §6.2), Opus behind its control header,
-//! MP3 as it is.
+//! Writes audio frames for MPEG-TS outputs: AAC behind an ADTS header (ISO/IEC 13818-7 §6.2), Opus behind its control
+//! header, MP3 unchanged.
 
 use sluice_media::codec::{AudioCodec, AudioConfig, OpusHead};
 
@@ -94,13 +94,14 @@ impl Adts {
     fn new(record: &[u8]) -> Result<Self, Unsupported> {
         const SBR: u8 = 5;
         const PS: u8 = 29;
-        let refused = |what| Unsupported {
+        let unsupported = |what| Unsupported {
             what,
             choose: "AAC-LC in mono, stereo or 5.1 at the encoder",
         };
         let mut bits = Bits::new(record);
         let mut object_type = bits.take(5) as u8;
-        let rate_index = read_rate_index(&mut bits).ok_or(refused("AAC of this sample rate"))?;
+        let rate_index =
+            read_rate_index(&mut bits).ok_or(unsupported("AAC of this sample rate"))?;
         let channels = bits.take(4) as u8;
         if matches!(object_type, SBR | PS) {
             read_rate_index(&mut bits);
@@ -108,13 +109,13 @@ impl Adts {
         }
         let has_short_frames = bits.take(1) == 1;
         if !(1..=4).contains(&object_type) {
-            return Err(refused("this kind of AAC"));
+            return Err(unsupported("this kind of AAC"));
         }
         if !(1..=7).contains(&channels) {
-            return Err(refused("AAC with a channel layout of its own"));
+            return Err(unsupported("AAC with a channel layout of its own"));
         }
         if has_short_frames {
-            return Err(refused("AAC in frames of 960 samples"));
+            return Err(unsupported("AAC in frames of 960 samples"));
         }
         Ok(Self {
             profile: object_type - 1,
@@ -199,7 +200,7 @@ fn has_usual_layout(head: &OpusHead) -> bool {
     })
 }
 
-/// "Opus in MPEG-TS", as ffmpeg and GStreamer read it: a prefix, and the length in bytes of 255.
+/// Writes the header of "Opus in MPEG-TS", as ffmpeg and GStreamer read it: a prefix, and the length in bytes of 255.
 fn put_opus_header(frame_bytes: usize, out: &mut Vec<u8>) {
     out.extend([0x7f, 0xe0]);
     out.extend(std::iter::repeat_n(0xff, frame_bytes / 0xff));

@@ -1,4 +1,4 @@
-//! Units to an MPEG transport stream (ISO/IEC 13818-1): H.264, HEVC, AAC (ADTS), MP3 and Opus.
+//! MPEG-TS muxer of SRT outputs (ISO/IEC 13818-1): H.264, HEVC, AAC, MP3 and Opus; PIDs; formats that cannot be sent.
 //!
 //! Pure: takes configurations and units, returns whole transport packets, in the order in which they are to be sent.
 //! One unit is one PES packet, and nothing is held back, so that the multiplexer adds no delay of its own. Every key
@@ -86,7 +86,7 @@ impl Default for Muxer {
 }
 
 impl Muxer {
-    /// A stream without tracks.
+    /// Begins a stream without tracks.
     pub fn new() -> Self {
         Self {
             tables: Tables::default(),
@@ -132,7 +132,7 @@ impl Muxer {
                 self.announce();
             }
             Unit::Video(video_frame) => self.video_frame(video_frame, out),
-            Unit::Audio(frame) => self.frame(frame, out),
+            Unit::Audio(frame) => self.audio_frame(frame, out),
         }
         Ok(())
     }
@@ -221,7 +221,7 @@ impl Muxer {
         self.pes.shrink_to(KEPT_CAPACITY);
     }
 
-    fn frame(&mut self, frame: &AudioUnit, out: &mut BytesMut) {
+    fn audio_frame(&mut self, frame: &AudioUnit, out: &mut BytesMut) {
         let Some(track) = &mut self.audio else {
             return;
         };

@@ -1,4 +1,4 @@
-//! Schedule of clock references and tables, by the times of the units alone.
+//! Schedule of clock references (PCR) and tables in MPEG-TS outputs, by the times of the units alone.
 
 use sluice_media::unit::CLOCK_90K;
 

@@ -1,4 +1,4 @@
-//! Transport packets (ISO/IEC 13818-1 §2.4.3.2) of one PID.
+//! Writes MPEG-TS packets (ISO/IEC 13818-1 §2.4.3.2) of one PID: continuity, adaptation field, PCR.
 
 use bytes::{BufMut, BytesMut};
 
@@ -12,7 +12,7 @@ const CLOCK_BYTES: usize = 6;
 const TIME_BITS: u32 = 33;
 const STUFFING: u8 = 0xff;
 
-/// Marks of a unit's first packet, beside its payload.
+/// Adaptation fields of a unit's first packet.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Marks {
     /// The program clock reference.
@@ -59,7 +59,7 @@ impl PidWriter {
         }
     }
 
-    /// Writes a packet without payload, for its marks alone.
+    /// Writes a packet without payload, for its adaptation field alone.
     pub(super) fn clock(&mut self, marks: Marks, out: &mut BytesMut) {
         self.packet(false, &marks.field(), &[], out);
     }
@@ -87,7 +87,7 @@ impl PidWriter {
     }
 }
 
-/// The adaptation field in exactly `fill` bytes, its length among them.
+/// Writes the adaptation field in exactly `fill` bytes, its length among them.
 fn put_field(field: &[u8], fill: usize, out: &mut BytesMut) {
     let length = fill - 1;
     out.put_u8(length as u8);

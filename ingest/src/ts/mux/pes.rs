@@ -1,4 +1,4 @@
-//! PES packets (ISO/IEC 13818-1 §2.4.3.6): one unit each, with its times.
+//! Writes PES packets of MPEG-TS outputs (ISO/IEC 13818-1 §2.4.3.6): one unit each, with its times.
 
 use super::packets::raw;
 

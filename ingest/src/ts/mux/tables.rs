@@ -1,4 +1,4 @@
-//! Tables that describe the stream (ISO/IEC 13818-1 §2.4.4), each in one packet.
+//! Writes PAT and PMT of MPEG-TS outputs (ISO/IEC 13818-1 §2.4.4), each in one packet.
 
 use bytes::BytesMut;
 use sluice_media::codec::VideoCodec;
@@ -88,7 +88,7 @@ impl Default for Tables {
 }
 
 impl Tables {
-    /// Lists these tracks from now on; whether that is something new.
+    /// Sets the tracks that are listed; returns whether they changed.
     pub(super) fn set(&mut self, entries: Vec<Entry>) -> bool {
         if entries == self.entries {
             return false;

@@ -1,5 +1,4 @@
-//! Frames as the byte stream format has them (Annex B of H.264 and HEVC): a delimiter, the parameter sets where decoding
-//! can start, and the NAL units between start codes.
+//! Writes video frames for MPEG-TS outputs in Annex B form: delimiter, parameter sets before key frames, start codes.
 
 use std::ops::Range;
 

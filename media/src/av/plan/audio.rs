@@ -1,4 +1,4 @@
-//! Encoding of audio: the rates, channels and bit rates that each codec takes.
+//! Encoding of audio: sample rates, channels and bit rates of AAC, MP3, Opus, FLAC and WAV.
 
 use crate::{
     av::{AudioTrack, AudioWork},

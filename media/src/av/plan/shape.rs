@@ -1,4 +1,4 @@
-//! Geometry of an encoded frame: a part of the coded frame, scaled, turned, laid on a canvas.
+//! Geometry of an encoded video frame: crop, scale, rotation, canvas, even sides.
 //!
 //! What is asked counts in upright frames of square pixels; what is done counts in coded ones, since scaling before
 //! turning is the cheaper order. Sides are even, as 4:2:0 wants them.
@@ -9,7 +9,7 @@ use crate::{
     task::Resize,
 };
 
-/// The steps, in their order.
+/// Steps that make the encoded frame, in their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
     /// Pixels of the coded frame that are cut off.

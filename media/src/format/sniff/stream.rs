@@ -1,5 +1,5 @@
-//! Formats that begin with a packet or a frame like any other: a few bytes prove little, so the following packets in
-//! the head of the file are checked too.
+//! Recognises MPEG-TS, MPEG, WMV, FLV, AAC, AC-3, AIFF and AMR by their first packets. A few bytes prove little, so the
+//! following packets in the head of the file are checked too.
 
 use super::{Behind, behind_tag};
 
@@ -26,7 +26,7 @@ fn has_packets(head: &[u8], first: usize, stride: usize) -> bool {
     seen >= FEWEST
 }
 
-/// An MPEG program stream, or MPEG-1 or MPEG-2 video by itself.
+/// Recognises an MPEG program stream, or MPEG-1 or MPEG-2 video by itself.
 pub(in crate::format) fn mpg(head: &[u8]) -> bool {
     let Some((code, rest)) = head.split_first_chunk::<4>() else {
         return false;
@@ -94,7 +94,7 @@ fn has_audio_only(head: &[u8]) -> bool {
     kinds.peek().is_some() && kinds.all(|kind| kind == AUDIO)
 }
 
-/// The header and the size of the tag before the first one, which is none (FLV specification 10.1, E.2).
+/// Recognises the header and the size of the tag before the first one, 0 (FLV specification 10.1, E.2).
 pub(in crate::format) fn flv(head: &[u8]) -> bool {
     const OTHER_FLAGS: u8 = !0b101;
     matches!(head, [b'F', b'L', b'V', 1, flags, 0, 0, 0, 9, 0, 0, 0, 0, ..] if flags & OTHER_FLAGS == 0)
@@ -109,7 +109,7 @@ pub(in crate::format) fn aac(head: &[u8]) -> bool {
     }
 }
 
-/// Frames of AC-3 or E-AC-3 (ETSI TS 102 366).
+/// Recognises frames of AC-3 or E-AC-3 (ETSI TS 102 366).
 pub(in crate::format) fn ac3(head: &[u8]) -> bool {
     is_repeated(head, ac3_frame)
 }

@@ -1,4 +1,4 @@
-//! Reading ISO base media boxes (ISO/IEC 14496-12 §4.2) with every length checked.
+//! Reads ISO base media (MP4) boxes (ISO/IEC 14496-12 §4.2) with every length checked.
 
 use crate::Error;
 
@@ -70,13 +70,13 @@ impl<'a> Iterator for Boxes<'a> {
             return None;
         }
         let header = BoxHeader::parse(self.rest);
-        let cut = header.and_then(|header| {
+        let found = header.and_then(|header| {
             let size = usize::try_from(header.size).ok()?;
             let (whole, rest) = self.rest.split_at_checked(size)?;
             let body = whole.get(usize::try_from(header.header_bytes).ok()?..)?;
             Some((header.kind, whole, body, rest))
         });
-        let Some((kind, whole, body, rest)) = cut else {
+        let Some((kind, whole, body, rest)) = found else {
             self.rest = &[];
             return Some(Err(Error::invalid(self.what, "a box is cut short")));
         };

@@ -1,4 +1,4 @@
-//! Description of an init section's tracks, as far as a flat file repeats it.
+//! Reads the tracks of an init section, as far as a recording's MP4 file repeats them.
 
 use bytes::Bytes;
 

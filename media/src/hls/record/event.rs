@@ -1,4 +1,5 @@
-//! EVENT playlist of a broadcast since its beginning (RFC 8216 §4.3.3.5): it only grows.
+//! Writes the EVENT playlist of a broadcast since its beginning (RFC 8216 §4.3.3.5), for viewers who start over, and
+//! the most segments in it. It only grows.
 
 use bytes::Bytes;
 
@@ -13,7 +14,7 @@ use super::{
 /// Segments of one playlist: a day and a half of two seconds each.
 pub const MOST_LISTED: usize = 65_536;
 
-/// A growing playlist. What was listed is written once; anyone who asks gets a head, that, and perhaps an end.
+/// A growing playlist. The listed segments are written once; an answer is a head, these, and perhaps an end.
 #[derive(Clone, Debug)]
 pub struct EventPlaylist {
     broadcast: String,
@@ -69,7 +70,7 @@ impl EventPlaylist {
         self.rendered = None;
     }
 
-    /// The playlist as it is now; `ended`: nothing follows.
+    /// Writes the playlist; `ended`: nothing follows.
     pub fn render(&mut self, ended: bool) -> Bytes {
         if let Some((was_ended, rendered)) = &self.rendered
             && *was_ended == ended

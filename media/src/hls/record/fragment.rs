@@ -1,4 +1,4 @@
-//! Samples of a movie fragment.
+//! Reads the samples of a movie fragment (`moof`) of a recording.
 
 use super::boxes::{Boxes, u32_at, u64_at};
 use crate::Error;
@@ -19,10 +19,10 @@ const TRUN_COMPOSITION_OFFSET: u32 = 0x800;
 /// `sample_is_non_sync_sample`
 const NON_SYNC: u32 = 0x1_0000;
 
-/// A frame or a frame of audio.
+/// A video frame or audio frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample {
-    /// In ticks of its track.
+    /// Duration in ticks of its track.
     pub duration: u32,
     pub size: u32,
     pub cts: i32,
@@ -37,7 +37,7 @@ pub struct Run {
     pub start: u64,
     /// Bytes from the fragment's beginning to the first sample's.
     pub data_offset: u64,
-    /// Never empty.
+    /// Samples, never empty.
     pub samples: Vec<Sample>,
 }
 
@@ -60,7 +60,8 @@ pub struct Fragment {
 impl Fragment {
     /// Reads a `moof` box, header and all, that is followed by an `mdat` box with a body of `payload_bytes`.
     ///
-    /// # Errors `Invalid` when a box is missing or cut short, or a sample is outside the payload.
+    /// # Errors
+    /// `Invalid` when a box is missing or cut short, or a sample is outside the payload.
     pub fn parse(moof: &[u8], payload_bytes: u64) -> Result<Self, Error> {
         let body = Boxes::new(WHAT, moof).find(b"moof")?;
         let mut runs = Vec::new();

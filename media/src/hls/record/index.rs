@@ -1,4 +1,5 @@
-//! The index of a recording: one line per segment when it begins and one when it ends, in the form of the window journal's.
+//! Index file of a recording: one line when a segment begins and one when it ends, and which codecs fit one file. Lines
+//! have the form of the window journal's.
 
 use serde::{Deserialize, Serialize};
 
@@ -29,9 +30,9 @@ pub struct SegmentEntry {
     pub discontinuity: bool,
     /// Unix milliseconds of its first sample.
     pub program_date_time_ms: i64,
-    /// On the broadcast's timeline.
+    /// Start on the broadcast's timeline.
     pub start_90k: i64,
-    /// 0 while it is open.
+    /// Duration; 0 while it is open.
     pub duration_90k: u32,
     /// Length of its file; 0 while it is open.
     pub len: u64,
@@ -66,7 +67,7 @@ pub fn encode(entry: &Entry, out: &mut Vec<u8>) {
     framed::encode(entry, out);
 }
 
-/// The entries of an index; a damaged line, such as a power loss leaves, is passed over.
+/// Reads the entries of an index; a corrupt line, such as a power loss leaves, is passed over.
 pub fn decode(index: &[u8]) -> impl Iterator<Item = Entry> {
     index
         .split_inclusive(|&byte| byte == b'\n')

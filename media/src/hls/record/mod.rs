@@ -1,4 +1,5 @@
-//! Recordings: live's own init sections and fragments as flat MP4 files (ISO/IEC 14496-12), without re-encoding.
+//! Recordings and clips of live inputs as flat MP4 files (ISO/IEC 14496-12), made of live's own fragments without
+//! re-encoding.
 //!
 //! ```text
 //! init sections ──► Described ─┐

@@ -1,4 +1,5 @@
-//! A flat MP4 file in the making: its header grows with every fragment, and the payloads are copied behind it.
+//! Writes the flat MP4 of a recording: edit lists, gaps, B-frames at joins, most samples of one file. Its header grows
+//! with every fragment, and the payloads are copied behind it.
 //!
 //! Decode times come from the fragments. A gap makes the sample before it last longer. Edits say when a track is shown:
 //! from its first frame, which with B-frames is not shown when it is decoded, to the end of its last, which readers would
@@ -15,7 +16,7 @@ use super::{
     tables::{ChunkOffsets, Tables},
 };
 
-/// Samples that one file should hold: some 14 hours of 30 frames and 47 frames of audio a second. Their tables take at
+/// Samples that one file should hold: some 14 hours of 30 video frames and 47 audio frames a second. Their tables take at
 /// most 20 bytes each.
 pub const MOST_SAMPLES: usize = 4_000_000;
 /// Time scale of `mvhd`: edits are as exact as frames.
@@ -24,7 +25,7 @@ const MOVIE_TIMESCALE: u32 = 90_000;
 /// An encoder shows no frame later than this after it is decoded.
 const MOST_ROOM_90K: u64 = 10 * 90_000;
 
-/// See the module documentation.
+/// Flat MP4 file in the making.
 #[derive(Debug, Default)]
 pub struct Movie {
     tracks: Vec<Track>,
@@ -49,7 +50,7 @@ struct Track {
     first: u64,
     /// The newest sample, whose duration is not known before the next one.
     held: Option<Held>,
-    /// Presentation from the first frame or frame of audio to the end of the last one so far.
+    /// Presentation from the first frame to the end of the last one so far.
     shown: Option<Shown>,
 }
 
@@ -98,7 +99,7 @@ impl Movie {
         Self::default()
     }
 
-    /// The fragments that follow need this init section. The first one settles the tracks; a track that it lacks is left out.
+    /// Sets the init section of the fragments that follow. The first one settles the tracks; a track that it lacks is left out.
     pub fn describe(&mut self, described: &Described) {
         if self.tracks.is_empty() {
             self.tracks = described.tracks.iter().map(Track::new).collect();
@@ -267,7 +268,7 @@ impl Track {
         }
     }
 
-    /// From the source's ticks to the file's.
+    /// Converts the source's ticks to the file's.
     fn scaled(&self, ticks: u64, timescale: u32) -> u64 {
         rescaled(ticks, timescale, self.timescale)
     }
@@ -290,7 +291,7 @@ impl Track {
         }
     }
 
-    /// On the movie's timescale.
+    /// Returns the presentation on the movie's timescale.
     fn shown_90k(&self) -> Shown {
         let scaled = |ticks| rescaled(ticks, self.timescale, MOVIE_TIMESCALE);
         Shown {
@@ -413,7 +414,7 @@ fn write_mdhd(out: &mut Vec<u8>, timescale: u32, duration: u64) {
     });
 }
 
-/// To the nearest tick.
+/// Converts ticks between timescales, to the nearest.
 fn rescaled(ticks: u64, from: u32, to: u32) -> u64 {
     if from == to {
         return ticks;

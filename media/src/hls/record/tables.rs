@@ -1,4 +1,5 @@
-//! The sample tables of one track (ISO/IEC 14496-12 §8.6, §8.7), run-length coded where the format is.
+//! Sample tables of a recording's MP4 (`stts`, `ctts`, `stsz`, `co64`; ISO/IEC 14496-12 §8.6, §8.7), run-length coded
+//! where the format is.
 
 use super::{
     super::boxes::{put_u32, put_u64, write_box, write_full_box},
@@ -21,7 +22,7 @@ pub(super) struct Tables {
 /// Samples with contiguous bytes.
 #[derive(Clone, Copy, Debug)]
 struct Chunk {
-    /// From the payload's beginning.
+    /// Offset from the payload's beginning.
     offset: u64,
     samples: u32,
     /// Number of the sample entry, from 1.

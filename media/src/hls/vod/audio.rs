@@ -1,4 +1,4 @@
-//! Segmenter of coded audio, which cuts at the frame nearest to the video's boundaries.
+//! Segments of a video stream's audio rendition: cuts at the frame nearest to the video's boundaries, silence in holes.
 //!
 //! Frames are on live's sample clock ([`AudioTrack`]), held closer to the timestamps. Holes are filled with silence, so
 //! that no segment is missing.
@@ -15,12 +15,12 @@ use crate::codec::AudioConfig;
 
 /// 20 ms: frames that stray further from their timestamps are set again.
 const STRAY_90K: i64 = 1_800;
-/// A longer hole in the audio is no hole, but damage: at most a day of silence is made.
+/// Longest silence that is made, a day; a longer hole is corruption.
 const MAX_SILENCE_90K: i64 = 86_400 * 90_000;
 /// Silent AAC-LC frame of a channel pair (ISO/IEC 14496-3 §4.4.2.1): both channels without a section.
 const SILENT_STEREO: &[u8] = &[0x21, 0x00, 0x49, 0x90, 0x02, 0x19, 0x00, 0x23, 0x80];
 
-/// Cuts the rendition of the audio.
+/// Cuts the audio rendition into segments.
 #[derive(Debug)]
 pub struct AudioSegmenter {
     config: Arc<AudioConfig>,
@@ -31,7 +31,7 @@ pub struct AudioSegmenter {
 }
 
 impl AudioSegmenter {
-    /// Audio of AAC-LC in two channels, from the asset's beginning.
+    /// Begins audio of AAC-LC in two channels at the asset's beginning.
     pub fn new(config: AudioConfig, cuts: SegmentBoundaries) -> Self {
         let config = Arc::new(config);
         Self {

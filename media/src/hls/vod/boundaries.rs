@@ -1,4 +1,4 @@
-//! Boundaries of segments: the same for all renditions of an asset, and known before the first is made.
+//! Segment boundaries of a video stream: the same for all renditions, and known before the first segment is made.
 
 use std::sync::Arc;
 
@@ -43,17 +43,17 @@ fn rounded(value: i128, by: u32) -> i64 {
 /// Boundaries of segments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SegmentBoundaries {
-    /// Every so many frames, at least one.
+    /// A boundary every so many frames, at least one.
     Even {
         clock: FrameClock,
         video_frames: u32,
     },
-    /// At these times, which rise from 0; after the last one follows the last segment.
+    /// Boundaries at these times, which rise from 0; after the last one follows the last segment.
     At(Arc<[i64]>),
 }
 
 impl SegmentBoundaries {
-    /// For audio alone: every so many seconds.
+    /// Boundaries of audio alone: every so many seconds.
     pub fn seconds(seconds: u32) -> Self {
         Self::Even {
             clock: FrameClock::new((1, 1)),

@@ -1,9 +1,9 @@
-//! HLS of finished clips: segments of whole assets, and their playlists (RFC 8216).
+//! HLS of video streams (finished clips): segments of renditions and their playlists (RFC 8216).
 //!
 //! ```text
-//! frames ──► VideoSegmenter ─┐                      ┌─► media_playlist, iframe_playlist
-//!                              ├─► MadeSegment ► rows ─┤
-//! frames ────► AudioSegmenter ─┘                      └─► multivariant
+//! video frames ► VideoSegmenter ─┐                       ┌─► media_playlist, iframe_playlist
+//!                                ├─► MadeSegment ► rows ─┤
+//! audio frames ► AudioSegmenter ─┘                       └─► multivariant
 //! ```
 //!
 //! Audio and video are renditions of their own, each in one file: the init section, then segments back to back. All
@@ -32,9 +32,9 @@ use super::StreamInfo;
 /// A segment that was just made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MadeSegment {
-    /// From 0.
+    /// Number of the segment, from 0.
     pub number: u32,
-    /// On the asset's timeline, which starts at 0.
+    /// Start on the asset's timeline, which starts at 0.
     pub start_90k: i64,
     pub duration_90k: u32,
     /// Bytes from the segment's beginning that hold its first frame, as a movie fragment of its own; 0 for audio.
@@ -45,11 +45,11 @@ pub struct MadeSegment {
 /// A segment as playlists need it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VodSegment {
-    /// From 0.
+    /// Number of the segment, from 0.
     pub number: u32,
     pub start_90k: i64,
     pub duration_90k: u32,
-    /// In bytes.
+    /// Bytes of the segment.
     pub length: u64,
     /// Bytes from its beginning that hold its first frame; 0 for audio.
     pub key_length: u64,
@@ -58,11 +58,11 @@ pub struct VodSegment {
 /// A rendition of an asset: video or audio, never both.
 #[derive(Clone, Debug, PartialEq)]
 pub struct VodTrack {
-    /// Its folder: `720p`, `audio`.
+    /// Folder: `720p`, `audio`.
     pub name: String,
     pub info: StreamInfo,
     /// TARGETDURATION in seconds, the asset's segment duration: it must not change while a playlist grows.
     pub target_duration_s: u32,
-    /// In order, from number 0 on, without a hole.
+    /// Segments in order, from number 0 on, without a hole.
     pub segments: Vec<VodSegment>,
 }

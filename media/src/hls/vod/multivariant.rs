@@ -1,4 +1,4 @@
-//! The multivariant playlist of an asset (RFC 8216 §4.3.4): its renditions, measured from their segments.
+//! Multivariant playlist `master.m3u8` of a video stream (RFC 8216 §4.3.4): order of renditions, BANDWIDTH, captions.
 
 use super::{
     super::playlist::{VERSION_STANDARD, put},
@@ -6,7 +6,7 @@ use super::{
     names::{AUDIO, IFRAMES, MEDIA},
 };
 
-/// Players begin with the first variant: the best that a usual connection carries.
+/// Largest bandwidth of the first variant, with which players begin: what a usual connection carries.
 const FIRST_AT_MOST_BPS: u64 = 3_000_000;
 /// GROUP-ID of the captions.
 const CAPTIONS: &str = "captions";
@@ -14,7 +14,7 @@ const CAPTIONS: &str = "captions";
 /// Text tracks of an asset.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Caption {
-    /// For people; no two of an asset have the same.
+    /// Name for viewers; no two of an asset have the same.
     pub name: String,
     /// BCP 47.
     pub language: Option<String>,
@@ -71,36 +71,36 @@ fn duration(segment: &VodSegment) -> u64 {
     u64::from(segment.duration_90k)
 }
 
-/// Rounded up.
+/// Bits per second, rounded up.
 fn rate(bytes: u64, ticks_90k: u64) -> u64 {
     (bytes * 8 * 90_000).div_ceil(ticks_90k.max(1)).max(1)
 }
 
-/// The multivariant playlist. Tracks without a segment are left out; with frames, the audio is a group of its own.
+/// Writes the multivariant playlist. Tracks without a segment are left out; with frames, the audio is a group of its own.
 pub fn multivariant(tracks: &[VodTrack], captions: &[Caption]) -> String {
     let mut text =
         format!("#EXTM3U\n#EXT-X-VERSION:{VERSION_STANDARD}\n#EXT-X-INDEPENDENT-SEGMENTS\n");
     let audio = tracks.iter().find_map(|track| Measured::new(track, false));
-    let video_frames = in_order(tracks);
+    let renditions = in_order(tracks);
     if let Some(audio) = &audio
-        && !video_frames.is_empty()
+        && !renditions.is_empty()
     {
         put_audio(&mut text, audio);
     }
     for caption in captions {
         put_caption(&mut text, caption);
     }
-    let variants = if video_frames.is_empty() {
+    let variants = if renditions.is_empty() {
         audio.iter().collect()
     } else {
-        video_frames.iter().collect::<Vec<_>>()
+        renditions.iter().collect::<Vec<_>>()
     };
     for variant in variants {
         let beside = audio.as_ref().filter(|_| variant.track.info.has_video);
         put_variant(&mut text, variant, beside, !captions.is_empty());
     }
-    for video_frame in &video_frames {
-        put_iframes(&mut text, video_frame.track);
+    for rendition in &renditions {
+        put_iframes(&mut text, rendition.track);
     }
     text
 }
@@ -111,27 +111,27 @@ struct Measured<'a> {
 }
 
 impl<'a> Measured<'a> {
-    fn new(track: &'a VodTrack, video_frames: bool) -> Option<Self> {
-        let bandwidth = bandwidth(track).filter(|_| track.info.has_video == video_frames)?;
+    fn new(track: &'a VodTrack, is_video: bool) -> Option<Self> {
+        let bandwidth = bandwidth(track).filter(|_| track.info.has_video == is_video)?;
         Some(Self { track, bandwidth })
     }
 }
 
-/// Renditions of the frames from the smallest to the largest, but the one to begin with first.
+/// Video renditions from the smallest to the largest, but the one to begin with first.
 fn in_order(tracks: &[VodTrack]) -> Vec<Measured<'_>> {
-    let mut video_frames: Vec<_> = tracks
+    let mut renditions: Vec<_> = tracks
         .iter()
         .filter_map(|track| Measured::new(track, true))
         .collect();
-    video_frames.sort_by_key(|video_frame| video_frame.bandwidth.average_bps);
-    let first = video_frames
+    renditions.sort_by_key(|rendition| rendition.bandwidth.average_bps);
+    let first = renditions
         .iter()
-        .rposition(|video_frame| video_frame.bandwidth.average_bps <= FIRST_AT_MOST_BPS)
+        .rposition(|rendition| rendition.bandwidth.average_bps <= FIRST_AT_MOST_BPS)
         .unwrap_or(0);
-    if first < video_frames.len() {
-        video_frames[..=first].rotate_right(1);
+    if first < renditions.len() {
+        renditions[..=first].rotate_right(1);
     }
-    video_frames
+    renditions
 }
 
 fn put_audio(text: &mut String, audio: &Measured<'_>) {

@@ -1,4 +1,4 @@
-//! Names below an asset's address: a folder for each rendition, and its files.
+//! File names of a video stream: `master.m3u8`, `{height}p/`, `media.m3u8`, `iframes.m3u8`, segments.
 //!
 //! A segment's bytes never change once the asset is whole, so from then on responses to segment and init section names
 //! may be cached without end.
@@ -7,7 +7,7 @@ use super::super::names::decimal;
 
 /// The multivariant playlist, beside the renditions' folders.
 pub const MULTIVARIANT: &str = "master.m3u8";
-/// In a rendition's folder.
+/// The media playlist in a rendition's folder.
 pub const MEDIA: &str = "media.m3u8";
 pub const IFRAMES: &str = "iframes.m3u8";
 pub const INIT: &str = "init.mp4";
@@ -20,16 +20,16 @@ pub enum VodName {
     Media,
     IFrames,
     Init,
-    /// By number, from 0.
+    /// A segment by its number, from 0.
     Segment(u32),
 }
 
-/// `{number}.m4s`
+/// Writes `{number}.m4s`.
 pub fn segment_name(number: u32) -> String {
     super::super::names::segment_name(u64::from(number))
 }
 
-/// `{height}p`, by the short edge of the upright frame.
+/// Writes `{height}p`, by the short edge of the upright frame.
 pub fn rendition_name(width: u32, height: u32) -> String {
     format!("{}p", width.min(height))
 }

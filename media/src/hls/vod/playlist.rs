@@ -1,4 +1,5 @@
-//! Media playlists of an asset (RFC 8216 §4.3.3): EVENT while the asset is being made, VOD once it is whole.
+//! Media, I-frame and caption playlists of a video stream (RFC 8216 §4.3.3): EVENT while it is being made, VOD once it
+//! is whole.
 //!
 //! URIs are relative to the rendition's folder. A playlist of an unfinished asset only ever grows at its end.
 
@@ -8,7 +9,7 @@ use super::{
 };
 use crate::unit::CLOCK_90K;
 
-/// The media playlist of a rendition. `finished`: nothing follows.
+/// Writes the media playlist of a rendition. `finished`: nothing follows.
 pub fn media_playlist(track: &VodTrack, finished: bool) -> String {
     let mut text = head(track, finished, "");
     for segment in &track.segments {

@@ -1,4 +1,4 @@
-//! Segmenter of coded frames, which cuts at key frames of closed groups of frames.
+//! Segments of a video stream's frames: cuts at key frames, composition offsets of B-frames, most bytes of a segment.
 //!
 //! A segment is two movie fragments: its key frame alone, to which an I-frame playlist points, then the rest. Decode
 //! times are the segment's presentation times in rising order, so that a segment begins at its first frame on either
@@ -26,7 +26,7 @@ const FRAGMENTS: u32 = 2;
 /// A coded frame, in decode order.
 #[derive(Clone, Debug)]
 pub struct CodedFrame {
-    /// On the asset's timeline.
+    /// Presentation time on the asset's timeline.
     pub pts_90k: i64,
     /// A decoder can start here, and nothing after it refers to what came before.
     pub key: bool,
@@ -34,7 +34,7 @@ pub struct CodedFrame {
     pub data: Bytes,
 }
 
-/// Cuts a rendition of the frames.
+/// Cuts a video rendition into segments.
 #[derive(Debug)]
 pub struct VideoSegmenter {
     rendition: VideoRendition,
@@ -49,7 +49,7 @@ pub struct VideoRendition {
     pub config: VideoConfig,
     /// Frames per second.
     pub frame_rate: Option<f64>,
-    /// The most by which a frame is shown before its turn in the order of decoding.
+    /// The most by which a frame is shown before its place in decode order.
     pub delay_90k: u32,
     pub cuts: SegmentBoundaries,
 }

@@ -1,4 +1,4 @@
-//! Number of character classes of a regular expression that reach beyond ASCII.
+//! Counts character classes beyond ASCII in a condition's regular expression (`[\w-]`, `\pL`), which bound its cost.
 //!
 //! They are what an expression costs to read: comparing without case adds the other case of each of their characters, which
 //! takes milliseconds for a class like `[!-\u{10FFFF}]`, however little is compiled of it in the end.

@@ -1,4 +1,4 @@
-//! Evaluation of a condition on a file.
+//! Evaluates a workflow condition on a file: comparison of numbers and texts, case folding, missing properties.
 
 use std::borrow::Cow;
 
@@ -94,7 +94,7 @@ impl<'a> Property<'a> {
     }
 }
 
-/// A finite number out of text.
+/// Parses a finite number.
 pub(super) fn number(text: &str) -> Option<f64> {
     let number: f64 = text.trim().parse().ok()?;
     number.is_finite().then_some(number)

@@ -1,10 +1,10 @@
-//! Regular expressions of conditions: what one may cost, and when it is compiled.
+//! Regular expressions of conditions (`matches`): largest compiled size, case, when one is compiled.
 
 use std::sync::OnceLock;
 
 use regex::{Regex, RegexBuilder};
 
-/// Bytes of a compiled one; what repeats a lot (`\w{1000}`) needs more and is refused.
+/// Largest compiled expression; one that repeats a lot (`\w{1000}`) needs more and is rejected.
 pub(super) const MAX_BYTES: usize = 1 << 20;
 
 /// A regular expression, which compares without case.

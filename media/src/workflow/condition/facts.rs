@@ -1,4 +1,4 @@
-//! Facts of a file for conditions.
+//! Facts of a file that conditions compare: MIME type, name, extension, size, dimensions, duration, upload source.
 
 /// The properties of a file; what is unknown is `None`.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -8,7 +8,7 @@ pub struct Facts {
     /// Lower case, without the dot.
     pub extension: Option<String>,
     pub size_bytes: Option<u64>,
-    /// In pixels.
+    /// Width in pixels.
     pub width: Option<u32>,
     pub height: Option<u32>,
     pub duration_s: Option<f64>,

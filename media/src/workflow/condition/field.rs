@@ -1,4 +1,5 @@
-//! The properties of a file that a condition can look at.
+//! Fields of conditions (`mime`, `filename`, `extension`, `size_bytes`, `width`, `duration`, `upload_source`) and their
+//! other spellings.
 
 use super::{
     Facts,
@@ -98,7 +99,7 @@ impl Field {
         matches!(self, Self::Width | Self::Height | Self::Duration)
     }
 
-    /// The file's own; `None` when it lacks the property. Empty text is none.
+    /// Returns the file's value; `None` when it lacks the property. Empty text is none.
     pub(super) fn of(self, facts: &Facts) -> Option<Property<'_>> {
         match self {
             Self::Mime => given(&facts.mime),

@@ -1,4 +1,4 @@
-//! Conditions: what a gate or a branch asks of a file.
+//! Conditions of upload gates and branches: groups of rules with `and`, `or`, `negate`.
 //!
 //! A group joins conditions and further groups by and or or, and each of them may be negated. Text compares without
 //! case. What a file lacks is empty and compares with nothing, so every comparison of it is false, before negation.
@@ -50,9 +50,9 @@ pub(super) struct Rule {
 /// Right side of a condition, prepared once.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Operand {
-    /// For operators without a right side.
+    /// No right side, as of `is_empty`.
     Nothing,
-    /// Folded, see [`fold`](evaluate::fold).
+    /// Folded text, see [`fold`](evaluate::fold).
     Text(String),
     Number(f64),
     Expression(Expression),

@@ -1,4 +1,4 @@
-//! Reads what a condition compares with, and makes it ready: text folded, numbers parsed, regular expressions compiled.
+//! Right side of conditions (`value`): text, number or regular expression; how many and how costly expressions may be.
 //!
 //! The cost of an expression in memory and time does not follow from its length, so each has a bound, and all of a
 //! definition have one together.
@@ -18,10 +18,11 @@ use crate::{
     workflow::{MAX_EXPRESSION_CHARS_IN_ALL, MAX_EXPRESSIONS, json, problem::Code},
 };
 
-/// Characters of a regular expression.
+/// Most characters of a regular expression.
 const MAX_EXPRESSION_CHARS: usize = 1_000;
-/// Bytes of a compiled one: most need no more, and a definition may have few that do.
+/// Size of a compiled expression that most need; a definition may have few that need more.
 const USUAL_EXPRESSION_BYTES: usize = 64 << 10;
+/// Most expressions of a definition that need more than the usual size.
 const MAX_LARGE_EXPRESSIONS: usize = 4;
 /// Classes beyond ASCII of all expressions of a definition: each costs up to 8 ms, twice in a large one.
 const MAX_WIDE_CLASSES: usize = 20;
@@ -33,12 +34,12 @@ pub struct Operands {
     expression_chars: usize,
     large_expressions: usize,
     wide_classes: usize,
-    /// Expressions compiled before: they are left until they are asked.
+    /// True for a definition that was accepted before: expressions are compiled at their first use.
     is_saved: bool,
 }
 
 impl Operands {
-    /// Returns the operands of a definition that was found good before.
+    /// Returns the operands of a definition that was accepted before.
     pub fn saved() -> Self {
         Self {
             is_saved: true,
@@ -46,7 +47,7 @@ impl Operands {
         }
     }
 
-    /// `None`: there is a problem with it.
+    /// Reads the right side; `None`: there is a problem with it.
     pub fn read(
         &mut self,
         field: Field,
@@ -99,7 +100,7 @@ impl Operands {
         self.compile(text).map_err(add_problem).ok()
     }
 
-    /// The error says what is wrong, to be read after the expression.
+    /// Compiles an expression; the error text follows the expression.
     fn compile(&mut self, text: &str) -> Result<Expression, String> {
         let length = text.chars().count();
         if length > MAX_EXPRESSION_CHARS {

@@ -1,4 +1,5 @@
-//! The operators of conditions, by all the names that are in use for them.
+//! Operators of conditions (`equals`, `contains`, `starts_with`, `matches`, `gt`, `is_empty` …) with all spellings and
+//! symbols.
 
 use super::Field;
 
@@ -286,7 +287,7 @@ impl Operator {
         self.words().iter().chain(self.symbols()).copied()
     }
 
-    /// Other words for it.
+    /// Other words for the operator.
     pub fn words(self) -> &'static [&'static str] {
         self.row().spellings
     }
@@ -328,7 +329,7 @@ impl Operator {
     }
 }
 
-/// A name without what spellings differ in: `Greater-Than` and `greater_than` are `greaterthan`. Names have a bounded
+/// Removes from a name the characters in which spellings differ: `Greater-Than` and `greater_than` are `greaterthan`. Names have a bounded
 /// length, so no more is looked at.
 pub(in crate::workflow) fn letters(text: &str) -> String {
     const LONGEST: usize = 64;

@@ -1,4 +1,4 @@
-//! Reads condition groups out of JSON.
+//! Reads condition groups out of JSON: depth, number of conditions, `logic`, `negate`, warning about `image/*`.
 //!
 //! The depth is bounded before it recurses, and conditions and regular expressions are counted over the whole
 //! definition, so that reading costs no more than the limits allow, whatever comes.
@@ -24,9 +24,9 @@ pub struct Reading {
 /// Place of a group in the definition.
 #[derive(Clone, Copy)]
 pub struct At<'a> {
-    /// The node it belongs to, or the definition.
+    /// Node of the group, or the definition.
     pub place: &'a Place,
-    /// Its path in the definition or the node's config: `uploadGate.groups[1]`.
+    /// Path in the definition or the node's config: `uploadGate.groups[1]`.
     pub path: &'a str,
 }
 
@@ -37,7 +37,7 @@ pub(super) struct Report<'a> {
 }
 
 impl Reading {
-    /// Returns the state for a definition that was found good before.
+    /// Returns the state for a definition that was accepted before.
     pub fn saved() -> Self {
         Self {
             operands: Operands::saved(),
@@ -259,7 +259,7 @@ impl Group {
 }
 
 impl Report<'_> {
-    /// `field`: of the condition or group at hand, or empty for all of it.
+    /// Adds a problem. `field` is one of the condition or group, or empty for all of it.
     pub(super) fn problem(&mut self, code: Code, field: &str, what: impl AsRef<str>) {
         let path = match field {
             "" => self.at.path.to_owned(),
@@ -286,7 +286,7 @@ fn parts<'a>(list: Option<&'a Value>, name: &str, report: &mut Report<'_>) -> &'
     }
 }
 
-/// And, when nothing is said.
+/// Reads `logic`; and by default.
 fn read_logic(value: Option<&Value>, report: &mut Report<'_>) -> Option<Logic> {
     let Some(value) = value else {
         return Some(Logic::And);
@@ -358,7 +358,7 @@ fn read_operator(object: &Map<String, Value>, report: &mut Report<'_>) -> Option
     operator
 }
 
-/// A media type holds no star and is more than its class: who compares with one wants a prefix.
+/// Warns of `image/*` and `image`, which no media type equals: the author wants `starts_with`.
 fn warn_of_wildcard(field: Field, operator: Operator, operand: &Operand, report: &mut Report<'_>) {
     let Operand::Text(text) = operand else { return };
     let is_never = match operator {
