@@ -1,4 +1,4 @@
-//! The chunk reader alone: a second of 1080p30 at 6 Mbit/s with AAC, as encoders cut it into chunks.
+//! Benchmark of the RTMP chunk reader: a second of 1080p30 at 6 Mbit/s with AAC, as encoders cut it into chunks.
 
 use bytes::BytesMut;
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};

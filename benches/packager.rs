@@ -1,4 +1,4 @@
-//! Cost of the packager: a 6 Mbit/s 1080p30 stream with AAC, in parts of 200 ms.
+//! Benchmark of the HLS packager: a 6 Mbit/s 1080p30 stream with AAC, in parts of 200 ms.
 //!
 //! One iteration is a second of media, so that an iteration's time divided by a second is the share of a core that a
 //! stream takes; a fifth of it is the cost of one part.

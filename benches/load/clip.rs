@@ -1,4 +1,4 @@
-//! The file that every publisher sends: made once by ffmpeg, read once, kept ready for the wire.
+//! FLV clip that every load publisher sends: made once by ffmpeg, read once, kept ready for the wire.
 
 use std::{
     path::{Path, PathBuf},

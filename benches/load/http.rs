@@ -1,4 +1,4 @@
-//! A plain HTTP/1.1 client over one kept connection, as light as the publishers.
+//! Plain HTTP/1.1 client of the load harness over one kept connection.
 
 use std::time::Duration;
 

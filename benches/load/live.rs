@@ -381,7 +381,7 @@ impl Audience {
         Ok(audience)
     }
 
-    /// Sends everybody home; gives what they saw.
+    /// Ends all viewers; returns what they measured.
     async fn leave(&mut self) -> Result<(Timings, Arc<Traffic>), Failure> {
         self.stop.cancel();
         let mut timings = Timings::default();

@@ -1,4 +1,4 @@
-//! nginx with its RTMP module as the yardstick: the same publishers, HLS on, one process.
+//! nginx with its RTMP module, compared in scenario `live`: the same publishers, HLS on, one process.
 
 use std::{
     path::{Path, PathBuf},

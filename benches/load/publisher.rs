@@ -1,4 +1,4 @@
-//! A light RTMP publisher: connect, createStream, publish, then the clip's tags when they are due.
+//! Light RTMP publisher of the load harness: connect, createStream, publish, then the clip's tags when they are due.
 //!
 //! Written for the harness because a hundred ffmpeg processes would take the processor that is to be measured.
 

@@ -1,4 +1,4 @@
-//! The release program as the harness's child: an empty data folder, its own ports, live inputs made by REST.
+//! Starts the release program for the load harness: an empty data folder, its own ports, live inputs made by REST.
 
 use std::{
     path::Path,

@@ -1,4 +1,4 @@
-//! Files as clients send them: `multipart/form-data`.
+//! Uploads files as `multipart/form-data` for the load harness.
 
 use sluice_testkit::Failure;
 

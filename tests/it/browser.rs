@@ -45,7 +45,7 @@ async fn a_page_opened_early_plays_this_broadcast_and_the_next() -> Result<(), F
     let (server, input) = on_stage().await?;
     let mut page = turn.open(&page_of(&server, &input)).await?;
     page.expect_state("waiting").await?;
-    page.tell("expect-text Waiting for the stream to start")
+    page.command("expect-text Waiting for the stream to start")
         .await?;
 
     let started = Instant::now();
@@ -59,13 +59,13 @@ async fn a_page_opened_early_plays_this_broadcast_and_the_next() -> Result<(), F
     assert_eq!(playing["muted"], true, "{playing}");
     assert_eq!(playing["tapToUnmute"], true, "{playing}");
     assert!(playing["latency"].is_number(), "{playing}");
-    page.tell("click unmute").await?;
-    let heard = page.tell("expect-audio 5").await?;
+    page.command("click unmute").await?;
+    let heard = page.command("expect-audio 5").await?;
     assert_eq!(heard["tapToUnmute"], false, "{heard}");
 
     encoder.stop().await?;
     page.expect_state("ended").await?;
-    page.tell("expect-text The stream has ended").await?;
+    page.command("expect-text The stream has ended").await?;
     // A viewer does not see what an encoder speaks.
     let _next = Publish::new(&clip, &input.srt_url()?)?.start()?;
     page.expect_state("live").await?;
@@ -90,14 +90,15 @@ async fn a_page_stays_open_over_a_lost_encoder_and_a_killed_service() -> Result<
 
     encoder.kill().await?;
     page.expect_state("reconnecting").await?;
-    page.tell("expect-text The encoder lost its connection")
+    page.command("expect-text The encoder lost its connection")
         .await?;
     let _returned = publish(&clip, &input)?;
     page.expect_played(3).await?;
 
     server.kill().await?;
     page.expect_state("unreachable").await?;
-    page.tell("expect-text The service is restarting").await?;
+    page.command("expect-text The service is restarting")
+        .await?;
     server.restart().await?;
     page.expect_state("reconnecting").await?;
     let _again = publish(&clip, &input)?;
@@ -125,11 +126,11 @@ async fn video_alone_and_audio_alone_play() -> Result<(), Failure> {
     page.expect_played(4).await?;
 
     let blind = server.api().create(json!({"name": "radio"})).await?;
-    page.tell(&format!("open {}", page_of(&server, &blind)))
+    page.command(&format!("open {}", page_of(&server, &blind)))
         .await?;
     page.expect_state("waiting").await?;
     let _audio = publish(&Recipe::audio_only().make()?, &blind)?;
-    page.tell("expect-text Audio only").await?;
+    page.command("expect-text Audio only").await?;
     // Over the end of the segment that playback began in.
     page.expect_played(5).await?;
 
@@ -158,11 +159,11 @@ async fn a_video_stream_plays_and_changes_its_quality() -> Result<(), Failure> {
     let mut page = turn.open(&page_url(&stream["playbackId"])).await?;
     streams::wait_ready(&api, stream["id"].as_str().unwrap_or_default()).await?;
     page.expect_state("ready").await?;
-    page.tell("click video").await?;
+    page.command("click video").await?;
     page.expect_played(1).await?;
     for lines in [96, 192, 96] {
-        page.tell(&format!("choose quality {lines}p")).await?;
-        page.tell(&format!("expect-height {lines} {SHOWN_S}"))
+        page.command(&format!("choose quality {lines}p")).await?;
+        page.command(&format!("expect-height {lines} {SHOWN_S}"))
             .await?;
         page.expect_played(1).await?;
     }
@@ -174,18 +175,18 @@ async fn a_video_stream_plays_and_changes_its_quality() -> Result<(), Failure> {
     let signed = json!({"access": "signed"});
     api.expect(StatusCode::OK, Method::PATCH, &path, Some(&signed))
         .await?;
-    page.tell("reload").await?;
+    page.command("reload").await?;
     page.expect_state("forbidden").await?;
-    page.tell("expect-text This video needs a link of its own")
+    page.command("expect-text This video needs a link of its own")
         .await?;
     let path = format!("{path}/playback-token");
     let token = api
         .expect(StatusCode::OK, Method::POST, &path, Some(&json!({})))
         .await?;
-    page.tell(&format!("open {}", page_url(&token["token"])))
+    page.command(&format!("open {}", page_url(&token["token"])))
         .await?;
     page.expect_state("ready").await?;
-    page.tell("click video").await?;
+    page.command("click video").await?;
     page.expect_played(1).await?;
 
     let summary = page.quit().await?;
@@ -220,7 +221,7 @@ async fn the_reference_page_shows_every_operation() -> Result<(), Failure> {
     assert!(operations > 10, "{operations} operations");
 
     let mut page = turn.open(&format!("{}/docs", server.base_url())).await?;
-    page.tell(&format!("expect-count {operations} .operation"))
+    page.command(&format!("expect-count {operations} .operation"))
         .await?;
     let summary = page.quit().await?;
     assert_eq!(summary["consoleErrors"], json!([]), "{summary}");
@@ -305,17 +306,18 @@ struct Page {
 impl Page {
     /// Waits until the page is in this state, as `window.sluice` says.
     async fn expect_state(&mut self, state: &str) -> Result<Value, Failure> {
-        self.tell(&format!("expect-state {state} {SHOWN_S}")).await
+        self.command(&format!("expect-state {state} {SHOWN_S}"))
+            .await
     }
 
     /// Waits until playback has advanced by `media_s` seconds.
     async fn expect_played(&mut self, media_s: u64) -> Result<Value, Failure> {
-        self.tell(&format!("expect-played {media_s} {}", media_s + SHOWN_S))
+        self.command(&format!("expect-played {media_s} {}", media_s + SHOWN_S))
             .await
     }
 
     /// Gives a command of `player.mjs` and waits for its answer. Fails when the command did.
-    async fn tell(&mut self, command: &str) -> Result<Value, Failure> {
+    async fn command(&mut self, command: &str) -> Result<Value, Failure> {
         self.stdin
             .write_all(format!("{command}\n").as_bytes())
             .await?;
@@ -325,7 +327,7 @@ impl Page {
 
     /// Closes the browser; what the page did. Fails when a request went to another origin or the driver has failed.
     async fn quit(mut self) -> Result<Value, Failure> {
-        let summary = self.tell("quit").await?;
+        let summary = self.command("quit").await?;
         let status = timeout(SLACK, self.child.wait()).await??;
         match status.success() && summary["foreignRequests"] == json!([]) {
             true => Ok(summary),

@@ -1,5 +1,5 @@
-//! The stream of changes, as pages follow it: what happens anywhere in the account reaches every client of it, none waits
-//! for another one, and none is left with a credential that has ended.
+//! Stream of changes (`GET /api/changes`): every change of the account reaches every client, none waits for another
+//! one, and none is left with a credential that has ended.
 
 mod bounds;
 mod live;

@@ -1,4 +1,4 @@
-//! The input owns the timeline: encoders drop, return, take over and end, and viewers see one playlist without holes.
+//! Continuity of a live input: encoders drop, return, take over and end, and viewers see one playlist without holes.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Events in the feed: every change once, in order, whatever is refused, cancelled or killed.
+//! Events in the feed: every change once, in order, with rejected, cancelled and killed requests.
 
 mod files;
 mod jobs;

@@ -1,4 +1,4 @@
-//! Replays the seeds of every fuzz target, so that a defect that fuzzing found stays mended.
+//! Replays the seeds of every fuzz target, so that a fixed defect stays fixed.
 
 use std::{collections::BTreeSet, fs, path::Path};
 

@@ -1,4 +1,4 @@
-//! Operations: start, stop, look, back up, and mistakes.
+//! Operation of the service: start, stop, doctor, backup, and wrong settings.
 
 use std::{net::TcpListener, path::Path, time::Duration};
 

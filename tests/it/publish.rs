@@ -1,5 +1,5 @@
-//! Everything an encoder may send arrives whole at a viewer, and a publisher without permission is refused in its own
-//! protocol.
+//! Publishing by RTMP: everything an encoder may send arrives whole at a viewer, and a publisher without permission is
+//! rejected in its own protocol.
 
 use std::{sync::Arc, time::Duration};
 

@@ -35,7 +35,7 @@ pub struct Upload {
 
 /// Answer of HEAD.
 #[derive(Debug, PartialEq, Eq)]
-struct Standing {
+struct UploadState {
     offset: usize,
     file_id: Option<String>,
 }
@@ -60,11 +60,11 @@ impl Upload {
         })
     }
 
-    async fn head(&self) -> Result<Standing, Failure> {
+    async fn head(&self) -> Result<UploadState, Failure> {
         let head = request(Method::HEAD, &self.url).send().await?;
         assert_eq!(head.status(), StatusCode::OK);
         let offset = header(&head, "upload-offset").ok_or("no Upload-Offset")?;
-        Ok(Standing {
+        Ok(UploadState {
             offset: offset.parse()?,
             file_id: header(&head, "service-file-id"),
         })
@@ -89,7 +89,7 @@ impl Upload {
 
     /// Resumes at the service's offset; returns the id of the file.
     async fn resume(&self, bytes: &[u8]) -> Result<String, Failure> {
-        let Standing { offset, file_id } = self.head().await?;
+        let UploadState { offset, file_id } = self.head().await?;
         match file_id {
             Some(file_id) => Ok(file_id),
             None => self.send(offset, bytes[offset..].to_vec()).await,

@@ -1,4 +1,4 @@
-//! Video and audio as users meet them.
+//! Video and audio through the whole service.
 
 mod beside_live;
 mod conversions;

@@ -1,4 +1,5 @@
-//! The decode ring: what each layer of the sandbox covers, and what the pool does when a worker dies, hangs or eats.
+//! Worker processes and their sandbox: what each layer covers, and what the pool does when a worker dies, hangs or
+//! takes too much memory.
 //!
 //! Workers are the real binary. A pool whose workers misbehave on demand is started with a script in the program's place.
 //! Tests that need one, and those that put on single layers of the sandbox, are of debug builds: a release program has no
@@ -88,7 +89,7 @@ impl Pool {
         Self::launch(FAULTY, settings, VideoSettings::default())
     }
 
-    /// Starts one image worker, and a ring for clips that obeys demands, too.
+    /// Starts one image worker, and a pool for clips whose workers misbehave on demand, too.
     fn of_video(video: VideoSettings) -> Result<Self, Failure> {
         let settings = ComputeSettings {
             workers: 1,

@@ -1,4 +1,4 @@
-//! Clients that follow changes: as many keys as there are people, some tabs each.
+//! Load of `GET /api/changes`: clients that follow changes, many keys with some tabs each.
 
 use std::time::{Duration, Instant};
 

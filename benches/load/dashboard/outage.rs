@@ -1,4 +1,4 @@
-//! A service that is killed and started again, as a page that follows its changes sees it.
+//! Time until a page follows changes again after the service is killed and started.
 
 use std::{
     path::Path,

@@ -1,4 +1,4 @@
-//! A large account, without an hour of uploads: one real file, and rows of others that have its bytes.
+//! Makes a large account without an hour of uploads: one real file, and rows of others that have its bytes.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Image servers that run side by side: how each is started, and the form of its addresses.
+//! Image servers that are compared (`cdn-hit`, `cdn-miss`): how each is started, and the form of its addresses.
 
 use std::{
     collections::HashMap,

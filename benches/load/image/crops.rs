@@ -1,4 +1,4 @@
-//! The photographs: crops of Debian's wallpapers, cut once per machine.
+//! Photographs of the image scenarios: crops of Debian's wallpapers, made once per machine.
 
 use std::{
     path::{Path, PathBuf},

@@ -1,4 +1,4 @@
-//! Scenario `cdn-equal`: everybody asks at once for a variant that no one has asked for before, and how often it is made.
+//! Scenario `cdn-equal`: many clients ask at once for a variant that was never rendered, and how often it is rendered.
 
 use std::{path::PathBuf, sync::Arc, time::Instant};
 

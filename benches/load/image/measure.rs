@@ -1,4 +1,4 @@
-//! Rounds of requests to one server, and what they cost it.
+//! Rounds of requests to one image server: rates, times, CPU and memory.
 
 use std::{
     collections::VecDeque,

@@ -1,4 +1,4 @@
-//! Image scenarios: delivery from the cache, delivery of what is not there yet, and conversion.
+//! Image scenarios: delivery from the cache, delivery of variants that are rendered first, and conversion.
 //!
 //! Servers of one run are started side by side and loaded in turn, round by round, so that other load of the machine
 //! affects all of them. CPU and memory are of all processes of a server.
@@ -32,7 +32,7 @@ use self::{
 use crate::{http::Client, report, service::workplace};
 
 const QUALITY: u8 = 80;
-/// libwebp's method, as the service sets it: where someone waits for a page, and where a file is kept.
+/// libwebp's method, as the service sets it: where a client waits for a page, and where a file is kept.
 const FAST_WEBP: u8 = 2;
 const BALANCED_WEBP: u8 = 4;
 /// Width of the most frequent delivery: a card, an article's image.

@@ -1,4 +1,4 @@
-//! A backlog for endpoints that are dead, and what happens when they come back: memory above all.
+//! Memory and catching up of webhooks when endpoints are dead for a while and come back.
 
 use std::{
     collections::HashSet,

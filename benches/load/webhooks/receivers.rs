@@ -1,4 +1,4 @@
-//! Receivers, as light as they can be: each takes its requests, notes when they began, and answers 200, or never.
+//! Webhook receivers of the load harness: each takes its requests, notes when they began, and answers 200, or never.
 //!
 //! Each has a port of its own, as so many hosts would: the service keeps connections by host and port.
 

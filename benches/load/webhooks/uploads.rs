@@ -1,4 +1,4 @@
-//! Small files, stored one after the other at a rate, each of them an event.
+//! Uploads small files at a rate, each of which is an event.
 
 use std::{
     collections::HashMap,

@@ -1,4 +1,4 @@
-//! Photographs from 8 KB to 2 MB, made of the crops by the service itself, once per machine.
+//! Photographs from 8 KB to 2 MB for scenario `workflows`, made of the crops by the service itself, once per machine.
 
 use std::path::{Path, PathBuf};
 

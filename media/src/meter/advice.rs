@@ -212,7 +212,7 @@ fn unplayable_format(measured: &Measured, _: &AdviceContext) -> Option<String> {
 fn hevc(measured: &Measured, _: &AdviceContext) -> Option<String> {
     (measured.video_codec == Some("hevc")).then(|| {
         "Many browsers cannot play HEVC; set Settings → Output → Streaming → Video Encoder to an H.264 one, so that \
-         everybody can watch."
+         all viewers can watch."
             .to_owned()
     })
 }

@@ -148,7 +148,7 @@ fn frame_rates_survive_millisecond_time_stamps() {
         assert_eq!(
             encoder.run(15).measured().frame_rate,
             None,
-            "too few to tell"
+            "too few to judge"
         );
         for _ in 0..7 {
             assert_eq!(encoder.run(113).measured().frame_rate, Some(seen));

@@ -378,7 +378,7 @@ fn several_files_go_into_one_operation_where_its_row_says_so() {
         let Ok(Task::Render(render)) = operation("watermark", fields).task(&sources) else {
             panic!("a watermark is a render");
         };
-        let placed = render.watermark.expect("a mark").position;
+        let placed = render.watermark.expect("a watermark").position;
         assert_eq!(placed, position, "{given}");
     }
     let mark = operation(
@@ -388,7 +388,7 @@ fn several_files_go_into_one_operation_where_its_row_says_so() {
     let Ok(Task::Render(render)) = mark.task(&sources) else {
         panic!("a watermark is a render");
     };
-    let watermark = render.watermark.expect("a mark");
+    let watermark = render.watermark.expect("a watermark");
     assert_eq!(
         (watermark.image, watermark.position),
         (Some(Format::Svg), 9)

@@ -327,7 +327,7 @@ fn the_guide_names_every_parameter() {
     }
 }
 
-/// What forms are drawn from is what the parser takes.
+/// Checks that the parser takes what forms offer.
 #[test]
 fn every_parameter_takes_what_its_control_offers_and_no_more() {
     let takes = |name: &str, value: &str| VariantRequest::parse(&format!("{name}={value}"), &PLAIN);

@@ -218,7 +218,7 @@ fn version(is_large: bool) -> u16 {
     if is_large { VERSION_64 } else { VERSION }
 }
 
-/// Returns the value, or the mark that the true one is in a ZIP64 field.
+/// Returns the value, or 0xffffffff: the true one is in a ZIP64 field.
 fn clamped(value: u64) -> u32 {
     u32::try_from(value).unwrap_or(u32::MAX)
 }

@@ -13,7 +13,7 @@ use super::{
 };
 
 /// Entries between two kept offsets; those between are computed.
-const MARKED: u32 = 64;
+const OFFSET_EVERY: u32 = 64;
 
 /// An archive: everything but the files' bytes.
 #[derive(Debug)]
@@ -22,7 +22,7 @@ pub struct Layout {
     folders: Vec<FolderRecord>,
     files: Vec<FileRecord>,
     names: String,
-    marks: Vec<EntryOffset>,
+    offsets: Vec<EntryOffset>,
     directory: Directory,
 }
 
@@ -42,7 +42,7 @@ impl Layout {
             folders,
             files,
             names,
-            marks: Vec::new(),
+            offsets: Vec::new(),
             directory: Directory {
                 entries: 0,
                 at: 0,
@@ -60,17 +60,17 @@ impl Layout {
             local: 0,
             central: 0,
         };
-        let mut marks = Vec::with_capacity((self.entries() / MARKED + 1) as usize);
+        let mut offsets = Vec::with_capacity((self.entries() / OFFSET_EVERY + 1) as usize);
         while place.entry < self.entries() {
-            if place.entry.is_multiple_of(MARKED) {
-                marks.push(place);
+            if place.entry.is_multiple_of(OFFSET_EVERY) {
+                offsets.push(place);
             }
             place = self.after(place);
         }
-        for mark in &mut marks {
-            mark.central += place.local;
+        for kept in &mut offsets {
+            kept.central += place.local;
         }
-        self.marks = marks;
+        self.offsets = offsets;
         self.directory = Directory {
             entries: u64::from(self.entries()),
             at: place.local,
@@ -156,9 +156,9 @@ impl Layout {
 
     /// The last entry that does not begin behind an offset, by the place that `of` looks at; the first when none is there.
     pub(super) fn find(&self, offset: u64, of: impl Fn(&EntryOffset) -> u64) -> EntryOffset {
-        let mark = self.marks.partition_point(|mark| of(mark) <= offset);
-        let mut place = match mark.checked_sub(1) {
-            Some(mark) => self.marks[mark],
+        let kept = self.offsets.partition_point(|kept| of(kept) <= offset);
+        let mut place = match kept.checked_sub(1) {
+            Some(kept) => self.offsets[kept],
             None => self.first(),
         };
         while place.entry < self.entries() {

@@ -1,4 +1,4 @@
-//! The page of a shared folder. Its steps are in `tests/browser/share.test.mjs`; here is what they are taken in.
+//! Page of a shared folder in a browser: starts the service for the steps in `tests/browser/share.test.mjs`.
 
 use std::{process::Stdio, time::Duration};
 

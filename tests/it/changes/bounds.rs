@@ -1,4 +1,5 @@
-//! Clients that lag, leave, come in numbers or have lost their credential, and the end of the service.
+//! Stream of changes: clients that lag, leave, come in numbers or have lost their credential, and the end of the
+//! service.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Live inputs in the stream: state that no commit shows, and health each second.
+//! Stream of changes: state of live inputs that no commit shows, and health each second.
 
 use reqwest::{Method, StatusCode};
 use serde_json::json;

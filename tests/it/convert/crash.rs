@@ -1,4 +1,4 @@
-//! kill -9 in mid-batch: nothing acknowledged is lost, nothing is charged or made twice, nothing half is left.
+//! `kill -9` in mid-batch: no acknowledged file is lost, none is charged or made twice, none is half written.
 
 use std::time::Duration;
 

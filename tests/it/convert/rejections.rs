@@ -1,4 +1,4 @@
-//! Rejections, which cost nothing.
+//! Rejected conversions, which cost nothing.
 
 use reqwest::{Method, StatusCode};
 use serde_json::json;

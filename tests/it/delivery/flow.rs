@@ -1,4 +1,4 @@
-//! Image delivery as pages and the caches before it see it.
+//! Image delivery as pages and the caches before it use it: `srcset`, ETag, `Vary`, 304.
 
 use futures_util::future::join_all;
 use reqwest::{Method, StatusCode};

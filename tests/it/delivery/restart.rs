@@ -1,4 +1,4 @@
-//! Caches after a restart and a kill.
+//! Image caches after a restart and a kill.
 
 use super::Gallery;
 use crate::support::Failure;

@@ -1,4 +1,4 @@
-//! Usage by day, and tokens that are shown again.
+//! Usage of deliveries by day, and delivery tokens that are shown again.
 
 use std::time::Duration;
 
@@ -76,8 +76,8 @@ async fn usage_is_told_by_day_kind_and_key_and_survives_a_stop() -> Result<(), F
         .expect(200)?
         .bytes
         .len();
-    let picture = super::photograph()?;
-    let form = || Form::new().file("files", "a.jpg", &picture);
+    let photograph = super::photograph()?;
+    let form = || Form::new().file("files", "a.jpg", &photograph);
     gallery
         .api
         .post_form("/api/convert", form().field("format", "webp"))

@@ -142,7 +142,7 @@ async fn a_refused_tool_is_reported_without_a_job() -> Result<(), Failure> {
     let named = json!({"tool": "thumbnail"});
     for (path, body) in [(unknown, &named), (on_file.as_str(), &json!({"tool": "x"}))] {
         let (status, _) = api.call(Method::POST, path, Some(body)).await?;
-        assert_eq!(status, StatusCode::NOT_FOUND, "nothing there is to tell of");
+        assert_eq!(status, StatusCode::NOT_FOUND, "no event is due");
     }
     api.post_form("/api/media/nothing", image(&[]))
         .await?

@@ -1,4 +1,4 @@
-//! A full or read-only disk: uploads are refused with 507 or 503, leave nothing, and work again once the disk can be
+//! A full or read-only disk: uploads are rejected with 507 or 503, leave nothing, and work again once the disk can be
 //! written.
 
 use tempfile::TempDir;

@@ -16,7 +16,7 @@ use crate::support::{
 };
 use talk::Talk;
 
-/// Anybody's machine: its settings are not those of the service.
+/// A user's machine: its settings are not those of the service.
 fn bridge(arguments: &[&str]) -> Call {
     let all = [&["mcp"], arguments].concat();
     sluice(&all).env("SLUICE_API_KEY", API_KEY)

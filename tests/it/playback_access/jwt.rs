@@ -1,4 +1,4 @@
-//! Tokens as anybody could write them, right and wrong.
+//! Playback tokens (JWT) of any form, valid and invalid.
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use hmac::{Hmac, KeyInit as _, Mac as _};

@@ -22,7 +22,7 @@ async fn who_watches_is_counted_once_and_no_longer_than_it_watches() -> Result<(
     let watching: Vec<_> = (0..3)
         .map(|_| Viewer::new(&input.hls_url).start())
         .collect();
-    // A playlist that someone looks at without playing is no viewer, nor are ids that were never given out.
+    // A playlist that is fetched without playing is no viewer, nor are ids that were never given out.
     for odd in ["", "?play=", "?play=x", "?play=ffffffffffffffffff"] {
         server
             .get(&input.playback_path(&format!("media.m3u8{odd}")))

@@ -1,5 +1,5 @@
-//! Every address of a signed input, with every leave that is none. What is served there comes from the service's own
-//! description, so that a route that is added later must be walked, too.
+//! Every address of a signed input, with every kind of invalid permission. The addresses come from the service's own
+//! description, so that a route that is added later must be tried, too.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

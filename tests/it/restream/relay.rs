@@ -1,4 +1,4 @@
-//! A way to a server that takes less and less: between an output and its target.
+//! Relay between an output and its target that takes less and less.
 
 use std::{
     net::SocketAddr,

@@ -1,4 +1,4 @@
-//! Lines that lose packets: what SRT is for. A line is a task between both ends and not `nft` in a network namespace: it needs
+//! SRT over links that lose packets. A link is a task between both ends and not `nft` in a network namespace: it needs
 //! no root, and loses the same packets in each run.
 
 use std::{

@@ -1,4 +1,4 @@
-//! SRT's handshake, packet by packet (draft-sharabayko-srt-01 §4.3.1), for callers that no encoder is.
+//! SRT's handshake, packet by packet (draft-sharabayko-srt-01 §4.3.1), for callers that are no encoders.
 
 use std::{net::SocketAddr, time::Duration};
 

@@ -1,4 +1,4 @@
-//! Chance that can be repeated.
+//! Random numbers that a seed repeats (`SLUICE_TEST_SEED`).
 
 use super::Failure;
 

@@ -1,4 +1,4 @@
-//! Commands of documents for their readers.
+//! Reads the code blocks and sections of documents, for tests that run their commands.
 
 /// All fenced blocks of this language, each with its line end.
 pub fn blocks(text: &str, tag: &str) -> Vec<String> {
@@ -9,7 +9,7 @@ pub fn blocks(text: &str, tag: &str) -> Vec<String> {
         .collect()
 }
 
-/// From a heading of the second level, given without its marks, to the next one.
+/// Returns the text from a heading of the second level, given without its `##`, to the next one.
 pub fn section<'a>(text: &'a str, heading: &str) -> Option<&'a str> {
     let (_, rest) = text.split_once(&format!("\n## {heading}\n"))?;
     rest.split("\n## ").next()

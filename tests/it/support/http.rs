@@ -19,7 +19,7 @@ const ANSWER_DEADLINE: Duration = Duration::from_secs(25);
 pub fn client() -> reqwest::Client {
     static PROVIDER: Once = Once::new();
     PROVIDER.call_once(|| {
-        // An error means that someone installed one before, which serves as well.
+        // An error means that one was installed before, which serves as well.
         let _ = rustls::crypto::ring::default_provider().install_default();
     });
     reqwest::Client::builder()

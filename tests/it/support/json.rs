@@ -1,4 +1,4 @@
-//! Values of JSON answers that must be there and of one kind.
+//! Reads values of JSON answers that must be present and of one type.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! Effects of a power cut on a broadcast on air: an older journal, corrupt files and another boot of the machine.
+//! Simulates a power loss of a broadcast on air: an older journal, corrupt files and another boot of the machine.
 
 use std::path::{Path, PathBuf};
 

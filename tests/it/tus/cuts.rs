@@ -25,12 +25,12 @@ async fn a_body_may_be_cut_at_every_byte() -> Result<(), Failure> {
             let mut socket = upload.begin_with(&server, 0, &length, &body).await?;
             socket.shutdown().await?;
             read_to_end(&mut socket).await?;
-            let standing = upload.head().await?;
-            assert_eq!(standing.offset, cut, "in chunks: {in_chunks}");
+            let upload_state = upload.head().await?;
+            assert_eq!(upload_state.offset, cut, "in chunks: {in_chunks}");
             assert_eq!(
-                standing.file_id.is_some(),
+                upload_state.file_id.is_some(),
                 cut == bytes.len(),
-                "{standing:?}"
+                "{upload_state:?}"
             );
             let file_id = upload.resume(bytes).await?;
             assert_eq!(stored(&api, &file_id).await?, bytes);

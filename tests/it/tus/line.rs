@@ -1,4 +1,4 @@
-//! A line to the service that breaks: each connection carries some bytes and ends, at times before the answer is through.
+//! Connection to the service that breaks: each carries some bytes and ends, at times before the answer is through.
 
 use std::{
     net::SocketAddr,

@@ -403,7 +403,7 @@ async fn convert_tone(api: &Api) -> Result<(), Failure> {
     }
 }
 
-/// Someone who converts a good clip.
+/// A client that converts a good clip.
 fn neighbour(server: &Server) -> Neighbour {
     let api = server.api();
     Neighbour::start(move || {

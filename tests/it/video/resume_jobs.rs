@@ -1,4 +1,4 @@
-//! Long work on clips as jobs: how far it is, who waits, who leaves, and what a kill leaves of it.
+//! Long work on clips as jobs: progress, place in the queue, cancelled jobs, and a kill of the service.
 
 use std::time::Duration;
 

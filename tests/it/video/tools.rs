@@ -1,4 +1,4 @@
-//! Tools on video: cuts, frames and marks, proved by the numbers that are drawn in the frames.
+//! Tools on video: trims, frames and watermarks, proved by the numbers that are drawn in the frames.
 
 use std::path::Path;
 
@@ -232,7 +232,7 @@ async fn cropped(image: &Path, place: &[u32]) -> Result<u32, Failure> {
     Ok(*numbers.first().ok_or("nothing is cut out")?)
 }
 
-/// Place of the mark in a frame of 320×180: bottom right, 40×20, 10 from the edges; and the pixels that may still be
+/// Place of the watermark in a frame of 320×180: bottom right, 40×20, 10 from the edges; and the pixels that may still be
 /// touched, since codecs work in blocks.
 const MARKED: [usize; 4] = [270, 150, 40, 20];
 const NEAR: [usize; 4] = [256, 128, 64, 52];

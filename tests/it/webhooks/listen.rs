@@ -13,7 +13,7 @@ use crate::support::{
     server::{API_KEY, Server, Settings},
 };
 
-/// Anybody's machine: its settings are not those of the service.
+/// A developer's machine: its settings are not those of the service.
 fn listen(arguments: &[&str]) -> Call {
     let all = [&["webhooks", "listen"], arguments].concat();
     sluice(&all).env("SLUICE_API_KEY", API_KEY)

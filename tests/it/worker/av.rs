@@ -1,4 +1,4 @@
-//! The ring of video and audio: two queues, memory, silence, deaths, leaving. Its processes listen to demands.
+//! Video and audio workers: two queues, memory, silence, deaths, cancelled tasks. Their processes misbehave on demand.
 
 use std::{
     sync::{Arc, Mutex},

@@ -1,4 +1,4 @@
-//! Cost of the ring itself, printed: `cargo test --release --test it worker::figures -- --ignored --nocapture`.
+//! Cost of the worker processes, printed: `cargo test --release --test it worker::figures -- --ignored --nocapture`.
 
 use std::time::Duration;
 

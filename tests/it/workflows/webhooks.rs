@@ -24,7 +24,7 @@ async fn start() -> Result<Server, Failure> {
 }
 
 /// Makes a workflow to PNG and into storage, which notifies `url` or subscribers alone.
-fn telling(url: Option<&str>) -> Value {
+fn posting(url: Option<&str>) -> Value {
     chain(vec![
         node("png", "convert", json!({"format": "png"})),
         node("keep", "storage", json!({})),
@@ -108,7 +108,7 @@ async fn a_completed_run_is_reported_to_subscribers_and_to_its_own_address() -> 
                 .secret,
         );
     }
-    let definition = telling(Some(&own.url("/own")));
+    let definition = posting(Some(&own.url("/own")));
     let workflow = create(&api, "photos", &definition).await?;
     let run = run_to(&api, &workflow, "a.svg", &svg("red"), "completed").await?;
 
@@ -132,7 +132,7 @@ async fn a_completed_run_is_reported_to_subscribers_and_to_its_own_address() -> 
     assert_eq!(own_request.path, "/own");
 
     // The definition's own address, when the node has none.
-    let mut definition = telling(None);
+    let mut definition = posting(None);
     definition["webhookUrl"] = json!(by_default.url("/default"));
     let workflow = create(&api, "more photos", &definition).await?;
     let run = run_to(&api, &workflow, "b.svg", &svg("red"), "completed").await?;
@@ -140,7 +140,7 @@ async fn a_completed_run_is_reported_to_subscribers_and_to_its_own_address() -> 
     check_signature(&request, &workflow.secret);
     check_completed(&request, &workflow, &run)?;
 
-    // A workflow's own addresses are no endpoints that someone made.
+    // A workflow's own addresses are no endpoints of the account.
     let listed = get(&api, "/api/webhooks").await?;
     assert_eq!(each(&listed["webhooks"], "url")?.len(), 3, "{listed}");
     wait_settled(&api, SOON).await?;
@@ -154,7 +154,7 @@ async fn posts_to_an_own_address_are_tried_again_listed_and_replayed() -> Result
     let api = server.api();
     let receiver = Receiver::start(Behaviour::fail_first(2, 500)).await?;
     let url = receiver.url("/own");
-    let workflow = create(&api, "photos", &telling(Some(&url))).await?;
+    let workflow = create(&api, "photos", &posting(Some(&url))).await?;
     run_to(&api, &workflow, "a.svg", &svg("red"), "completed").await?;
 
     let requests = receiver.wait_for(3, SOON).await?;
@@ -196,7 +196,7 @@ async fn a_rotated_secret_signs_what_is_posted_afterwards() -> Result<(), Failur
     let server = start().await?;
     let api = server.api();
     let receiver = Receiver::start(Behaviour::status(200)).await?;
-    let workflow = create(&api, "photos", &telling(Some(&receiver.url("/")))).await?;
+    let workflow = create(&api, "photos", &posting(Some(&receiver.url("/")))).await?;
     let path = format!("/api/workflows/{}/rotate-secret", workflow.id);
     let rotated = api
         .expect(StatusCode::OK, Method::POST, &path, None)
@@ -281,8 +281,8 @@ async fn another_address_takes_the_place_of_the_old_one() -> Result<(), Failure>
         Receiver::start(Behaviour::status(200)).await?,
         Receiver::start(Behaviour::status(200)).await?,
     );
-    let workflow = create(&api, "photos", &telling(Some(&old.url("/")))).await?;
-    save(&api, &workflow, &telling(Some(&new.url("/")))).await?;
+    let workflow = create(&api, "photos", &posting(Some(&old.url("/")))).await?;
+    save(&api, &workflow, &posting(Some(&new.url("/")))).await?;
     run_to(&api, &workflow, "a.svg", &svg("red"), "completed").await?;
     check_signature(&*one(&new).await?, &workflow.secret);
     assert_eq!(old.count(), 0);
@@ -296,7 +296,7 @@ async fn a_deleted_workflow_posts_no_more() -> Result<(), Failure> {
     let server = settings.start().await?;
     let api = server.api();
     let receiver = Receiver::start(Behaviour::status(500)).await?;
-    let workflow = create(&api, "photos", &telling(Some(&receiver.url("/")))).await?;
+    let workflow = create(&api, "photos", &posting(Some(&receiver.url("/")))).await?;
     let id = begin(&api, &workflow, "a.svg", &svg("red")).await?;
     let run = wait_ended(&api, &id).await?;
     receiver.wait_for(1, SOON).await?;

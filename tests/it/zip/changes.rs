@@ -1,4 +1,4 @@
-//! Archives of folders that change, and of folders that are none of the caller's business.
+//! Archives of folders that change, and of folders that the caller may not read.
 
 use futures_util::StreamExt as _;
 use reqwest::{Method, StatusCode};

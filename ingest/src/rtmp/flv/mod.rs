@@ -147,7 +147,7 @@ impl Demuxer {
         }
         let facts = check_payload(config, &data).map_err(Corruption::Media)?;
         // Encoders set the flag wrongly in both directions. Without an IDR frame, the flag is trusted only together
-        // with parameter sets, which is how streams with open GOPs mark their entry points.
+        // with parameter sets, by which streams with open GOPs show their entry points.
         let is_entry_point = flagged_key && facts.has_slice && facts.has_parameter_sets;
         let key = facts.has_idr || is_entry_point;
         units.push(Unit::Video(VideoUnit {

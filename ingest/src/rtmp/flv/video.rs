@@ -12,7 +12,7 @@ use super::{
 const WHAT: &str = "video tag";
 const EX_HEADER: u8 = 0x80;
 const KEY_FRAME: u8 = 1;
-/// A message to the player (seek marks), no frame.
+/// A message to the player about seeking, no frame.
 const COMMAND_FRAME: u8 = 5;
 
 mod legacy_codec {

@@ -549,7 +549,7 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// A server may be anybody's.
+        /// A server may be hostile.
         #[test]
         fn no_answer_is_survived_badly(
             bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..2048),

@@ -24,7 +24,7 @@ use sluice_media::{
 use self::{
     audio::Frames,
     pace::{LEAD_90K, Pace, Tick},
-    packets::{Marks, PidWriter},
+    packets::{Adaptation, PidWriter},
     pes::{StreamId, Times},
     tables::{Entry, Tables},
     video::VideoWriter,
@@ -213,11 +213,11 @@ impl Muxer {
             self.tables.write(out);
         }
         let tick = self.pace.video_frame(video_frame.dts_90k);
-        let marks = Marks {
+        let adaptation = Adaptation {
             random_access: video_frame.key,
-            ..Marks::from(tick)
+            ..Adaptation::from(tick)
         };
-        track.packets.unit(marks, &self.pes, out);
+        track.packets.unit(adaptation, &self.pes, out);
         self.pes.shrink_to(KEPT_CAPACITY);
     }
 
@@ -243,23 +243,23 @@ impl Muxer {
         if self.pace.tables_due(frame.pts_90k, false) {
             self.tables.write(out);
         }
-        let marks = match &mut self.video {
-            None => Marks {
+        let adaptation = match &mut self.video {
+            None => Adaptation {
                 random_access: true,
-                ..Marks::from(self.pace.frame_alone(frame.pts_90k))
+                ..Adaptation::from(self.pace.frame_alone(frame.pts_90k))
             },
             Some(video) => {
                 if let Some(tick) = self.pace.frame_beside_video_frames(frame.pts_90k) {
-                    video.packets.clock(Marks::from(tick), out);
+                    video.packets.clock(Adaptation::from(tick), out);
                 }
-                Marks::default()
+                Adaptation::default()
             }
         };
-        track.packets.unit(marks, &self.pes, out);
+        track.packets.unit(adaptation, &self.pes, out);
     }
 }
 
-impl From<Tick> for Marks {
+impl From<Tick> for Adaptation {
     fn from(tick: Tick) -> Self {
         Self {
             clock_90k: Some(tick.clock_90k),

@@ -14,7 +14,7 @@ const STUFFING: u8 = 0xff;
 
 /// Adaptation fields of a unit's first packet.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Marks {
+pub(super) struct Adaptation {
     /// The program clock reference.
     pub(super) clock_90k: Option<i64>,
     /// Decoding can start here.
@@ -41,8 +41,8 @@ impl PidWriter {
     }
 
     /// Writes a PES packet or a section with its pointer, in as many packets as it takes; the last is filled up in front.
-    pub(super) fn unit(&mut self, marks: Marks, unit: &[u8], out: &mut BytesMut) {
-        let mut field = marks.field();
+    pub(super) fn unit(&mut self, adaptation: Adaptation, unit: &[u8], out: &mut BytesMut) {
+        let mut field = adaptation.field();
         let mut rest = unit;
         let mut starts_unit = true;
         while !rest.is_empty() {
@@ -60,8 +60,8 @@ impl PidWriter {
     }
 
     /// Writes a packet without payload, for its adaptation field alone.
-    pub(super) fn clock(&mut self, marks: Marks, out: &mut BytesMut) {
-        self.packet(false, &marks.field(), &[], out);
+    pub(super) fn clock(&mut self, adaptation: Adaptation, out: &mut BytesMut) {
+        self.packet(false, &adaptation.field(), &[], out);
     }
 
     fn packet(&mut self, starts_unit: bool, field: &[u8], payload: &[u8], out: &mut BytesMut) {
@@ -100,7 +100,7 @@ fn put_field(field: &[u8], fill: usize, out: &mut BytesMut) {
     out.put_bytes(STUFFING, length - field.len());
 }
 
-impl Marks {
+impl Adaptation {
     /// Returns the adaptation field without its length and stuffing; empty where nothing is to be sent in it.
     fn field(&self) -> Vec<u8> {
         let flags = u8::from(self.discontinuity) << 7
@@ -144,18 +144,18 @@ mod tests {
 
     #[test]
     fn units_of_every_length_come_out_as_they_went_in() {
-        let all_marks = Marks {
+        let all_fields = Adaptation {
             clock_90k: Some(-1),
             random_access: true,
             discontinuity: true,
         };
-        for marks in [Marks::default(), all_marks] {
+        for adaptation in [Adaptation::default(), all_fields] {
             let mut writer = PidWriter::new(0x100);
             let mut expected_counter = 0;
             for length in (1..600).chain([65_000]) {
                 let unit: Vec<u8> = (0..length).map(|at| at as u8).collect();
                 let mut out = BytesMut::new();
-                writer.unit(marks, &unit, &mut out);
+                writer.unit(adaptation, &unit, &mut out);
                 let packets = read(&out);
                 let joined: Vec<u8> = packets.iter().flat_map(|(.., p)| p.clone()).collect();
                 assert_eq!(joined, unit, "{length}");
@@ -171,13 +171,13 @@ mod tests {
     fn a_clock_alone_leaves_the_counter() {
         let mut writer = PidWriter::new(0x100);
         let mut out = BytesMut::new();
-        writer.unit(Marks::default(), &[1], &mut out);
-        let marks = Marks {
+        writer.unit(Adaptation::default(), &[1], &mut out);
+        let adaptation = Adaptation {
             clock_90k: Some((1 << TIME_BITS) + 5),
-            ..Marks::default()
+            ..Adaptation::default()
         };
-        writer.clock(marks, &mut out);
-        writer.unit(Marks::default(), &[2], &mut out);
+        writer.clock(adaptation, &mut out);
+        writer.unit(Adaptation::default(), &[2], &mut out);
         let expected = [(true, 0, vec![1]), (false, 0, vec![]), (true, 1, vec![2])];
         assert_eq!(read(&out), expected);
         let reference = &out[PACKET_BYTES..][..12];

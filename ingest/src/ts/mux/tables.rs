@@ -5,7 +5,7 @@ use sluice_media::codec::VideoCodec;
 
 use super::{
     audio::Frames,
-    packets::{Marks, PidWriter},
+    packets::{Adaptation, PidWriter},
 };
 use crate::ts::section::crc_32;
 
@@ -100,9 +100,10 @@ impl Tables {
 
     pub(super) fn write(&mut self, out: &mut BytesMut) {
         let association = self.association_section();
-        self.association.unit(Marks::default(), &association, out);
+        self.association
+            .unit(Adaptation::default(), &association, out);
         let map = self.map_section();
-        self.map.unit(Marks::default(), &map, out);
+        self.map.unit(Adaptation::default(), &map, out);
     }
 
     fn association_section(&self) -> Vec<u8> {

@@ -164,7 +164,7 @@ fn whatever_is_to_change_is_encoded_and_the_rest_is_not() {
             "copy",
         ),
         (
-            "a mark",
+            "a watermark",
             work(VideoWork {
                 watermark: Some(mark),
                 ..VideoWork::default()

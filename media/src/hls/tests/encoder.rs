@@ -35,7 +35,7 @@ pub(super) struct Encoder {
     pub(super) audio_lag_s: f64,
     /// The first timestamp in ticks.
     pub(super) first_90k: i64,
-    /// Tells the payloads of sessions apart.
+    /// Distinguishes the payloads of sessions.
     pub(super) name: u8,
 }
 

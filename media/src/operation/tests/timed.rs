@@ -539,7 +539,7 @@ fn a_mark_on_a_video_is_an_image() {
     let movie = OperationInput::new(Format::Mp4, "a.mp4");
     let with = |format| mark.task(&[movie.clone(), OperationInput::new(format, "mark")]);
     let Ok(Task::Av(work)) = with(Format::Png) else {
-        panic!("a mark on a video");
+        panic!("a watermark on a video");
     };
     let AvTask::Transcode(Transcode {
         video: Some(video), ..
@@ -547,7 +547,7 @@ fn a_mark_on_a_video_is_an_image() {
     else {
         panic!("a transcode");
     };
-    let drawn = video.watermark.expect("a mark");
+    let drawn = video.watermark.expect("a watermark");
     assert_eq!((drawn.image, drawn.width), (Some(Format::Png), Some(50)));
     for format in [Format::Mp4, Format::Pdf, Format::Mp3] {
         let failure = with(format).expect_err("no image");

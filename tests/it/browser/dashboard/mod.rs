@@ -1,4 +1,4 @@
-//! The dashboard in a browser. The steps are in `tests/browser/dashboard/`; here is the service that they are taken in.
+//! Dashboard in a browser: starts the service for the steps in `tests/browser/dashboard/`.
 
 mod files;
 mod images;

@@ -1,4 +1,4 @@
-//! The welcome link, and what surrounds every screen.
+//! Dashboard: welcome link, navigation, and what surrounds every screen.
 
 use serde_json::json;
 

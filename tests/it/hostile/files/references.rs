@@ -58,7 +58,7 @@ async fn a_drawing_reaches_no_file_and_no_port() -> Result<(), Failure> {
         assert_eq!(answer.status, 415, "{name}");
     }
     let came = timeout(NOBODY_CAME, visited.notified()).await;
-    assert!(came.is_err(), "someone connected to port {port}");
+    assert!(came.is_err(), "there was a connection to port {port}");
     Ok(())
 }
 

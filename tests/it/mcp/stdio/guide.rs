@@ -1,4 +1,4 @@
-//! The guide, as its reader follows it.
+//! Commands of the guide about agents.
 
 use std::time::Duration;
 

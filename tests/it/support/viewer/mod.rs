@@ -1,5 +1,5 @@
-//! A low-latency HLS viewer that believes nothing: every playlist goes through the checker, every part is fetched by its
-//! name (the hinted one ahead of time), and every whole segment must be the concatenation of its parts.
+//! A strict low-latency HLS viewer: every playlist goes through the checker, every part is fetched, a whole segment
+//! must be the concatenation of its parts. The hinted part is fetched ahead of time.
 //!
 //! It runs in a task of its own until ENDLIST, an error, or until it is dropped.
 

@@ -1,4 +1,4 @@
-//! Comparison of the receivers' requests with the service's records.
+//! Compares the receivers' requests with the service's records.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},

@@ -1,4 +1,4 @@
-//! Comparison of the acknowledgements with the service's records and the receivers' requests.
+//! Compares the acknowledgements with the service's records and the receivers' requests.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -117,7 +117,7 @@ impl Books {
                     continue;
                 }
                 let id = request.event_id().to_owned();
-                assert!(self.completed.contains_key(&id), "{id} tells of nothing");
+                assert!(self.completed.contains_key(&id), "{id} has no run");
                 heard.insert(id.clone());
                 let first = bodies.entry(id).or_insert_with(|| request.clone());
                 assert_eq!(first.body, request.body, "one id, two bodies");

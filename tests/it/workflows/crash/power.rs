@@ -1,4 +1,4 @@
-//! A power loss, as files show it that no one flushed.
+//! Simulates a power loss: files that were not flushed are short, changed or missing.
 
 use std::{fs::OpenOptions, os::unix::fs::FileExt as _, path::Path};
 

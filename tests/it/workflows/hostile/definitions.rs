@@ -1,4 +1,4 @@
-//! Wrong or hostile definitions are refused with the node's name, before anything is stored.
+//! Wrong or hostile definitions are rejected with the node's name, before anything is stored.
 
 use reqwest::{Method, StatusCode};
 use serde_json::{Map, Value, json};
