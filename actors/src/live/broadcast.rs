@@ -33,6 +33,8 @@ use super::{
 const COMPACT_AFTER: u32 = 8192;
 /// Whole segments that are served from memory beside the open one; older ones are in the page cache, behind their files.
 const SEGMENTS_IN_MEMORY: u64 = 2;
+/// Target durations for which a segment can be fetched after it left the list, beside the length of the list.
+const FETCHED_FOR_TARGETS: i64 = 3;
 /// Pause between two attempts to bring a failed disk up to date.
 const REBUILD_EVERY_MS: i64 = 2_000;
 
@@ -376,7 +378,7 @@ impl Broadcast {
         };
         for segment in self.window.retire(limits) {
             let target_ms = i64::from(self.header().target_duration_s) * 1000;
-            let until_ms = now_ms + 3 * target_ms + list_for.as_millis() as i64;
+            let until_ms = now_ms + FETCHED_FOR_TARGETS * target_ms + list_for.as_millis() as i64;
             self.retired.push_back((until_ms, segment.msn));
         }
     }

@@ -155,6 +155,8 @@ pub struct Playback {
     changes: ChangeLog,
 }
 
+/// Target durations after a request for the media playlist in which a player counts as a viewer.
+const VIEWER_FOR_TARGETS: i64 = 3;
 /// No time yet.
 const NEVER: i64 = i64::MIN;
 
@@ -229,7 +231,7 @@ impl Playback {
         let target_s = view
             .as_ref()
             .map_or(0, |view| view.window.header().target_duration_s);
-        i64::from(target_s) * 3_000
+        VIEWER_FOR_TARGETS * i64::from(target_s) * 1_000
     }
 
     /// Returns begin and end of the newest broadcasts; the end is `None` while one is live or reconnecting.

@@ -1,9 +1,9 @@
-//! Addresses that a request of the service may go to: global unicast ones, and those that the operator allows beside
-//! them.
+//! Addresses that requests of the service may not go to (SSRF): private, loopback, link-local, metadata and other special
+//! networks; `outbound.allow`.
 //!
-//! After the IANA IPv4 and IPv6 special-purpose address registries (RFC 6890 and its successors). In IPv6 the rule is
-//! the other way round: outside of 2000::/3 nothing is global but the NAT64 prefix, so that later assignments stay
-//! refused. Two things exceed the registries: anycast addresses that lead to the nearest router (192.0.0.9 and .10,
+//! By the IANA IPv4 and IPv6 special-purpose address registries (RFC 6890 and its successors). In IPv6 the rule is
+//! the other way round: outside of 2000::/3 nothing is global but the NAT64 prefix, so that later assignments are
+//! rejected. Two things exceed the registries: anycast addresses that lead to the nearest router (192.0.0.9 and .10,
 //! 2001:1::1 and so on), and clouds' metadata services, one of which has a public address.
 //!
 //! An IPv6 address that embeds an IPv4 one has two faces, and each must be global or allowed: `outbound.allow` with
@@ -16,7 +16,7 @@ use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
 use super::Cidr;
 
-/// Kind of a refused address.
+/// Kind of a rejected address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Reason {
     #[error("an unspecified address")]
@@ -63,26 +63,29 @@ pub enum Reason {
     Segment,
 }
 
-/// Reason why an address is refused, and the setting that would allow it.
+/// Reason why an address is rejected, and the setting that would allow it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AddressVerdict {
     pub reason: Reason,
-    /// The IPv4 address inside that is refused, where the address as dialled is not.
+    /// The embedded IPv4 address that is rejected, where the dialled address is not.
     pub embedded: Option<Ipv4Addr>,
     /// The networks that `outbound.allow` lacks.
     pub needed: Vec<IpNet>,
 }
 
-/// Returns why a request may not go to the address; `None` when it may.
+/// Returns the reason why a request may not go to the address; `None` when it may.
 pub fn rejection(address: IpAddr, allow: &[Cidr]) -> Option<AddressVerdict> {
-    let refused = |face: IpAddr| {
+    let rejected = |face: IpAddr| {
         let reason = special(face)?;
         let is_allowed = allow.iter().any(|network| network.contains(face));
         (!is_allowed).then_some((face, reason))
     };
     let dialled = address.to_canonical();
-    let embedded = embedded(dialled).filter(|&v4| refused(v4.into()).is_some());
-    let faces = [refused(dialled), embedded.and_then(|v4| refused(v4.into()))];
+    let embedded = embedded(dialled).filter(|&v4| rejected(v4.into()).is_some());
+    let faces = [
+        rejected(dialled),
+        embedded.and_then(|v4| rejected(v4.into())),
+    ];
     let (_, reason) = faces.into_iter().flatten().next()?;
     Some(AddressVerdict {
         reason,
@@ -154,7 +157,7 @@ fn special_v6(address: Ipv6Addr) -> Option<Reason> {
     })
 }
 
-/// The IPv4 address that packets to this one may end at: RFC 4291 §2.5.5.1 (compatible), RFC 2765 §2.1 (translated),
+/// Returns the IPv4 address that packets to this one may end at: RFC 4291 §2.5.5.1 (compatible), RFC 2765 §2.1 (translated),
 /// RFC 6052 §2.2 (NAT64; of the local prefix with its own length and with 96 bits), RFC 3056 §2 (6to4), RFC 4380 §4
 /// (Teredo: the client, inverted), RFC 5214 §6.1 (ISATAP, in any prefix).
 fn embedded(address: IpAddr) -> Option<Ipv4Addr> {
@@ -176,7 +179,7 @@ fn embedded(address: IpAddr) -> Option<Ipv4Addr> {
     }
 }
 
-/// The network that an operator means who allows such an address: all of loopback; of private addresses the /16 that
+/// Returns the network to allow for such an address: all of loopback; of private addresses the /16 that
 /// Docker gives a bridge in 172.16.0.0/12, else the /24; of IPv6 a /64. Of all others the address itself.
 fn natural_network(address: IpAddr, reason: Reason) -> IpNet {
     let bits = match (address, reason) {

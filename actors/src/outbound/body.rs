@@ -1,4 +1,4 @@
-//! Body of a request: bytes in memory, or pieces that are made as the connection takes them.
+//! Request bodies of known length (`Content-Length`): bytes in memory, or pieces that are made as the connection takes them.
 
 use std::{
     io,
@@ -26,8 +26,8 @@ enum BodySource {
 }
 
 impl Body {
-    /// Exactly `length` bytes; pieces after them are not asked for. A stream that fails or ends early breaks the request
-    /// off, so that its receiver does not take it for whole.
+    /// Makes a body of exactly `length` bytes; pieces after them are not read. A stream that fails or ends early breaks the
+    /// request off, so that its receiver does not take it for whole.
     pub fn pieces(
         stream: impl Stream<Item = io::Result<Bytes>> + Send + 'static,
         length: u64,
@@ -38,7 +38,7 @@ impl Body {
         }
     }
 
-    /// Counts a piece in.
+    /// Counts a piece.
     fn sent(&mut self, piece: Bytes) -> io::Result<Frame<Bytes>> {
         match self.left.checked_sub(piece.len() as u64) {
             Some(left) => self.left = left,

@@ -1,4 +1,4 @@
-//! Networks as settings name them.
+//! Networks in settings: CIDR notation (`10.0.0.0/8`) or a single IP address.
 
 use std::{fmt, net::IpAddr, str::FromStr};
 

@@ -1,4 +1,5 @@
-//! An HTTP/1.1 connection: one request at a time, and a bound on the bytes before an answer.
+//! HTTP/1.1 connection to a receiver: one request at a time, bounds on the head of the answer (`outbound.max_head`) and the
+//! bytes before it.
 //!
 //! hyper bounds one head (`outbound.max_head`), not the number of informational ones (RFC 9110 §15.2) before it; so bytes
 //! are counted below it from the request to the head of the final answer. Dropping a connection closes it.
@@ -29,8 +30,8 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::{Body, Error, dial::Io};
 
-/// Longest time of a connection after an answer until it takes the next request. Only one whose receiver answered
-/// before it had read the request needs any time.
+/// Longest time after an answer until the connection takes the next request. Only a receiver that answered before it had
+/// read the request needs any.
 const READY_WITHIN: Duration = Duration::from_millis(50);
 
 pub(super) struct Connection {
@@ -62,7 +63,7 @@ impl Connection {
             .await
             .map_err(|error| explained(&error))?;
         let driver = tokio::spawn(async move {
-            // The waiter for the answer gets the error.
+            // The caller that waits for the answer gets the error.
             let _ended = connection.await;
         });
         Ok(Self {
@@ -103,7 +104,7 @@ impl Connection {
     }
 }
 
-/// Maps an error of hyper to one that explains itself to a user.
+/// Maps an error of hyper to one with a message for users.
 pub(super) fn explained(error: &hyper::Error) -> Error {
     if error.is_parse() {
         return Error::Malformed(error.to_string());

@@ -1,4 +1,5 @@
-//! From a target to a stream: resolve, check, dial what was checked, TLS.
+//! Connects to a receiver: name lookup, check of every address, several addresses in turn (RFC 8305), TLS,
+//! `outbound.connect_timeout`.
 
 use std::{
     io,
@@ -22,7 +23,7 @@ use super::{
     tls,
 };
 
-/// Addresses of one name that are tried.
+/// Most addresses of one name that are tried.
 const MOST_TRIED: usize = 8;
 /// Time for which an address is tried before the next is tried beside it (RFC 8305 §5).
 const HEAD_START: Duration = Duration::from_millis(250);
@@ -50,7 +51,7 @@ impl Dialler {
         })
     }
 
-    /// A new connection, ready for HTTP/1.1.
+    /// Makes a new connection, ready for HTTP/1.1.
     pub(super) async fn dial(&self, target: &Target) -> Result<Box<dyn Io>, Error> {
         let addresses = self.addresses(target).await?;
         let after = self.settings.connect_timeout;
@@ -63,7 +64,7 @@ impl Dialler {
         })
     }
 
-    /// The addresses of the host, all of them checked: one that is refused refuses the host.
+    /// Returns the addresses of the host, all of them checked: a rejected address rejects the host.
     pub(super) async fn addresses(&self, target: &Target) -> Result<Vec<IpAddr>, Error> {
         let found = match target.host() {
             Host::Domain(name) => self.lookup(name).await?,
@@ -127,7 +128,7 @@ impl Dialler {
     }
 }
 
-/// Both families in turn, each in the resolver's order, beginning with the first address's (RFC 8305 §4).
+/// Orders addresses by both families in turn, each in the resolver's order, beginning with the first one's (RFC 8305 §4).
 fn alternating(found: &[IpAddr]) -> Vec<IpAddr> {
     let Some(first) = found.first() else {
         return Vec::new();

@@ -1,4 +1,5 @@
-//! Errors of a request of the service, in words by which its user can act.
+//! Errors of requests to receivers, `sourceUrl` and sources (`cannot be reached`, `outbound.allow`, TLS, time-outs), in
+//! messages that name the setting.
 //!
 //! Messages name scheme, host and port at most: paths and queries of receivers are secrets as often as not.
 
@@ -23,7 +24,7 @@ pub enum Rejection {
 }
 
 impl Rejection {
-    /// Returns the kind of the refused address; `None` when the URL itself is wrong.
+    /// Returns the kind of the rejected address; `None` when the URL itself is wrong.
     pub fn reason(&self) -> Option<Reason> {
         match self {
             Self::Url(_) => None,
@@ -32,7 +33,7 @@ impl Rejection {
     }
 }
 
-/// Host, address, why, and the exact setting.
+/// Names host, address, reason, and the exact setting.
 fn describe(host: &str, address: IpAddr, verdict: &AddressVerdict) -> String {
     let subject = if host.trim_matches(['[', ']']) == address.to_string() {
         host.to_owned()
@@ -93,7 +94,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// The status that the receiver answered before it went wrong.
+    /// Returns the status that the receiver answered before the error.
     pub fn status(&self) -> Option<u16> {
         match self {
             Self::Unfinished { status, .. } | Self::Status(status) => Some(*status),

@@ -1,4 +1,5 @@
-//! Files that users name by their address (`sourceUrl`).
+//! Fetches files that users name by address (`sourceUrl`): redirects (`outbound.max_redirects`), status, size, time-outs,
+//! file name.
 //!
 //! A redirect is a new address: read, resolved and checked like the first. None leads from https to http, where the
 //! file could be another's.
@@ -58,7 +59,7 @@ impl Outbound {
         }))
     }
 
-    /// Goes from redirect to redirect to the file.
+    /// Follows redirects to the file.
     async fn follow<S: Sink>(
         &self,
         mut target: Target,
@@ -97,7 +98,7 @@ impl Outbound {
     }
 }
 
-/// Gives the body to the sink, if it can become the file.
+/// Writes the body to the sink, if it can become the file.
 async fn receive<S: Sink>(
     target: &Target,
     mut answer: Stream,
@@ -137,7 +138,7 @@ fn redirect(from: &Target, answer: &Stream) -> Result<Option<Target>, Error> {
     Ok(Some(next))
 }
 
-/// Refuses what cannot become the file before a byte of it is read.
+/// Rejects an answer that cannot become the file before a byte of it is read.
 fn check_head(answer: &Stream, max_bytes: u64) -> Result<(), Error> {
     if answer.status() != 200 {
         return Err(Error::Status(answer.status()));

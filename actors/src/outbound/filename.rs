@@ -1,9 +1,10 @@
-//! Name of a fetched file.
+//! Name of a fetched file (`sourceUrl`): `Content-Disposition` with `filename*`, percent-encoding and Latin-1, else the last
+//! part of the path.
 
 use hyper::header::{CONTENT_DISPOSITION, HeaderMap};
 
-/// The name that the server gives (RFC 6266: `filename*` before `filename`), else the last part of the path. It is as
-/// the server says, unchecked: for the caller to clean.
+/// Returns the name that the server gives (RFC 6266: `filename*` before `filename`), else the last part of the path. It is
+/// unchecked: for the caller to clean.
 pub(crate) fn filename(headers: &HeaderMap, path: &str) -> Option<String> {
     let disposition = headers.get(CONTENT_DISPOSITION);
     let given = disposition.and_then(|value| of_disposition(value.as_bytes()));
@@ -26,7 +27,7 @@ fn of_disposition(value: &[u8]) -> Option<String> {
     extended.or(plain)
 }
 
-/// `name=value` and `name="quoted \"value\""` between semicolons; the first part is the disposition's type.
+/// Splits `name=value` and `name="quoted \"value\""` at semicolons; the first part is the disposition's type.
 fn parameters(value: &[u8]) -> Vec<(Vec<u8>, Vec<u8>)> {
     let mut found = Vec::new();
     let (mut part, mut is_quoted, mut is_escaped) = (Vec::new(), false, false);
@@ -69,7 +70,7 @@ fn extended_value(value: &[u8]) -> Option<String> {
     (!name.is_empty()).then_some(name)
 }
 
-/// UTF-8 as most servers send it, else ISO-8859-1 as HTTP once had it.
+/// Reads UTF-8, as most servers send it, else ISO-8859-1 as in older HTTP.
 fn text(bytes: &[u8]) -> String {
     match std::str::from_utf8(bytes) {
         Ok(text) => text.to_owned(),

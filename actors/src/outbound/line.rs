@@ -1,4 +1,4 @@
-//! Connections that carry no HTTP, under the same rules: what was checked is what is dialled.
+//! Connections without HTTP (RTMP and SRT outputs, RTSP pulls) under the same checks of addresses.
 
 use std::net::IpAddr;
 
@@ -7,7 +7,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use super::{Error, Outbound, Rejection, Target, address};
 
 impl Outbound {
-    /// A host and a port, checked as [`Outbound::check_url`] does; `is_tls` where the connection is to be encrypted.
+    /// Checks a host and a port as [`Outbound::check_url`] does; `is_tls` where the connection is to be encrypted.
     pub fn check_peer(&self, host: &str, port: u16, is_tls: bool) -> Result<Target, Rejection> {
         let scheme = if is_tls { "https" } else { "http" };
         self.check_url(&format!("{scheme}://{host}:{port}/"))
@@ -23,7 +23,7 @@ impl Outbound {
         self.parts.dialler.addresses(target).await
     }
 
-    /// A new connection.
+    /// Makes a new connection.
     pub async fn connect_to(
         &self,
         target: &Target,

@@ -1,6 +1,7 @@
-//! The guarded connector: every request of the service to somewhere else goes through it.
+//! Guarded connector for every request of the service to another host (webhooks, `sourceUrl`, pulls, outputs): checks of
+//! URLs and addresses.
 //!
-//! A name is resolved, every address is checked, and what was checked is what is dialled. Nothing comes from the
+//! A name is resolved, every address is checked, and a checked address is dialled. Nothing comes from the
 //! environment: no proxy, no credentials. Nothing is decompressed. Every wait, head and body has a bound.
 
 mod address;
@@ -67,7 +68,7 @@ impl Outbound {
         Self::with_resolver(settings, Arc::new(SystemResolver))
     }
 
-    /// With another place to look names up.
+    /// [`Self::new`] with another resolver.
     fn with_resolver(
         settings: &OutboundSettings,
         resolver: Arc<dyn Resolve>,
@@ -93,8 +94,8 @@ impl Outbound {
         self.checked(Target::parse(text)?)
     }
 
-    /// [`Outbound::check_url`], and every address that the name resolves to now. A name that does not resolve is
-    /// accepted: it is checked again at every request.
+    /// Checks a URL as [`Outbound::check_url`] does, and every address that its name resolves to now. A name that does not
+    /// resolve is accepted: it is checked again at every request.
     pub async fn probe_url(&self, text: &str) -> Result<(), Rejection> {
         let target = self.check_url(text)?;
         match self.parts.dialler.addresses(&target).await {

@@ -1,7 +1,8 @@
-//! Idle connections, kept a while for the next request to the same scheme, host and port.
+//! Idle connections to receivers (`outbound.max_idle`, `max_idle_per_host`, `keep_idle`), kept for the next request to the
+//! same origin.
 //!
-//! Both bounds hold at every moment: a connection that comes in over one of them costs the oldest of the same origin, or
-//! the oldest of all. The newest is taken first, so that the others can grow old.
+//! Both bounds hold at every moment: a connection that exceeds one of them replaces the oldest of the same origin, or the
+//! oldest of all. The newest is taken first, so that the others can expire.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -12,7 +13,7 @@ use std::{
 use parking_lot::Mutex;
 use tokio::time::{Instant, sleep};
 
-/// Between two looks for connections whose time is over; the last of them ends it.
+/// Interval at which connections whose time is over are closed; it ends with the last of them.
 const SWEEP_EVERY: Duration = Duration::from_secs(1);
 
 /// Connections of type `C`, dropped to close them.
@@ -52,7 +53,7 @@ impl<C: Send + 'static> Pool<C> {
         }
     }
 
-    /// The connection to the origin that was used last.
+    /// Takes the connection to the origin that was used last.
     pub(super) fn take(&self, origin: &str, now: Instant) -> Option<C> {
         let mut connections = self.connections.lock();
         let newest = *connections.origins.get(origin)?.last()?;
@@ -60,7 +61,7 @@ impl<C: Send + 'static> Pool<C> {
         (idle.until > now).then_some(idle.connection)
     }
 
-    /// Keeps a connection until then at most.
+    /// Keeps a connection until `until` at most.
     pub(super) fn put(&self, origin: String, connection: C, until: Instant) {
         if self.max == 0 || self.max_per_origin == 0 {
             return;

@@ -1,4 +1,4 @@
-//! A request and the beginning of its answer.
+//! POST to a receiver: deadline, first bytes of the answer, reuse of idle connections, `Keep-Alive` time-out.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use super::{
     connection::{Connection, Failure, explained},
 };
 
-/// Taken off what a receiver says about its patience with idle connections, for the way there.
+/// Subtracted from a receiver's time-out of idle connections, for the way there.
 const MARGIN: Duration = Duration::from_secs(1);
 
 /// A request with a body. `Host` and `Content-Length` are set by the connector.
@@ -76,7 +76,7 @@ impl Outbound {
         })
     }
 
-    /// The answer by an idle connection, or by a fresh one.
+    /// Gets the answer by an idle connection, or by a fresh one.
     async fn answer(
         &self,
         target: &Target,
@@ -92,7 +92,7 @@ impl Outbound {
         self.answer_afresh(target, request).await
     }
 
-    /// The answer by a fresh connection.
+    /// Gets the answer by a fresh connection.
     pub(super) async fn answer_afresh(
         &self,
         target: &Target,
@@ -116,7 +116,7 @@ impl Outbound {
     }
 }
 
-/// At most `max` bytes of a body, and whether that is all of it.
+/// Reads at most `max` bytes of a body; returns whether that is all of it.
 async fn beginning(body: &mut Incoming, max: usize) -> Result<(Vec<u8>, bool), Error> {
     let mut read = Vec::new();
     while read.len() < max {
@@ -135,8 +135,8 @@ async fn beginning(body: &mut Incoming, max: usize) -> Result<(Vec<u8>, bool), E
     Ok((read, body.is_end_stream()))
 }
 
-/// Returns how long a receiver says it keeps an idle connection (`Keep-Alive: timeout=5`, RFC 2068 §19.7.1), so that a
-/// request is not sent on one that it closes.
+/// Returns the time for which a receiver keeps an idle connection (`Keep-Alive: timeout=5`, RFC 2068 §19.7.1), so that no
+/// request is sent on one that it closes.
 fn patience(headers: &HeaderMap) -> Duration {
     let timeout = headers.get("keep-alive").and_then(|value| {
         let value = value.to_str().ok()?;
@@ -147,7 +147,7 @@ fn patience(headers: &HeaderMap) -> Duration {
     timeout.map_or(Duration::MAX, |timeout| timeout.saturating_sub(MARGIN))
 }
 
-/// The request as it goes out.
+/// Makes the request as it is sent.
 pub(super) fn request(
     target: &Target,
     method: Method,

@@ -1,8 +1,8 @@
-//! Names to addresses: one lookup of a name at a time, a bound on all of them, and no memory.
+//! Name lookups (DNS, `/etc/hosts`): one lookup of a name at a time, `outbound.max_lookups`, `resolve_timeout`, no cache.
 //!
-//! A lookup cannot be called off, so a place is held until it has ended, however long its callers have been gone: a dead
-//! name server costs `outbound.max_lookups` threads and no more. Half of the places are kept for names that were found in
-//! time when they were last asked for: anyone who brings names that hang holds up other new ones, and no one's receivers.
+//! A lookup cannot be cancelled, so its permit is held until it has ended, even when its callers are gone: a dead name server
+//! costs `outbound.max_lookups` threads and no more. Half of the permits are kept for names whose last lookup was in time:
+//! names that hang delay other new ones, and no known receivers.
 //!
 //! Lookups run where the resolver was made. An HTTP worker has a runtime of its own with few threads for what blocks
 //! (512 divided by the cores): there, lookups that hang would delay the files that the worker reads.
@@ -25,11 +25,11 @@ use tokio::{
 
 /// Looks names up; tests have their own.
 pub trait Resolve: Send + Sync {
-    /// All addresses of the name. What comes back is checked; what is checked is dialled.
+    /// Returns all addresses of the name; the caller checks them and dials those that it checked.
     fn lookup(&self, host: &str) -> BoxFuture<'static, io::Result<Vec<IpAddr>>>;
 }
 
-/// The system's resolver: `getaddrinfo`, and with it `/etc/hosts` and whatever else the machine is set to ask.
+/// The system's resolver: `getaddrinfo`, with `/etc/hosts` and the machine's other sources.
 pub(super) struct SystemResolver;
 
 impl Resolve for SystemResolver {
@@ -56,7 +56,7 @@ type Found = Result<Arc<[IpAddr]>, LookupError>;
 /// Lookups in progress by name; `None` until the answer is there.
 type Flights = Mutex<HashMap<String, watch::Receiver<Option<Found>>>>;
 
-/// Names that were found in time are remembered up to so many; then the memory begins again.
+/// Most names that are remembered as found in time; beyond, all are forgotten.
 const MOST_PROVEN: usize = 4_096;
 
 pub(super) struct Resolver {
@@ -140,7 +140,7 @@ impl Resolver {
         }
     }
 
-    /// The addresses of a name, at least one, unchecked.
+    /// Returns the addresses of a name, at least one, unchecked.
     pub(super) async fn resolve(&self, host: &str) -> Found {
         let mut flight = self.join(host);
         let finished = timeout(self.patience, flight.wait_for(Option::is_some));
@@ -151,7 +151,7 @@ impl Resolver {
         }
     }
 
-    /// The lookup of the name that is in progress, or a new one.
+    /// Joins the lookup of the name that is in progress, or begins one.
     fn join(&self, host: &str) -> watch::Receiver<Option<Found>> {
         let mut flights = self.flights.lock();
         if let Some(flight) = flights.get(host) {

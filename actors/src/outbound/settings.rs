@@ -1,4 +1,5 @@
-//! The `[outbound]` section: where requests of the service may go, and how long and large they may get.
+//! Settings of outgoing requests (`[outbound]`): allowed networks, certificate authorities, time-outs, lookups, idle
+//! connections, fetches, redirects.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -12,7 +13,7 @@ use super::Cidr;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct OutboundSettings {
-    /// Private networks that may be reached although they are refused by default.
+    /// Private networks that may be reached although they are rejected by default.
     pub allow: Vec<Cidr>,
     /// PEM file with further certificate authorities; empty: those of the system alone.
     pub ca_file: PathBuf,

@@ -1,4 +1,4 @@
-//! Requests whose answers are read as they come, such as server-sent events: for programs that talk to a service.
+//! Requests whose answers are read as they arrive (server-sent events, large files), with a longest silence.
 
 use std::time::Duration;
 
@@ -101,7 +101,7 @@ impl Stream {
         self.answer.body().size_hint().exact()
     }
 
-    /// The next piece of the body; `None` when it has ended.
+    /// Reads the next piece of the body; `None` when it has ended.
     pub async fn next(&mut self) -> Result<Option<Bytes>, Error> {
         let status = self.status();
         let unfinished = |cause| Error::Unfinished {

@@ -1,4 +1,5 @@
-//! TLS towards receivers: the system's certificate authorities, those of `outbound.ca_file`, and HTTP/1.1 alone.
+//! TLS to receivers: the system's certificate authorities, `outbound.ca_file`, HTTP/1.1 alone, messages about untrusted
+//! certificates.
 
 use std::{io, path::Path, sync::Arc};
 
@@ -10,7 +11,7 @@ use url::Host;
 
 use super::{OutboundSettings, SetupError};
 
-/// Having no authorities at all is said in the log.
+/// Makes the connector; warns in the log when there are no authorities at all.
 pub(super) fn connector(ca_file: &Path) -> Result<TlsConnector, SetupError> {
     let (roots, errors) = authorities(ca_file)?;
     if roots.is_empty() {
@@ -32,8 +33,8 @@ pub fn count_authorities(settings: &OutboundSettings) -> Result<usize, SetupErro
     Ok(authorities(&settings.ca_file)?.0.len())
 }
 
-/// Reads all authorities. A file of the operator that cannot be used is an error; what the system has beyond use is left
-/// out, and comes back beside.
+/// Reads all authorities. A file of the operator that cannot be used is an error; unusable certificates of the system are left
+/// out, and returned as errors beside.
 fn authorities(
     ca_file: &Path,
 ) -> Result<(RootCertStore, Vec<rustls_native_certs::Error>), SetupError> {
@@ -63,8 +64,8 @@ fn add_file(roots: &mut RootCertStore, path: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Explains why a handshake failed, and for a certificate that is not trusted, the change to make. `CaUsedAsEndEntity`
-/// is what `openssl req -x509` makes without further words.
+/// Returns the reason why a handshake failed, and for a certificate that is not trusted, the change to make.
+/// `CaUsedAsEndEntity` is what `openssl req -x509` makes without further options.
 pub(super) fn explain(error: &io::Error) -> String {
     let inner = error.get_ref().and_then(|inner| inner.downcast_ref());
     match inner {

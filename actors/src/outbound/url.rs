@@ -1,17 +1,18 @@
-//! Addresses of receivers as users write them, and what a request needs of them.
+//! URLs of receivers and `sourceUrl`: longest URL, forbidden characters, host names, no user name, spellings of IP
+//! addresses.
 //!
-//! One parser (WHATWG) decides what an address says; nothing reads it again. Spellings that other parsers read otherwise
-//! (spaces, control characters, backslashes) are refused. Whatever spelling of an IP address comes in, it leaves as the
-//! address that it means, and that one is checked.
+//! One parser (WHATWG) reads an address; nothing reads it again. Spellings that other parsers read otherwise (spaces, control
+//! characters, backslashes) are rejected. Every spelling of an IP address is stored as the address that it means, and that one
+//! is checked.
 
 use std::{fmt, net::IpAddr};
 
 use hyper::{Uri, header::HeaderValue};
 use url::{Host, Position, Url};
 
-/// The longest address.
+/// Longest address.
 pub const MAX_URL_BYTES: usize = 8 << 10;
-/// RFC 1035 §2.3.4.
+/// Longest host name and longest label in it: RFC 1035 §2.3.4.
 const MAX_NAME_BYTES: usize = 253;
 const MAX_LABEL_BYTES: usize = 63;
 
@@ -93,7 +94,7 @@ impl Target {
         })
     }
 
-    /// The whole address, its secrets included: for storing and for requests, not for logs.
+    /// Returns the whole address, its secrets included: for storing and for requests, not for logs.
     pub fn as_str(&self) -> &str {
         self.url.as_str()
     }
@@ -114,7 +115,7 @@ impl Target {
         self.is_tls
     }
 
-    /// The address that is written in place of a name; an IPv4-mapped one as the IPv4 address that the system dials.
+    /// Returns the address that is written in place of a name; an IPv4-mapped one as the IPv4 address that the system dials.
     pub fn literal(&self) -> Option<IpAddr> {
         match self.host {
             Host::Domain(_) => None,
@@ -123,12 +124,12 @@ impl Target {
         }
     }
 
-    /// Path and query, as the request line has them.
+    /// Returns path and query, as the request line has them.
     pub(super) fn origin_form(&self) -> &Uri {
         &self.origin_form
     }
 
-    /// The `Host` header: without the port where it is the scheme's own.
+    /// Returns the `Host` header: without the port where it is the scheme's own.
     pub(super) fn authority(&self) -> HeaderValue {
         let authority = &self.url[Position::BeforeHost..Position::AfterPort];
         HeaderValue::from_str(authority).expect("a parsed host is visible ASCII")
@@ -152,7 +153,7 @@ fn check_characters(text: &str) -> Result<(), UrlError> {
     Ok(())
 }
 
-/// A name may end in a dot; no label is empty or too long.
+/// Checks a name, which may end in a dot: no label is empty or too long.
 fn check_name(name: &str) -> Result<(), UrlError> {
     let labels = name.strip_suffix('.').unwrap_or(name);
     let is_label = |label: &str| (1..=MAX_LABEL_BYTES).contains(&label.len());

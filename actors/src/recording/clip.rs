@@ -1,4 +1,5 @@
-//! Clips of what is on air, cut from the stored fragments without re-encoding: a stored file a moment later.
+//! Clips of what is on air (`POST …/clips`): `start` and `end`, `recordings.max_clip`, file name, cut from stored fragments
+//! without re-encoding.
 //!
 //! A clip begins with the last frame at or before its start that a decoder can start with, and ends with the part that holds
 //! its end. It reaches back to the beginning of a broadcast that is recorded, else as far as the playlist does.
@@ -164,13 +165,13 @@ fn keeping(
     }
 }
 
-/// `1.02.03`
+/// Shows a time as `1.02.03`.
 fn clock(seconds: f64) -> String {
     let whole = seconds.max(0.0) as u64;
     format!("{}.{:02}.{:02}", whole / 3_600, whole / 60 % 60, whole % 60)
 }
 
-/// All that can be cut: what is recorded, and behind it what is listed.
+/// Gathers the segments that can be cut: the recorded ones, and behind them the listed ones.
 fn gather(view: &View) -> SegmentList {
     let mut segments = SegmentList::default();
     let mut takes = BTreeMap::new();
@@ -214,7 +215,7 @@ fn gather(view: &View) -> SegmentList {
     segments
 }
 
-/// The bytes of a listed segment, of an open one as far as it has come.
+/// Returns the bytes of a listed segment, of an open one those so far.
 fn listed(view: &View, segment: &Segment) -> Option<Medium> {
     if segment.closed
         && let Some(Body::File { path, .. }) = view.segment_store.segment(segment.msn)
@@ -234,7 +235,7 @@ fn listed(view: &View, segment: &Segment) -> Option<Medium> {
     Some(Medium::Memory(Bytes::from(whole)))
 }
 
-/// Start and end on the broadcast's timeline, checked.
+/// Returns start and end on the broadcast's timeline, checked.
 fn range(
     segments: &SegmentList,
     edge_90k: i64,

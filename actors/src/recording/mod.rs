@@ -1,4 +1,4 @@
-//! Recordings: a broadcast as it came, kept as stored files and video streams, and clips of what is on air.
+//! Recordings of broadcasts (`recordMode`): kept while on air, then stored as files and video streams by an owner; clips.
 //!
 //! ```text
 //! disk thread ─▶ RecordingWriter (a second name for each segment, an index) ─▶ row, when the broadcast is over
@@ -7,6 +7,7 @@
 //!
 //! While it is on air nothing is copied. Afterwards an owner under a lease writes flat MP4 files of the stored
 //! fragments; when it dies, its successor continues behind the last stored file.
+
 mod clip;
 mod segment_list;
 mod settings;
@@ -50,9 +51,9 @@ struct RecordingServices {
     folder: PathBuf,
     streams: VideoStreams,
     allowances: Allowances,
-    /// Makes a file name of what people write.
+    /// Makes a safe file name.
     clean: fn(&str) -> String,
-    /// For clips cut at a time.
+    /// Permits for clips that are cut at a time.
     clips: Semaphore,
     registry: RegistryHandle<Recording>,
 }
@@ -66,7 +67,7 @@ impl fmt::Debug for Recordings {
 }
 
 impl Recordings {
-    /// `clean` makes a file name of what people write.
+    /// `clean` makes a safe file name.
     pub fn new(
         settings: RecordingSettings,
         store: Store,

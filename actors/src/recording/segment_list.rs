@@ -1,6 +1,8 @@
-//! `SegmentList`: segments on the disk or in memory, as the fragments of a file to be made. Its functions block.
+//! `SegmentList`: recorded segments as the fragments of an MP4 file: where a file ends (change of codecs, size), gaps, start
+//! of a clip at a key frame.
 //!
-//! A file holds whole fragments only: what a crash or a power loss tore off is left out, and what is missing is a gap.
+//! Its functions block. A file holds whole fragments only: a fragment that a crash or a power loss broke is left out, and
+//! missing ones are a gap.
 
 use std::{
     collections::BTreeMap,
@@ -25,8 +27,10 @@ use crate::live::RECORDING_INDEX;
 
 /// Largest box before the media of a fragment, which holds some 16 bytes for each frame.
 const MOST_MOOF_BYTES: u64 = 4 << 20;
-/// Bytes that are copied at a time.
+/// Most bytes that are copied at a time.
 const BATCH: usize = 1 << 20;
+/// Most segments before its start in which a clip's first key frame is looked for.
+const MOST_LOOK_BACK: usize = 16;
 
 /// Place of a segment's bytes.
 #[derive(Clone, Debug)]
@@ -41,7 +45,7 @@ pub(crate) struct StoredSegment {
     pub medium: Medium,
 }
 
-/// An init section, and what is said of it.
+/// An init section, and the facts of its streams.
 #[derive(Clone, Debug)]
 pub(crate) struct InitBytes {
     pub info: Arc<StreamInfo>,
@@ -71,11 +75,11 @@ pub(crate) struct MovieFile {
     pub start_90k: i64,
     pub end_90k: i64,
     pieces: Vec<Piece>,
-    /// The take that the next file begins with.
+    /// The segment that the next file begins with.
     pub next: Option<usize>,
 }
 
-/// A whole fragment of a take.
+/// A whole fragment of a segment.
 struct FoundFragment {
     fragment: Fragment,
     moof_bytes: u64,
@@ -115,7 +119,7 @@ impl SegmentList {
         Ok(list)
     }
 
-    /// The file that begins with the take `from`: as far as codecs and tracks hold. `None` without any media.
+    /// Cuts the file that begins with the segment `from`, up to a change of codecs or tracks. `None` without any media.
     pub(crate) fn cut(&self, from: usize) -> io::Result<Option<MovieFile>> {
         let mut splice = Splice::new(self);
         let mut next = None;
@@ -134,7 +138,7 @@ impl SegmentList {
         Ok(splice.finish(next))
     }
 
-    /// A file from the last frame that a decoder can start with at or before `start_90k` to the part that holds `end_90k`.
+    /// Cuts a file from the last frame that a decoder can start with at or before `start_90k` to the part that holds `end_90k`.
     /// `None` without any media there; `Err` names codecs that changed in between.
     pub(crate) fn clip(
         &self,
@@ -193,7 +197,7 @@ impl SegmentList {
         }
     }
 
-    /// The whole fragments of a take. One that is not there has none.
+    /// Finds the whole fragments of a segment; a missing one has none.
     fn fragments(&self, index: usize) -> io::Result<Vec<FoundFragment>> {
         let take = &self.takes[index];
         let Some(scales) = self.scales(take.segment.init) else {
@@ -246,10 +250,7 @@ impl SegmentList {
     }
 }
 
-/// Segments that a clip goes back over to find a frame to start with.
-const MOST_LOOK_BACK: usize = 16;
-
-/// The codecs are others in the middle of what was asked for.
+/// The codecs change within the requested range.
 #[derive(Debug)]
 pub(crate) struct CodecChange;
 
@@ -278,7 +279,7 @@ impl Scales {
             };
             if *kind == TrackKind::Video {
                 independent = run.samples.first().is_some_and(|sample| sample.key);
-                // Frames give the pace.
+                // The times of a fragment are those of its video.
                 start = to_90k(run.start);
                 end = to_90k(run.start.saturating_add(run.duration()));
                 break;
@@ -356,14 +357,14 @@ impl<'r> Splice<'r> {
     }
 }
 
-/// An open take.
+/// An open segment.
 enum OpenSegment<'m> {
     File(File),
     Memory(&'m Bytes),
 }
 
 impl<'m> OpenSegment<'m> {
-    /// `None` when the file is not there.
+    /// Opens a segment; `None` when its file is not there.
     fn open(medium: &'m Medium) -> io::Result<Option<Self>> {
         match medium {
             Medium::Memory(bytes) => Ok(Some(Self::Memory(bytes))),
@@ -395,8 +396,8 @@ impl<'m> OpenSegment<'m> {
         }
     }
 
-    /// The whole fragment at an offset, with the bytes of its two boxes' beginning and of its payload; `None` at the end,
-    /// and where the bytes are no fragment.
+    /// Reads the whole fragment at an offset, with the lengths of its `moof` box and of its payload; `None` at the end, and
+    /// where the bytes are no fragment.
     fn fragment(&self, at: u64, end: u64) -> io::Result<Option<(Fragment, u64, u64)>> {
         let Some(moof) = self.header(at, end)? else {
             return Ok(None);
@@ -453,7 +454,7 @@ impl Payload {
         }
     }
 
-    /// The next bytes; none at the end. `NotFound` when a segment has gone meanwhile.
+    /// Reads the next bytes; none at the end. `NotFound` when a segment has gone meanwhile.
     pub(crate) fn batch(&mut self) -> io::Result<Bytes> {
         let mut batch = Vec::with_capacity(BATCH);
         while batch.len() < BATCH {

@@ -1,4 +1,4 @@
-//! The `[recordings]` section: how many recordings become files at a time, and what a clip may be.
+//! Settings of recordings and clips (`[recordings]`): recordings stored at a time, lease, longest clip, clips at a time.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ pub struct RecordingSettings {
     /// The longest clip.
     #[serde(with = "duration")]
     pub max_clip: Duration,
-    /// Clips that are cut at a time; one more is refused as busy.
+    /// Clips that are cut at a time; one more is rejected as busy.
     pub max_clips: usize,
 }
 

@@ -1,4 +1,4 @@
-//! From a [`SegmentList`]'s cut to a blob: the header, then the payloads as they are. Memory is bounded by a batch and the tables.
+//! Writes the MP4 of a recording or clip as a blob: header, then the media of its fragments, in batches.
 
 use std::sync::Arc;
 

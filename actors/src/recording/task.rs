@@ -1,11 +1,12 @@
-//! The work on one recording, from its folder to stored files and video streams.
+//! Work on one recording: its folder becomes stored MP4 files with names, video streams and events; waits while disk or
+//! storage is full.
 //!
 //! ```text
 //! for each file: cut ─► blob ─► file, stream and event (one transaction) ─► … ─► stored
 //! ```
 //!
 //! Nothing survives a restart but the row, the files it has so far, and the folder. While the disk or the account's storage
-//! is full the work waits, and the row says for what.
+//! is full the work waits, and the row has the reason.
 
 use std::sync::Arc;
 
@@ -44,9 +45,9 @@ use crate::{
 pub(crate) type RecordingOwner = RowOwner<RecordingTask>;
 
 pub(crate) const MP4: &str = "video/mp4";
-/// Bits per second that a rendition may have.
+/// Bits per second of the rendition of a recording's own size.
 const BITRATES: std::ops::RangeInclusive<u64> = 50_000..=80_000_000;
-/// Pixels of its short edge.
+/// Pixels of the short edge of that rendition.
 const HEIGHTS: std::ops::RangeInclusive<u32> = 90..=4_320;
 
 pub(crate) struct RecordingTask {
@@ -207,7 +208,7 @@ async fn store_file(
     Ok(())
 }
 
-/// The input's name and when the broadcast began, in UTC.
+/// Makes the file name of the input's name and the beginning of the broadcast, in UTC.
 fn filename(recording: &Recording, number: usize) -> String {
     let began = Timestamp::from_millisecond(recording.started_at).unwrap_or_default();
     let began = began.strftime("%Y-%m-%d %H.%M");
@@ -274,7 +275,7 @@ impl Part {
         }
     }
 
-    /// The video stream of it: the frames as they are, where players take them. `None` when the month's operations are used
+    /// Makes its video stream: the frames as they are, where players take them. `None` when the month's operations are used
     /// up.
     async fn stream(
         &self,

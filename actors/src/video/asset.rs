@@ -1,4 +1,5 @@
-//! `VideoAsset`: a stream, from its present state to its end.
+//! `VideoAsset`: work on one video stream: probe, renditions, poster, segments, storyboard, end (`storage_used_up`, empty
+//! renditions).
 //!
 //! ```text
 //! probe ─► renditions (rows) ─► poster ─► segments, group by group ─► storyboard ─► ready
@@ -90,10 +91,10 @@ async fn work(services: &VideoServices, lease: &Lease) -> Result<(), AssetError>
     asset.finish().await
 }
 
-/// Reason why a stream does not come to its end.
+/// Reason why a stream does not become ready.
 #[derive(Debug)]
 pub(super) enum AssetError {
-    /// It never will.
+    /// It never becomes ready.
     Failed(video::Failure),
     Stop(OwnerError),
 }
@@ -160,7 +161,7 @@ impl<'s> Asset<'s> {
             progress: StreamProgress::of(&stream),
             playback: Playback::load(&services.store, stream).await?,
         };
-        asset.tell();
+        asset.publish_progress();
         Ok(asset)
     }
 
@@ -168,10 +169,10 @@ impl<'s> Asset<'s> {
         &self.playback.stream
     }
 
-    /// Tells how far it is.
-    pub(super) fn tell(&self) {
+    /// Publishes the progress.
+    pub(super) fn publish_progress(&self) {
         self.services
-            .tell(self.lease.account_id, self.lease.id, self.progress);
+            .publish_progress(self.lease.account_id, self.lease.id, self.progress);
     }
 
     /// Builds a task for the source, in the lane without a waiting caller.
@@ -187,7 +188,7 @@ impl<'s> Asset<'s> {
         }
     }
 
-    /// Looks at the source and settles its renditions, once.
+    /// Probes the source and plans its renditions, once.
     async fn plan(&mut self) -> Result<(), AssetError> {
         if !self.playback.tracks.is_empty() {
             return Ok(());
@@ -210,7 +211,7 @@ impl<'s> Asset<'s> {
         Ok(())
     }
 
-    /// Everything is there: the stream is ready.
+    /// Ends the stream as ready, once all is made.
     async fn finish(mut self) -> Result<(), AssetError> {
         self.verify().await?;
         let (services, lease) = (self.services, self.lease);
@@ -262,12 +263,12 @@ impl<'s> Asset<'s> {
     }
 }
 
-/// The file of a rendition.
+/// Returns the file of a rendition.
 pub(super) fn file_of(track: &Track) -> MediaFile {
     MediaFile::Rendition(track.rendition.name.clone())
 }
 
-/// Waits while the disk is below `store.min_free`.
+/// Fails while the disk is below `store.min_free`, so that the work waits.
 pub(super) fn ensure_room(services: &VideoServices) -> Result<(), OwnerError> {
     match services.store.disk_space()?.is_low() {
         true => Err(StoreError::Full.into()),
@@ -310,7 +311,7 @@ fn planned(facts: &MediaFacts, stream: &Stream) -> Result<Plan, Failure> {
     })
 }
 
-/// Ends the stream as failed, with one event, and takes away what was made of it.
+/// Ends the stream as failed, with one event, and removes its files.
 async fn fail(
     services: &VideoServices,
     lease: &Lease,

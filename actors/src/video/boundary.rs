@@ -1,15 +1,15 @@
-//! Resumption of an earlier owner's work: the last boundary of segments that all video renditions share.
+//! Resumption of a video stream after a crash: the last segment boundary that all video renditions share.
 //!
 //! Audio is encoded apart and always begins again. Rows are written after the bytes they name were flushed; files are
-//! looked at all the same, since a disk may not keep what it has promised.
+//! checked all the same, since a disk may lose flushed bytes.
 
 use sluice_media::av::Resume;
 use sluice_store::video::{RenditionKind, Segment};
 
 use super::playback::Track;
 
-/// Segments from the beginning that every rendition of frames has, as a row and in its file. `lengths`: of the files, in
-/// the order of the tracks.
+/// Counts the segments from the beginning that every video rendition has, as a row and in its file. `lengths`: of the files,
+/// in the order of the tracks.
 pub(super) fn kept(tracks: &[Track], lengths: &[u64]) -> u32 {
     let video_frames = tracks
         .iter()
@@ -23,7 +23,7 @@ fn is_video(track: &Track) -> bool {
     track.rendition.kind == RenditionKind::Video
 }
 
-/// Segments without a hole that lie in a file of that length.
+/// Counts the segments without a gap that are within a file of that length.
 fn whole(track: &Track, length: u64) -> u32 {
     let Some(init_length) = track.rendition.init_length else {
         return 0;
@@ -49,7 +49,7 @@ pub(super) fn with_rest(tracks: &[Track], kept: u32, duration_ms: Option<i64>) -
     kept - u32::from(is_all)
 }
 
-/// Returns the position at which a ladder continues behind so many segments of frames; `None` at the beginning.
+/// Returns the position at which a ladder continues behind `kept` segments of video; `None` at the beginning.
 pub(super) fn resume(tracks: &[Track], kept: u32) -> Option<Resume> {
     last(tracks, kept).map(|last| Resume {
         number: kept,
@@ -57,14 +57,14 @@ pub(super) fn resume(tracks: &[Track], kept: u32) -> Option<Resume> {
     })
 }
 
-/// The last segment that is kept.
+/// Returns the last segment that is kept.
 fn last(tracks: &[Track], kept: u32) -> Option<&Segment> {
     let index = usize::try_from(kept.checked_sub(1)?).ok()?;
     let first = tracks.iter().find(|track| is_video(track))?;
     first.segments.get(index)
 }
 
-/// Bytes of a rendition's file with so many segments of frames.
+/// Returns the bytes of a rendition's file with `kept` segments of video.
 pub(super) fn length(track: &Track, kept: u32) -> u64 {
     if !is_video(track) {
         return 0;

@@ -1,4 +1,5 @@
-//! Events of a stream's changes: each function writes the event of one change, in the transaction of the change.
+//! Events of video streams (`video.stream.started`, `.ready`, `.failed`), each in the transaction of its change;
+//! `manifestUrl`.
 
 use sluice_store::{
     Error, Tx,
@@ -7,13 +8,13 @@ use sluice_store::{
 
 use crate::events::{self, Event, VideoStream, error_text, recording_ready::stream_ended};
 
-/// Work on the stream begins for the first time.
+/// Emits that work on the stream begins for the first time.
 pub(super) async fn started(tx: &mut Tx<'_>, stream: &Stream, now_ms: i64) -> Result<(), Error> {
     let event = Event::VideoStreamStarted(payload(stream));
     emit(tx, stream, event, now_ms).await
 }
 
-/// The stream is ready. `base_url`: the service's public address, or empty.
+/// Emits that the stream is ready. `base_url`: the service's public address, or empty.
 pub(super) async fn ready(
     tx: &mut Tx<'_>,
     stream: &Stream,
@@ -28,7 +29,7 @@ pub(super) async fn ready(
     stream_ended(tx, stream.id, now_ms).await
 }
 
-/// The stream has failed.
+/// Emits that the stream has failed.
 pub(super) async fn failed(tx: &mut Tx<'_>, stream: &Stream, now_ms: i64) -> Result<(), Error> {
     let event = Event::VideoStreamFailed(payload(stream));
     emit(tx, stream, event, now_ms).await?;

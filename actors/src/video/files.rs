@@ -1,4 +1,4 @@
-//! Work on the files of a stream, which blocks.
+//! Files of a video stream, opened, measured and flushed on the blocking pool.
 
 use std::fs::File;
 
@@ -7,7 +7,7 @@ use sluice_store::{
     video::{Folder, MediaFile},
 };
 
-/// Runs what blocks on tokio's blocking pool.
+/// Runs blocking work on tokio's blocking pool.
 pub(super) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Error> {
@@ -24,7 +24,7 @@ pub(super) async fn open_empty(folder: &Folder, file: MediaFile) -> Result<File,
         .ok_or_else(|| Error::Internal("a file was to be opened".into()))
 }
 
-/// Makes the folder, and opens files that are cut to those lengths, with their ends as their positions.
+/// Makes the folder, and opens files that are truncated to those lengths, with their ends as their positions.
 pub(super) async fn open_at(
     folder: &Folder,
     wanted: Vec<(MediaFile, u64)>,
@@ -42,13 +42,13 @@ pub(super) async fn open_at(
     .await
 }
 
-/// The lengths of files, 0 for those that are not there.
+/// Returns the lengths of files, 0 for those that are not there.
 pub(super) async fn lengths(folder: &Folder, files: Vec<MediaFile>) -> Result<Vec<u64>, Error> {
     let folder = folder.clone();
     blocking(move || files.iter().map(|file| folder.length(file)).collect()).await
 }
 
-/// Makes what was written to a file durable; its length.
+/// Makes a file durable, and returns its length.
 pub(super) async fn flushed(folder: &Folder, file: MediaFile) -> Result<u64, Error> {
     let folder = folder.clone();
     blocking(move || folder.flush(&file)).await

@@ -1,7 +1,8 @@
-//! Images of a stream: the poster, made before its segments, and the storyboard with its map, which comes with them where
-//! the source is decoded for them from its beginning on, and is made after them elsewhere.
+//! Poster and storyboard of a video stream: position of the poster, size, quality, interval and number of storyboard frames.
 //!
-//! A source whose frames cannot be taken is no reason to make no stream: then it has none.
+//! The poster is made before the segments. The storyboard comes with the segments where the source is decoded for them from
+//! its beginning on, else it is made after them. A source whose frames cannot be taken still becomes a stream, without
+//! images.
 
 use std::fs::File;
 
@@ -29,19 +30,19 @@ use crate::{
     },
 };
 
-/// The longest edge of a poster, in pixels.
+/// Longest edge of a poster, in pixels, and its JPEG quality.
 const POSTER_EDGE: u32 = 1_920;
 const POSTER_QUALITY: u8 = 82;
 /// Position of the poster in the source: a share of it, since many begin black, and at most so far in.
 const POSTER_SHARE: f64 = 0.1;
 const POSTER_LATEST_S: f64 = 10.0;
-/// Frames of a storyboard: one for each of so many seconds, as far as they are not too many.
+/// Interval between the frames of a storyboard, and their most; then columns, width of a frame in pixels and JPEG quality.
 const SHEET_EVERY_S: f64 = 5.0;
 const SHEET_FRAMES: f64 = 100.0;
 const SHEET_COLUMNS: u32 = 10;
 const SHEET_WIDTH: u32 = 160;
 const SHEET_QUALITY: u8 = 70;
-/// Image and map.
+/// Files of the storyboard: image and map.
 pub(super) const STORYBOARD: [MediaFile; 2] =
     [MediaFile::StoryboardImage, MediaFile::StoryboardMap];
 
@@ -83,7 +84,7 @@ impl Asset<'_> {
         .await
     }
 
-    /// The form of the storyboard, if it is to be made.
+    /// Returns the form of the storyboard, if it is to be made.
     pub(super) fn missing_sheet(&self) -> Option<Sheet> {
         let is_missing = self.stream().width.is_some() && !self.stream().has_storyboard;
         is_missing.then(|| sheet(self.duration_s()))
@@ -93,7 +94,7 @@ impl Asset<'_> {
         self.stream().duration_ms.unwrap_or(0) as f64 / 1_000.0
     }
 
-    /// Makes the row say so.
+    /// Notes the images in the row.
     async fn note(&mut self, video_frames: MadeImages) -> Result<(), AssetError> {
         if video_frames == MadeImages::default() {
             return Ok(());
@@ -112,7 +113,7 @@ impl Asset<'_> {
         Ok(())
     }
 
-    /// Has a worker make these files; their bytes, or `None` when it cannot be done.
+    /// Has a worker make these files; returns their bytes, or `None` when it cannot be done.
     async fn taken(
         &mut self,
         task: AvTask,
@@ -123,7 +124,7 @@ impl Asset<'_> {
             opened.push(open_empty(&self.folder, file.clone()).await?);
         }
         let order = self.order(task, opened);
-        match self.in_line(order).await {
+        match self.run_queued(order).await {
             Ok(_) => {}
             Err(StepError::Failed(failure)) => {
                 info!(stream = %self.lease.id, %failure, ?files, "frames cannot be taken");
@@ -135,7 +136,7 @@ impl Asset<'_> {
         Ok(Some(self.bytes_of(files).await?))
     }
 
-    /// Makes files durable; their bytes.
+    /// Makes files durable, and returns their bytes.
     async fn bytes_of(&self, files: &[MediaFile]) -> Result<u64, AssetError> {
         let mut bytes = 0;
         for file in files {
@@ -144,9 +145,8 @@ impl Asset<'_> {
         Ok(bytes)
     }
 
-    /// Runs work that shows no progress of its own, and reports its place in the queue while it waits: behind other
-    /// streams for long.
-    async fn in_line(&mut self, mut order: TaskRequest) -> Result<Done, StepError> {
+    /// Runs work without progress of its own, and reports its place in the queue while it waits, which may be long.
+    async fn run_queued(&mut self, mut order: TaskRequest) -> Result<Done, StepError> {
         let (sender, mut reports) = mpsc::channel(1);
         order.follow = Follow::new(move |report| drop(sender.blocking_send(report)));
         let (services, lane) = (self.services, self.lease.lane);
@@ -159,18 +159,18 @@ impl Asset<'_> {
                     _ => None,
                 },
                 done = &mut work => {
-                    self.stand_at(None);
+                    self.set_place(None);
                     return done;
                 }
             };
-            self.stand_at(place);
+            self.set_place(place);
         }
     }
 
-    fn stand_at(&mut self, place: Option<u32>) {
+    fn set_place(&mut self, place: Option<u32>) {
         if place != self.progress.queue_place {
             self.progress.queue_place = place;
-            self.tell();
+            self.publish_progress();
         }
     }
 

@@ -1,7 +1,10 @@
-//! Video streams: HLS assets made of stored clips, one actor each under a registry, rows and leases as the truth.
+//! Video streams (`/api/video/streams`): creating, changing, deleting, captions, progress; metrics `video_streams`,
+//! `video_streams_ended`, `video_streams_failed`.
+//!
+//! One actor makes each stream under a registry; rows and leases are the truth.
 //!
 //! A stream is committed first, with its charge and its source, and then announced. Its owner cuts the source into segments
-//! ([`asset`]); players read what the owner has published, or what the rows say ([`playback`]), and never ask an actor.
+//! ([`asset`]); players read snapshots that the owner publishes, or the rows ([`playback`]), and never ask an actor.
 
 mod asset;
 mod boundary;
@@ -79,13 +82,13 @@ struct VideoServices {
 }
 
 impl VideoServices {
-    /// Tells how far a stream is.
-    fn tell(&self, account_id: Uuid, id: Uuid, progress: StreamProgress) {
+    /// Publishes the progress of a stream.
+    fn publish_progress(&self, account_id: Uuid, id: Uuid, progress: StreamProgress) {
         self.latest.set(id, &progress);
         self.followers.publish(account_id, id, progress);
     }
 
-    /// Removes the folder of a stream that is gone or has failed; the sweep does what does not succeed.
+    /// Removes the folder of a stream that is gone or has failed; after an error the sweep removes it.
     async fn clear(&self, id: Uuid) {
         let folder = Folder::of(&self.store, id);
         if let Err(error) = files::blocking(move || folder.remove()).await {
@@ -108,7 +111,7 @@ impl VideoStreams {
         Self::over(settings, store, Arc::new(compute), base_url)
     }
 
-    /// With other workers than the compute pool's, for tests.
+    /// [`Self::new`] with other workers than the compute pool's, for tests.
     pub fn over(
         settings: StreamSettings,
         store: Store,
@@ -134,7 +137,7 @@ impl VideoStreams {
         }
     }
 
-    /// The section `[streams]`.
+    /// Returns the section `[vod]`.
     pub fn settings(&self) -> &StreamSettings {
         &self.services.settings
     }
@@ -169,7 +172,7 @@ impl VideoStreams {
         Ok(submitted)
     }
 
-    /// Streams may be due. A nudge may be lost: the registry scans.
+    /// Announces that streams may be due. May be lost: the registry scans.
     pub fn announce(&self) {
         self.services.registry.nudge();
     }
@@ -192,7 +195,7 @@ impl VideoStreams {
         Ok(stream)
     }
 
-    /// Deletes a stream and ends what is done for it at once; what it was. Errors as [`video::delete`].
+    /// Deletes a stream, ends its work at once, and returns it as it was. Errors as [`video::delete`].
     pub async fn delete(&self, account_id: Uuid, id: Uuid) -> Result<Stream, Error> {
         let services = &self.services;
         let stream = services
@@ -260,7 +263,7 @@ impl VideoStreams {
         Ok(caption)
     }
 
-    /// Returns the playback of a playback id, as of its last change: costs no message, and a look at the rows only when
+    /// Returns the playback of a playback id, as of its last change: costs no message, and a read of the rows only when
     /// it was not played lately. `Error::Store(NotFound)` for an unknown one.
     pub async fn playback(&self, playback_id: &str) -> Result<Arc<Playback>, Error> {
         Ok(self.services.playbacks.get(playback_id).await?)
@@ -280,7 +283,7 @@ impl VideoStreams {
         self.services.followers.follow(id)
     }
 
-    /// Returns why no stream would make progress at present, in words for the operator.
+    /// Returns the reason why no stream would make progress at present, for the operator.
     pub fn refused(&self) -> Option<String> {
         self.services.workers.refused()
     }
@@ -388,10 +391,10 @@ impl Entity for Video {
 }
 
 impl VideoServices {
-    /// The stream has ended.
+    /// Publishes and counts the end of a stream.
     fn ended(&self, stream: &Stream) {
         self.playbacks.forget(&stream.playback_id);
-        self.tell(stream.account_id, stream.id, StreamProgress::of(stream));
+        self.publish_progress(stream.account_id, stream.id, StreamProgress::of(stream));
         self.counters.note(|counts| counts.ended(stream));
     }
 }

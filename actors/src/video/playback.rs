@@ -1,7 +1,8 @@
-//! Playbacks: immutable snapshots, published by the owners of streams or read from the rows.
+//! Snapshots of video streams for playlists (renditions, segments, captions): published by the owner or read from the rows,
+//! cached (`vod.max_cached`).
 //!
-//! A snapshot counts until the stream changes; anyone who changes it publishes the next one, or has it forgotten. Snapshots are
-//! kept for the streams that were played last, and several who miss one at a time read it once.
+//! A snapshot is valid until the stream changes; a change publishes the next one, or has it forgotten. Snapshots are kept for
+//! the streams that were played last, and concurrent requests for a missing one read it once.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -12,10 +13,10 @@ use sluice_store::{
 };
 use tokio::sync::OnceCell;
 
-/// Segments of all snapshots that are kept: some 60 MiB. One stream has at most a fifth of it.
+/// Most segments of all snapshots that are kept: some 60 MiB. One stream has at most a fifth of it.
 pub(super) const MOST_SEGMENTS: usize = 1 << 20;
 
-/// A stream with everything that playlists say of it.
+/// A stream with all facts of its playlists.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Playback {
     pub stream: Stream,
@@ -56,7 +57,7 @@ impl Playback {
         })
     }
 
-    /// Adds what was recorded.
+    /// Adds a recorded group.
     pub(super) fn grow(&mut self, group: &Group) {
         for init in &group.inits {
             if let Some(Track { rendition, .. }) = self.tracks.get_mut(usize::from(init.rendition))
@@ -83,7 +84,7 @@ impl Playback {
         self.tracks.iter().map(|track| track.segments.len()).sum()
     }
 
-    /// The rendition with that name.
+    /// Returns the rendition with that name.
     pub fn track(&self, name: &str) -> Option<&Track> {
         self.tracks
             .iter()
@@ -101,20 +102,20 @@ type Slot = Arc<OnceCell<Arc<Playback>>>;
 /// The snapshots that are kept.
 pub(super) struct Playbacks {
     store: Store,
-    /// At most.
+    /// Most snapshots.
     most: usize,
     cache: Mutex<SnapshotCache>,
 }
 
 #[derive(Default)]
 struct SnapshotCache {
-    /// By playback id, with when each was asked for last.
+    /// By playback id, with the number of the last request for each.
     kept: HashMap<String, (Arc<Playback>, u64)>,
     /// Snapshots that are being read; each has a waiting caller. An unknown id never takes the place of a snapshot.
     arriving: HashMap<String, Slot>,
-    /// Counts what was asked for.
+    /// Counts requests.
     now: u64,
-    /// Counts what was forgotten.
+    /// Counts forgotten snapshots.
     changes: u64,
 }
 
@@ -135,7 +136,7 @@ impl SnapshotCache {
         Known::Arriving(slot.clone())
     }
 
-    /// In place of what has not been asked for the longest, when there are `most` or they have too many segments.
+    /// Keeps a snapshot, in place of the least recently requested ones when there are `most` or too many segments.
     fn keep(&mut self, playback: Arc<Playback>, most: usize) {
         let playback_id = playback.stream.playback_id.clone();
         self.kept.remove(&playback_id);
@@ -184,7 +185,7 @@ impl Playbacks {
         }
     }
 
-    /// `Error::NotFound` for an unknown playback id.
+    /// Returns a snapshot; `Error::NotFound` for an unknown playback id.
     pub(super) async fn get(&self, playback_id: &str) -> Result<Arc<Playback>, Error> {
         let known = self.cache.lock().look(playback_id);
         let slot = match known {
@@ -221,7 +222,7 @@ impl Playbacks {
         }
     }
 
-    /// The stream has changed: anyone who asks next looks at the rows.
+    /// Forgets the snapshot of a stream that has changed: the next request reads the rows.
     pub(super) fn forget(&self, playback_id: &str) {
         let mut cache = self.cache.lock();
         cache.changes += 1;
@@ -229,7 +230,7 @@ impl Playbacks {
     }
 }
 
-/// Someone who waits for a snapshot. The last thing they do, also when they leave early, is to put it in its place.
+/// A request that waits for a snapshot. When it ends, also early, it puts the snapshot into the cache.
 struct SnapshotWait<'a> {
     playbacks: &'a Playbacks,
     playback_id: &'a str,

@@ -1,4 +1,5 @@
-//! Progress of streams, for callers that wait or follow, and their results, for metrics.
+//! Progress of a video stream (status, per cent, playable, place in the queue), for callers that wait or follow; counts of
+//! ended streams, for metrics.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -60,7 +61,7 @@ impl Report for StreamProgress {
     }
 }
 
-/// The streams that are worked on, which are further than their rows say.
+/// Progress of the streams that are worked on, which is newer than their rows.
 #[derive(Debug, Default)]
 pub(super) struct LatestProgress(Mutex<HashMap<Uuid, StreamProgress>>);
 
@@ -81,7 +82,7 @@ impl LatestProgress {
     }
 }
 
-/// Streams by what became of them since the start.
+/// Counts of streams since the start, by outcome.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StreamTotals {
     pub ready: u64,
@@ -90,7 +91,7 @@ pub struct StreamTotals {
 }
 
 impl StreamTotals {
-    /// A stream has just ended.
+    /// Counts a stream that has just ended.
     pub(super) fn ended(&mut self, stream: &Stream) {
         match stream.status {
             StreamStatus::Ready => self.ready += 1,

@@ -1,4 +1,5 @@
-//! The segments of a stream: one task of the workers writes them to the files of all renditions, and reports each.
+//! Segments of a video stream: one worker task writes all renditions, reports are recorded in groups, deaths and failed
+//! continuations are tried again.
 //!
 //! Reports wait in a bounded queue, and the worker with them. Everything in the queue is one group: its files are
 //! flushed, its rows are written in one transaction, and then players see it.
@@ -31,9 +32,9 @@ use crate::{
     },
 };
 
-/// Reports that wait to be recorded; then the worker waits.
+/// Most reports that wait to be recorded; then the worker waits.
 const REPORTS: usize = 256;
-/// Processes that may die over a stream without an explanation before it fails.
+/// Deaths of a stream's worker without an explanation after which it fails.
 const DEATHS: u32 = 2;
 
 impl Asset<'_> {
@@ -77,14 +78,14 @@ impl Asset<'_> {
         }
         let renditions = ladder.renditions();
         let done = self.run(ladder, files).await?;
-        // One that was not drawn is taken from the source.
+        // A storyboard that was not made with them is made from the source.
         match done.outputs.len() > renditions {
             true => self.keep_storyboard().await,
             false => Ok(()),
         }
     }
 
-    /// Returns the number of segments of frames to continue behind.
+    /// Returns the number of video segments to continue behind.
     async fn kept(&self) -> Result<u32, AssetError> {
         let tracks = &self.playback.tracks;
         let lengths = lengths(&self.folder, tracks.iter().map(file_of).collect()).await?;
@@ -92,7 +93,7 @@ impl Asset<'_> {
         Ok(boundary::with_rest(tracks, kept, self.stream().duration_ms))
     }
 
-    /// Forgets what is made again.
+    /// Forgets the segments that are made again.
     async fn step_back(&mut self, kept: u32) -> Result<(), AssetError> {
         if !boundary::has_more(&self.playback.tracks, kept) {
             return Ok(());
@@ -110,7 +111,7 @@ impl Asset<'_> {
         Ok(())
     }
 
-    /// Runs the ladder and records what it makes meanwhile.
+    /// Runs the ladder, and records its segments meanwhile.
     async fn run(&mut self, ladder: Ladder, files: Vec<File>) -> Result<Done, AssetError> {
         let (sender, mut reports) = mpsc::channel(REPORTS);
         let mut order = self.order(AvTask::Ladder(ladder), files);
@@ -139,7 +140,7 @@ impl Asset<'_> {
         }
     }
 
-    /// Takes a report and those that wait behind it, and records what they say.
+    /// Takes a report and those that wait behind it, and records them.
     async fn hear(
         &mut self,
         first: Report,
@@ -147,7 +148,7 @@ impl Asset<'_> {
     ) -> Result<(), AssetError> {
         let mut group = Group::default();
         self.sort(first, &mut group);
-        // No more than wait at a time: a worker that talks without an end must not keep this thread.
+        // No more than wait at a time: a worker that reports without an end must not keep this thread.
         for report in (1..REPORTS).map_while(|_| reports.try_recv().ok()) {
             self.sort(report, &mut group);
         }
@@ -155,7 +156,7 @@ impl Asset<'_> {
             group.progress = self.progress.percent;
             self.record(group).await?;
         }
-        self.tell();
+        self.publish_progress();
         Ok(())
     }
 
@@ -209,7 +210,7 @@ impl Asset<'_> {
         track.is_some_and(|track| track.rendition.init_length.is_some())
     }
 
-    /// Flushes what a group speaks of, writes its rows, and shows it to players.
+    /// Flushes the files of a group, writes its rows, and publishes it to players.
     async fn record(&mut self, group: Group) -> Result<(), AssetError> {
         ensure_room(self.services)?;
         self.flush(&group).await?;

@@ -1,4 +1,4 @@
-//! The `[vod]` section: how many assets are made at a time, and what one may be.
+//! Settings of video streams (`[vod]`): streams at a time, lease, renditions, captions, followers, cached playlists.
 
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
-//! An attempt: sign, post, and read the meaning of the answer.
+//! One attempt of a webhook: signed POST, `User-Agent`, what counts as success (2xx, 410, redirects), `Retry-After`.
 //!
 //! The connector checks the URL again at every attempt. Success is a head with 2xx in time, whatever its body does
-//! afterwards: the receiver has said that it took the event. A redirect is a failure, it is not followed.
+//! afterwards: the receiver has accepted the event. A redirect is a failure and not followed.
 
 use std::{sync::Arc, time::Duration};
 
@@ -23,7 +23,7 @@ use crate::{
 };
 
 const USER_AGENT: &str = "Service-Webhooks/1.0";
-/// The connector ends an attempt in time; this long after it, whatever carries the attempt is given up.
+/// Time after `webhooks.timeout`, by which the connector ends an attempt, before the attempt is given up.
 const GRACE: Duration = Duration::from_secs(1);
 
 /// Sends requests: the guarded connector, or a test's own.
@@ -67,7 +67,7 @@ pub struct AttemptOutcome {
 }
 
 impl AttemptOutcome {
-    /// An attempt that ended without an answer.
+    /// Makes the outcome of an attempt that ended without an answer.
     pub fn without_answer(error: impl Into<String>, ended_at: i64) -> Self {
         Self {
             signed_at: None,
@@ -81,7 +81,7 @@ impl AttemptOutcome {
 }
 
 impl Attempt {
-    /// Carries it out; comes back within the timeout and a moment.
+    /// Makes the attempt; returns within the time-out and [`GRACE`].
     pub async fn perform(
         &self,
         carrier: &dyn Carrier,
@@ -123,7 +123,7 @@ impl Attempt {
     }
 }
 
-/// All headers of a delivery, signed as [`signature::headers`] says. Fails when an id or a type cannot be a header.
+/// Returns all headers of a delivery, signed by [`signature::headers`]. Fails when an id or a type cannot be a header.
 pub fn headers(
     secrets: &[&str],
     event_id: &str,
@@ -146,7 +146,7 @@ fn fixed_headers() -> [(&'static str, String); 2] {
     ]
 }
 
-/// Headers of a delivery that do not depend on the time and the secret of an attempt.
+/// Returns the headers of a delivery that do not depend on the time and the secret of an attempt.
 pub fn unsigned_headers(event_id: &str, event_type: &str) -> Vec<(&'static str, String)> {
     let named = [
         ("service-event", event_type.to_owned()),
@@ -184,7 +184,7 @@ fn no_answer(error: &Error, secrets: &[&str], ended_at: i64) -> AttemptOutcome {
     }
 }
 
-/// Returns the meaning of a status, and the reason in words when it is no success.
+/// Returns the meaning of a status, and the message when it is no success.
 fn meaning(
     status: u16,
     retry_after: impl FnOnce() -> Option<Duration>,

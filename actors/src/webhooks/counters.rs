@@ -1,4 +1,5 @@
-//! Counts of webhooks since the start, for metrics, without a lock.
+//! Counts of webhook attempts since the start (delivered, failed, interrupted, in flight) and the histogram of first waits,
+//! for metrics.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering::Relaxed},
@@ -10,7 +11,7 @@ use crate::metric::HistogramValue;
 /// Upper bounds of the time from an event to its first attempt, in seconds.
 pub const WAIT_BUCKETS_S: [f64; 8] = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 10.0];
 
-/// Counters that the actor writes and anybody reads.
+/// Counters that the actor writes and any caller reads.
 #[derive(Debug, Default)]
 pub(super) struct WebhookCounters {
     pub(super) delivered: AtomicU64,

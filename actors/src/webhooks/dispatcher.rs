@@ -1,5 +1,7 @@
-//! Decisions of the Webhooks actor between its turns. Pure: lanes, outcomes and time in; records, health and wanted
-//! claims out.
+//! Decisions of the webhook sender between its turns: deliveries to claim, outcomes to record, replays, orders after a
+//! suspension.
+//!
+//! Pure: lanes, outcomes and time in; records, health and wanted claims out.
 //!
 //! ```text
 //! lanes ──▶ plan ──▶ (one transaction: records, health, rewinds, claims) ──▶ carried_out ──▶ attempts ──▶ ended ─┐
@@ -7,8 +9,8 @@
 //!             └──────────────────────────────────────────────────────────────────────────────────────────────────┘
 //! ```
 //!
-//! Outcomes that come between a plan and its transaction are recorded by that all the same, so that a crash has little to
-//! repeat; what they say of the endpoints' health follows with the next plan.
+//! Outcomes that come between a plan and its transaction are recorded by it all the same, so that a crash has little to
+//! repeat; their effect on the endpoints' health follows with the next plan.
 //!
 //! A plan that could not be carried out is forgotten, and the next one holds the same outcomes. An attempt holds its place
 //! until its outcome is recorded, so what is in memory is bounded by the places, however long the backlog is and however
@@ -32,7 +34,7 @@ use super::{
     scheduler::{Bounds, Candidate, Grant, Load, Scheduler},
 };
 
-/// Waiting deliveries that are put back into the order of their events in one turn.
+/// Most waiting deliveries that are put back into the order of their events in one turn.
 pub const REWIND_ROWS: u32 = 500;
 
 /// The state; see the module documentation.
@@ -46,8 +48,8 @@ pub struct Dispatcher {
     running: HashMap<Uuid, Running>,
     /// Not recorded yet, in the order in which they came.
     ended: Vec<Ended>,
-    /// Recorded by the last turn although its plan did not know of them: what they say of the endpoints' health is still to
-    /// be written.
+    /// Recorded by the last turn although its plan did not know of them: their effect on the endpoints' health is not written
+    /// yet.
     late: Vec<Ended>,
     scheduler: Scheduler,
     is_closing: bool,
@@ -74,7 +76,7 @@ pub struct Ended {
 }
 
 impl Ended {
-    /// `revision`: of the endpoint that it was sent to.
+    /// Makes the end of a claimed attempt; `revision`: of the endpoint that it was sent to.
     pub fn of(claimed: &Claimed, revision: i64, outcome: AttemptOutcome) -> Self {
         Self {
             revision,
@@ -117,7 +119,7 @@ pub struct Plan {
     pub horizon_ms: i64,
     /// Time at which something becomes due that is not due now.
     pub wake_at: Option<i64>,
-    /// Someone had to leave a place to others.
+    /// An endpoint had to leave places to others.
     is_short: bool,
     /// Late outcomes whose health it notes.
     late: usize,
@@ -179,7 +181,7 @@ impl Dispatcher {
         }
     }
 
-    /// From now on nothing is claimed.
+    /// Ends the claiming of deliveries.
     pub fn close(&mut self) {
         self.is_closing = true;
     }
@@ -189,19 +191,19 @@ impl Dispatcher {
         self.running.is_empty() && self.late.is_empty()
     }
 
-    /// Attempts that have not ended.
+    /// Returns the number of attempts that have not ended.
     pub fn in_flight(&self) -> usize {
         self.running.len() - self.ended.len()
     }
 
-    /// Endpoints of what is in flight or not judged: their lanes are needed, whether anything waits or not.
+    /// Returns the endpoints of attempts in flight or not judged: their lanes are needed, whether anything waits or not.
     pub fn receivers(&self) -> Vec<Uuid> {
         let running = self.running.values().map(|running| running.endpoint_id);
         let receivers = running.chain(self.late.iter().map(|ended| ended.endpoint_id));
         receivers.collect::<HashSet<Uuid>>().into_iter().collect()
     }
 
-    /// An attempt has ended. One that is not ours is passed over.
+    /// Takes the end of an attempt; one of another process is ignored.
     pub fn ended(&mut self, ended: Ended) {
         if self.running.contains_key(&ended.delivery_id) {
             self.ended.push(ended);
@@ -225,7 +227,7 @@ impl Dispatcher {
             in_all: self.in_flight(),
             failing: 0,
         };
-        let (mut applicants, mut dues) = (Vec::new(), HashMap::new());
+        let (mut candidates, mut dues) = (Vec::new(), HashMap::new());
         for lane in lanes {
             let endpoint_id = lane.endpoint.id;
             let health = match outcomes.get(&endpoint_id) {
@@ -233,17 +235,17 @@ impl Dispatcher {
                 None => lane.endpoint.health(),
             };
             let busy = busy.get(&endpoint_id);
-            let applicant = Candidate {
+            let candidate = Candidate {
                 endpoint_id,
                 in_flight: busy.map_or(0, |busy| busy.attempts),
                 is_failing: health::is_failing(&health) || self.is_slow(busy, now_ms),
             };
-            if applicant.is_failing {
-                load.failing += applicant.in_flight;
+            if candidate.is_failing {
+                load.failing += candidate.in_flight;
             }
             let due = self.due(lane, &health, busy, now_ms, &mut plan);
             if due.replay || due.regular.is_some() {
-                applicants.push(applicant);
+                candidates.push(candidate);
                 dues.insert(endpoint_id, due);
             }
         }
@@ -255,7 +257,7 @@ impl Dispatcher {
             plan.releasing.clear();
             return plan;
         }
-        let (grants, is_short) = self.scheduler.divide(self.bounds, load, &applicants);
+        let (grants, is_short) = self.scheduler.divide(self.bounds, load, &candidates);
         plan.is_short = is_short;
         for grant in grants {
             // By chance, so that neither replays nor regular deliveries starve the other on a short grant.
@@ -266,8 +268,8 @@ impl Dispatcher {
         plan
     }
 
-    /// A plan was written, and with it the outcomes that came too late for it. Says whether another turn should follow at
-    /// once.
+    /// Takes up a plan that was written, and with it the outcomes that came too late for it. Returns whether another turn
+    /// should follow at once.
     pub fn carried_out(
         &mut self,
         plan: &Plan,
@@ -296,7 +298,7 @@ impl Dispatcher {
         !self.late.is_empty() || !plan.releasing.is_empty() || (plan.is_short && left_a_place)
     }
 
-    /// The outcomes that are not judged, by endpoint.
+    /// Returns the outcomes that are not judged, by endpoint.
     fn outcomes(&self) -> HashMap<Uuid, Vec<&Ended>> {
         let mut by_endpoint: HashMap<Uuid, Vec<&Ended>> = HashMap::new();
         for ended in self.late.iter().chain(&self.ended) {
@@ -378,7 +380,7 @@ impl Dispatcher {
         busy.is_some_and(|busy| after(busy.oldest_started_at, self.slow_after) < now_ms)
     }
 
-    /// Attempts that have not ended, by endpoint.
+    /// Returns the attempts that have not ended, by endpoint.
     fn busy(&self) -> HashMap<Uuid, Busy> {
         let mut busy: HashMap<Uuid, Busy> = HashMap::new();
         let ended = self.ended.iter().map(|ended| ended.delivery_id);
@@ -412,7 +414,7 @@ fn purpose(claimed: &Claimed) -> Purpose {
     }
 }
 
-/// Divides an endpoint's places between what is due and what someone asked for.
+/// Divides an endpoint's places between due deliveries and replays.
 fn wanted(grant: Grant, due: Due, replays_first: bool) -> impl Iterator<Item = ClaimRequest> {
     let places = u32::try_from(grant.places).unwrap_or(u32::MAX);
     let (more, less) = (places.div_ceil(2), places / 2);

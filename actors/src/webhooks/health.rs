@@ -1,4 +1,7 @@
-//! The health of an endpoint: what its attempts make of it, and when it may have another one. Pure.
+//! Health of a webhook endpoint: suspension (`suspend_after`, `suspend_over`), probes (`probe_every`), pause after 410,
+//! rests of failing endpoints.
+//!
+//! Pure.
 //!
 //! ```text
 //!            failures ≥ suspend_after, over ≥ suspend_over
@@ -8,9 +11,9 @@
 //!   paused ◀──────────────────── 410 ─────────────────────────┘
 //! ```
 //!
-//! Deliveries of a suspended or paused endpoint wait unspent. A failing endpoint rests before its next attempt, so that
-//! a dead receiver with a backlog is not hammered. Times that lie ahead, because the clock was set back between two
-//! processes, hold nothing up.
+//! Deliveries of a suspended or paused endpoint wait without using up attempts. A failing endpoint rests before its next
+//! attempt, so that a dead receiver with a backlog is not flooded. Times that lie ahead, because the clock was set back
+//! between two processes, delay nothing.
 
 use std::time::Duration;
 
@@ -26,7 +29,7 @@ use super::{
 
 /// Failures in a row before an endpoint rests at all.
 const RESTS_FROM: u32 = 3;
-/// The first rest; it doubles with every further failure.
+/// First rest; it doubles with every further failure up to `webhooks.max_rest`.
 const FIRST_REST: Duration = Duration::from_millis(100);
 const GONE: &str = "the receiver answered 410 Gone";
 
@@ -127,7 +130,7 @@ impl Rules {
         Change::Suspended
     }
 
-    /// Until when a failing endpoint rests; not later than the longest rest from now.
+    /// Returns the end of a failing endpoint's rest; not later than the longest rest from now.
     pub fn rests_until(&self, health: &EndpointHealth, now_ms: i64) -> i64 {
         match health.last_failure_at {
             Some(failed_at) if failed_at <= now_ms => {
@@ -146,7 +149,7 @@ impl Rules {
         }
     }
 
-    /// Returns when a suspended endpoint is probed next.
+    /// Returns the time of a suspended endpoint's next probe.
     pub fn probe_at(&self, health: &EndpointHealth, now_ms: i64) -> i64 {
         match health.next_probe_at {
             Some(at) if at <= after(now_ms, self.probe_every) => at,
@@ -155,7 +158,7 @@ impl Rules {
     }
 }
 
-/// The health after an attempt that says when an endpoint answered, and nothing else.
+/// Notes the time of an attempt that has no other effect on the health.
 pub fn noted(mut health: EndpointHealth, ending: AttemptResult, ended_at: i64) -> EndpointHealth {
     let last = match ending {
         AttemptResult::Success => &mut health.last_success_at,

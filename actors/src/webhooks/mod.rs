@@ -1,7 +1,8 @@
-//! Webhooks: due deliveries are claimed, sent and recorded (docs/guide/webhooks.md).
+//! Webhooks: handle, leases, drain, close, metrics (`webhook_attempts`, `webhook_deliveries`, `webhook_endpoints`,
+//! `webhook_wait`); see docs/guide/webhooks.md.
 //!
-//! The rows are the truth. The actor ([`sender`]) looks at whom there is something for, decides ([`dispatcher`], pure) and
-//! writes what it decided in one transaction a turn; attempts are futures beside it. What is in memory is bounded by
+//! The rows are the truth. The actor ([`sender`]) reads the endpoints with something due, decides ([`dispatcher`], pure) and
+//! writes the decision in one transaction a turn; attempts are futures beside it. What is in memory is bounded by
 //! `webhooks.max_in_flight` and the number of endpoints with something open, not by the backlog: a body is read when its
 //! delivery is claimed.
 //!
@@ -62,7 +63,7 @@ use crate::{
     subsystem::Subsystem,
 };
 
-/// A lease is this much longer than the longest attempt, for the outcome to be recorded.
+/// Part of a lease beyond the longest attempt, in which the outcome is recorded.
 const LEASE_MARGIN: Duration = Duration::from_secs(60);
 /// Longest wait of the service's end for outcomes to be recorded, after the longest attempt.
 const STOP_MARGIN: Duration = Duration::from_secs(3);
@@ -86,7 +87,7 @@ struct WebhookServices {
     counters: WebhookCounters,
     /// Number of actors of this process so far.
     incarnation: AtomicU64,
-    /// An actor of this process has noted what earlier ones left.
+    /// An actor of this process has noted the attempts that earlier ones left.
     has_started: AtomicBool,
     /// Nothing more is to be claimed.
     closing: CancellationToken,
@@ -120,7 +121,7 @@ impl Webhooks {
         Self::over(settings, store, Arc::new(outbound))
     }
 
-    /// With another carrier than the guarded connector, for tests.
+    /// [`Self::new`] with another carrier than the guarded connector, for tests.
     fn over(settings: WebhookSettings, store: Store, carrier: Arc<dyn Carrier>) -> Self {
         Self {
             services: Arc::new(WebhookServices {
@@ -140,14 +141,14 @@ impl Webhooks {
         }
     }
 
-    /// Something may be due now. May be lost: the actor looks each second, and after every commit of an event.
+    /// Announces that something may be due. May be lost: the actor scans each second, and after every commit of an event.
     pub fn nudge(&self) {
         if let Some(sender) = self.handle.get() {
             let _ = sender.tell(Nudge).try_send();
         }
     }
 
-    /// The time by which attempts are scheduled and recorded, in milliseconds since 1970; it never goes back.
+    /// Returns the time by which attempts are scheduled and recorded, in milliseconds since 1970; it never goes back.
     pub fn now_ms(&self) -> i64 {
         self.services.clock.now_ms()
     }
@@ -178,7 +179,7 @@ impl Subsystem for Webhooks {
         Box::pin(ready(()))
     }
 
-    /// Waits until attempts in flight have ended and are recorded; those cut short are made again at the next start.
+    /// Waits until attempts in flight have ended and are recorded; those that were interrupted are made again at the next start.
     fn close(&self) -> BoxFuture<'_, ()> {
         if self.handle.get().is_none() {
             return Box::pin(ready(()));

@@ -1,13 +1,15 @@
-//! Preview of an answer for the endpoint's owner: the beginning of a text, and nothing of a secret. Pure.
+//! Preview of a receiver's answer (`responsePreview`): first characters of a text, secrets concealed, control characters
+//! replaced. Pure.
 
 use sluice_store::webhooks::MOST_PREVIEW_CHARACTERS;
 
 use super::signature::SECRET_PREFIX;
 use crate::outbound::{Answer, HeaderMap};
 
+/// Text in place of a secret.
 const CONCEALED: &str = "••••";
 
-/// The beginning of an answer's text; `None` of an empty body and of one that is no text.
+/// Returns the beginning of an answer's text; `None` of an empty body and of one that is no text.
 pub fn of(answer: &Answer, secrets: &[&str]) -> Option<String> {
     if answer.body.is_empty() || is_encoded(&answer.headers) {
         return None;
@@ -20,7 +22,8 @@ pub fn of(answer: &Answer, secrets: &[&str]) -> Option<String> {
     Some(clean(&text, secrets)).filter(|text| !text.is_empty())
 }
 
-/// Text that may be shown and stored: no secrets, no control characters but line ends and tabs, at most [`MOST_PREVIEW_CHARACTERS`].
+/// Returns a text that may be shown and stored: no secrets, no control characters but line ends and tabs, at most
+/// [`MOST_PREVIEW_CHARACTERS`].
 pub fn clean(text: &str, secrets: &[&str]) -> String {
     let mut text = text.to_owned();
     for secret in secrets {
@@ -46,7 +49,7 @@ fn is_encoded(headers: &HeaderMap) -> bool {
     encoding.is_some_and(|encoding| !encoding.as_bytes().eq_ignore_ascii_case(b"identity"))
 }
 
-/// In lower case and without parameters.
+/// Returns the media type in lower case and without parameters.
 fn media_type(headers: &HeaderMap) -> Option<String> {
     let value = String::from_utf8_lossy(headers.get("content-type")?.as_bytes()).into_owned();
     let essence = value.split(';').next().unwrap_or_default();
@@ -69,7 +72,7 @@ fn is_text(media_type: &str) -> bool {
         )
 }
 
-/// Without a type, only what is UTF-8 all through; the read may have cut its last character.
+/// Returns a body without a type if all of it is UTF-8; its last character may be incomplete.
 fn untyped_text(body: &[u8]) -> Option<std::borrow::Cow<'_, str>> {
     let whole = match std::str::from_utf8(body) {
         Ok(text) => text,

@@ -1,11 +1,12 @@
-//! Time of the next attempt: the schedule of pauses, `Retry-After`, and attempts without a schedule. Pure.
+//! Retry schedule of webhooks (`webhooks.retry_after_s`): next pause ±20 %, `Retry-After` up to `max_retry_after`, probes,
+//! replays. Pure.
 //!
 //! - A failure waits for the schedule's next pause, ±20 % so that deliveries of one outage do not come back together. After
 //!   the last pause's attempt the delivery has failed.
 //! - `Retry-After` (RFC 9110 §10.2.3) of any failure makes a pause longer, up to `webhooks.max_retry_after`, and never
-//!   shorter: a receiver cannot ask to be hammered. What is no number of seconds and no date is not there.
-//! - A probe of a suspended endpoint does not climb the schedule; a replay is one attempt, whatever comes of it; 410 ends
-//!   the delivery.
+//!   shorter. A value that is no number of seconds and no date is ignored.
+//! - A probe of a suspended endpoint does not advance in the schedule; a replay is one attempt, whatever its outcome; 410
+//!   ends the delivery.
 
 use std::time::Duration;
 
@@ -39,7 +40,7 @@ pub enum AttemptResult {
 /// Purpose of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// After so many failures that climbed the schedule.
+    /// After so many failures that advanced in the schedule.
     Delivery { failures: u32 },
     /// Probes whether a suspended endpoint answers again.
     Probe,
@@ -66,7 +67,7 @@ impl RetrySchedule {
         }
     }
 
-    /// No pause is longer.
+    /// Returns the longest possible pause.
     pub fn longest(&self) -> Duration {
         let longest = self.pauses.iter().max().copied().unwrap_or_default();
         longest.mul_f64(1.0 + SPREAD).max(self.max_retry_after)
@@ -79,8 +80,8 @@ impl RetrySchedule {
             (AttemptResult::Gone, _) | (_, Purpose::Replay) => Next::Failed,
             (_, Purpose::Probe) => Next::Wait,
             (AttemptResult::Failure { retry_after }, Purpose::Delivery { failures }) => {
-                let rung = usize::try_from(failures).unwrap_or(usize::MAX);
-                let Some(pause) = self.pauses.get(rung) else {
+                let index = usize::try_from(failures).unwrap_or(usize::MAX);
+                let Some(pause) = self.pauses.get(index) else {
                     return Next::Failed;
                 };
                 let pause = spread(*pause, draw);
@@ -95,13 +96,12 @@ fn spread(pause: Duration, draw: f64) -> Duration {
     pause.mul_f64(1.0 + SPREAD * (2.0 * draw - 1.0))
 }
 
-/// Milliseconds since 1970, a while later.
+/// Returns the time after a pause, in milliseconds since 1970.
 pub fn after(at_ms: i64, pause: Duration) -> i64 {
     at_ms.saturating_add(duration_ms(pause))
 }
 
-/// Reads `Retry-After`: whole seconds, or a date, of which what is left until then. `None` for anything else, negative
-/// numbers included.
+/// Reads `Retry-After`: whole seconds, or the time left until a date. `None` for anything else, negative numbers included.
 pub fn retry_after(text: &str, now_ms: i64) -> Option<Duration> {
     let text = text.trim();
     if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {

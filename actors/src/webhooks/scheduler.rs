@@ -1,10 +1,11 @@
-//! Bounds on attempts: in all, for one endpoint and for failing ones, and turns between them. Pure.
+//! Bounds on webhook attempts in flight (`max_in_flight`, `max_per_endpoint`), half of them for failing endpoints, and turns
+//! between endpoints. Pure.
 //!
 //! - At most `max_in_flight` in all and `max_per_endpoint` for one endpoint.
 //! - A failing endpoint (its last attempt failed, or one runs for long) has one at a time, and all such endpoints
 //!   together half of the whole: receivers that hang cannot take the places of those that answer.
-//! - Places are given one a round, first to anyone who was served longest ago, so that a backlog starves no one. Anyone who
-//!   comes again is placed as if served just now.
+//! - Places are given one a round, first to the endpoint that was served longest ago, so that a backlog starves no other. An
+//!   endpoint that comes again is placed as if served just now.
 
 use std::collections::HashMap;
 
@@ -18,7 +19,7 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// For all failing endpoints together; one at least, or no one could ever get well.
+    /// Returns the bound for all failing endpoints together; one at least, so that they can recover.
     pub fn failing(&self) -> usize {
         (self.in_all / 2).max(1)
     }
@@ -63,57 +64,57 @@ impl Scheduler {
             .collect();
     }
 
-    /// Divides the free places. The second part of the answer: whether someone got less than the bounds allow it alone,
+    /// Divides the free places. The second part of the answer: whether an endpoint got fewer than its own bounds allow,
     /// because others had their turn.
     pub fn divide(
         &mut self,
         bounds: Bounds,
         load: Load,
-        applicants: &[Candidate],
+        candidates: &[Candidate],
     ) -> (Vec<Grant>, bool) {
-        let mut queue: Vec<&Candidate> = applicants.iter().collect();
-        queue.sort_by_key(|applicant| (self.served_at(applicant), applicant.endpoint_id));
+        let mut queue: Vec<&Candidate> = candidates.iter().collect();
+        queue.sort_by_key(|candidate| (self.served_at(candidate), candidate.endpoint_id));
         let mut places = vec![0; queue.len()];
         let mut free = bounds.in_all.saturating_sub(load.in_all);
         let mut free_for_failing = bounds.failing().saturating_sub(load.failing);
         let mut is_short = false;
         loop {
             let mut has_given = false;
-            for (applicant, given) in queue.iter().zip(&mut places) {
-                if applicant.in_flight + *given >= allowed(bounds, applicant) {
+            for (candidate, given) in queue.iter().zip(&mut places) {
+                if candidate.in_flight + *given >= allowed(bounds, candidate) {
                     continue;
                 }
-                if free == 0 || (applicant.is_failing && free_for_failing == 0) {
+                if free == 0 || (candidate.is_failing && free_for_failing == 0) {
                     is_short = true;
                     continue;
                 }
                 free -= 1;
-                free_for_failing -= usize::from(applicant.is_failing);
+                free_for_failing -= usize::from(candidate.is_failing);
                 *given += 1;
                 has_given = true;
                 self.turn += 1;
-                self.served.insert(applicant.endpoint_id, self.turn);
+                self.served.insert(candidate.endpoint_id, self.turn);
             }
             if !has_given {
                 break;
             }
         }
         let grants = queue.iter().zip(places).filter(|(_, places)| *places > 0);
-        let grants = grants.map(|(applicant, places)| Grant {
-            endpoint_id: applicant.endpoint_id,
+        let grants = grants.map(|(candidate, places)| Grant {
+            endpoint_id: candidate.endpoint_id,
             places,
         });
         (grants.collect(), is_short)
     }
 
-    fn served_at(&self, applicant: &Candidate) -> u64 {
-        let served = self.served.get(&applicant.endpoint_id);
+    fn served_at(&self, candidate: &Candidate) -> u64 {
+        let served = self.served.get(&candidate.endpoint_id);
         served.copied().unwrap_or(self.turn)
     }
 }
 
-fn allowed(bounds: Bounds, applicant: &Candidate) -> usize {
-    match applicant.is_failing {
+fn allowed(bounds: Bounds, candidate: &Candidate) -> usize {
+    match candidate.is_failing {
         true => 1,
         false => bounds.for_one,
     }
@@ -132,7 +133,7 @@ mod tests {
         Uuid::from_u128(number)
     }
 
-    fn applicant(number: u128, in_flight: usize, is_failing: bool) -> Candidate {
+    fn candidate(number: u128, in_flight: usize, is_failing: bool) -> Candidate {
         Candidate {
             endpoint_id: id(number),
             in_flight,
@@ -145,8 +146,8 @@ mod tests {
     }
 
     /// Endpoints and places, by endpoint.
-    fn divided(load: Load, applicants: &[Candidate]) -> (Vec<(u128, usize)>, bool) {
-        let (grants, is_short) = Scheduler::default().divide(BOUNDS, load, applicants);
+    fn divided(load: Load, candidates: &[Candidate]) -> (Vec<(u128, usize)>, bool) {
+        let (grants, is_short) = Scheduler::default().divide(BOUNDS, load, candidates);
         let mut places: Vec<(u128, usize)> = grants
             .iter()
             .map(|grant| (grant.endpoint_id.as_u128(), grant.places))
@@ -160,8 +161,8 @@ mod tests {
 
     #[test]
     fn places_are_bounded_and_go_round() {
-        let well = |number, in_flight| applicant(number, in_flight, false);
-        let ill = |number, in_flight| applicant(number, in_flight, true);
+        let well = |number, in_flight| candidate(number, in_flight, false);
+        let ill = |number, in_flight| candidate(number, in_flight, true);
         let cases: [Case; 10] = [
             ("none", load(0, 0), vec![], vec![], false),
             ("one", load(0, 0), vec![well(1, 0)], vec![(1, 4)], false),
@@ -204,8 +205,8 @@ mod tests {
                 true,
             ),
         ];
-        for (name, load, applicants, places, is_short) in cases {
-            assert_eq!(divided(load, &applicants), (places, is_short), "{name}");
+        for (name, load, candidates, places, is_short) in cases {
+            assert_eq!(divided(load, &candidates), (places, is_short), "{name}");
         }
     }
 
@@ -216,7 +217,7 @@ mod tests {
             for_one: 1,
         };
         let (grants, _) =
-            Scheduler::default().divide(tiny, Load::default(), &[applicant(1, 0, true)]);
+            Scheduler::default().divide(tiny, Load::default(), &[candidate(1, 0, true)]);
         assert_eq!(grants[0].places, 1);
     }
 
@@ -224,15 +225,15 @@ mod tests {
     fn everybody_has_a_turn_though_only_one_place_is_free() {
         for is_failing in [false, true] {
             let mut scheduler = Scheduler::default();
-            let applicants: Vec<Candidate> = (0..5)
-                .map(|number| applicant(number, 0, is_failing))
+            let candidates: Vec<Candidate> = (0..5)
+                .map(|number| candidate(number, 0, is_failing))
                 .collect();
             let mut turns = Vec::new();
             for round in 0..15 {
                 // A newcomer in every round must not push the others back for ever.
-                let newcomer = applicant(100 + round, 0, is_failing);
-                let all: Vec<Candidate> = applicants.iter().copied().chain([newcomer]).collect();
-                scheduler.meet(all.iter().map(|applicant| applicant.endpoint_id));
+                let newcomer = candidate(100 + round, 0, is_failing);
+                let all: Vec<Candidate> = candidates.iter().copied().chain([newcomer]).collect();
+                scheduler.meet(all.iter().map(|candidate| candidate.endpoint_id));
                 let (grants, is_short) = scheduler.divide(BOUNDS, load(7, 3), &all);
                 assert!(is_short);
                 turns.extend(grants.iter().map(|grant| grant.endpoint_id.as_u128()));
@@ -247,14 +248,14 @@ mod tests {
     #[test]
     fn a_neighbour_that_is_well_does_not_decide_whose_turn_it_is_among_failing_ones() {
         let mut scheduler = Scheduler::default();
-        let applicants = [
-            applicant(1, 0, true),
-            applicant(2, 0, true),
-            applicant(3, 0, false),
+        let candidates = [
+            candidate(1, 0, true),
+            candidate(2, 0, true),
+            candidate(3, 0, false),
         ];
-        scheduler.meet(applicants.iter().map(|applicant| applicant.endpoint_id));
+        scheduler.meet(candidates.iter().map(|candidate| candidate.endpoint_id));
         let first = |scheduler: &mut Scheduler| {
-            let (grants, _) = scheduler.divide(BOUNDS, load(3, 3), &applicants);
+            let (grants, _) = scheduler.divide(BOUNDS, load(3, 3), &candidates);
             let ill = grants.iter().find(|grant| grant.endpoint_id != id(3));
             ill.map(|grant| grant.endpoint_id.as_u128())
         };

@@ -1,15 +1,15 @@
-//! The actor that sends: one turn at a time, each one write of the store, and attempts beside it.
+//! `Sender`: the actor that sends webhooks: scans each second, claims and records in one write a turn, runs attempts, notes
+//! interrupted ones after a crash.
 //!
-//! A turn looks at the lanes, plans ([`Dispatcher`]), and carries the plan out in one transaction: outcomes are recorded,
-//! released endpoints put into order, deliveries claimed. What comes meanwhile is taken by the next turn, so turns batch by
-//! themselves. A turn follows a commit of events, a nudge, an outcome, an alarm, and a scan each second.
+//! A turn reads the lanes, plans ([`Dispatcher`]), and carries the plan out in one transaction: outcomes are recorded,
+//! released endpoints put into order, deliveries claimed. Outcomes and events that come meanwhile are taken by the next turn. A turn follows a commit of events, a nudge, an outcome, an alarm, and a scan each second.
 //!
 //! When the database takes no changes, outcomes wait in their places, nothing is claimed, and only the scan tries again.
 //!
 //! Mailbox 64: nudges and ticks may be dropped, a scan follows; of a turn's own messages there is one at a time. What
-//! survives a restart (in `Args`): the clock, the owner's id and the counters. The mailbox does too: what a fallen actor's
-//! turn has to say names that actor, and is nothing to its successor. The attempts of a fallen actor end with it; the first
-//! turn of its successor notes them as interrupted, as the first turn of a process does with those of the process before.
+//! survives a restart (in `Args`): the clock, the owner's id and the counters. The mailbox does too: messages of a
+//! panicked actor's turn name that actor, and are ignored by its successor. The attempts of a panicked actor end with it; the
+//! first turn of its successor notes them as interrupted, as the first turn of a process does with those of the process before.
 
 use std::{
     collections::HashMap,
@@ -45,9 +45,9 @@ use super::{
 };
 
 pub(super) const MAILBOX: usize = 64;
-/// Between two looks for due deliveries that no nudge announced.
+/// Interval at which due deliveries are looked for without a nudge.
 const SCAN_EVERY: Duration = Duration::from_secs(1);
-/// Attempts of a predecessor that are noted as interrupted in one write.
+/// Most attempts of a predecessor that are noted as interrupted in one write.
 const INTERRUPT_ROWS: u32 = 500;
 
 /// The actor; see the module documentation.
@@ -59,10 +59,10 @@ pub(super) struct Sender {
     attempts: JoinSet<()>,
     /// Outcomes on their way to the dispatcher; one for each place at most.
     reports: AttemptResults,
-    /// The plan that is being carried out, and whom it sends to.
+    /// The plan that is being carried out, and its receivers.
     planned: Option<(Arc<Plan>, Receivers)>,
     turn: Option<AbortOnDropHandle<()>>,
-    /// Someone asked for a turn during one.
+    /// A turn was requested during one.
     asked_again: bool,
     /// The predecessor's attempts are noted as interrupted.
     has_recovered: bool,
@@ -128,7 +128,7 @@ impl Sender {
         self.turn = Some(AbortOnDropHandle::new(turn));
     }
 
-    /// A turn is over.
+    /// Ends a turn.
     fn end(&mut self, has_more: bool, me: &ActorRef<Self>) {
         self.turn = None;
         self.is_failing = false;
@@ -142,7 +142,7 @@ impl Sender {
         }
     }
 
-    /// A turn has failed and changed nothing; the next scan begins another one.
+    /// Ends a turn that failed and changed nothing; the next scan begins another one.
     fn fail(&mut self, error: &Error) {
         self.turn = None;
         self.planned = None;
@@ -191,7 +191,7 @@ impl Sender {
         });
     }
 
-    /// Sends what was claimed.
+    /// Sends the claimed deliveries.
     fn send(&mut self, claimed: Vec<Claimed>, receivers: &Receivers, me: &ActorRef<Self>) {
         while self.attempts.try_join_next().is_some() {}
         for claimed in claimed {
@@ -224,7 +224,7 @@ impl Sender {
     }
 }
 
-/// Carries an attempt out; a fault of ours in it is a failed attempt.
+/// Carries an attempt out; a panic in it is a failed attempt.
 async fn attempt_outcome(services: &WebhookServices, attempt: &Attempt) -> AttemptOutcome {
     let performing = attempt.perform(&*services.carrier, services.terms(), &services.clock);
     let outcome = AssertUnwindSafe(performing).catch_unwind().await;
@@ -262,7 +262,7 @@ struct Recovered {
     mended: u64,
 }
 
-/// Notes attempts that no sender makes any more, and at the start of the process mends due times.
+/// Notes attempts that no sender makes any more, and at the start of the process repairs due times.
 async fn recover(services: &WebhookServices) -> Result<Recovered, Error> {
     // What an actor of this process claimed, or else whatever an earlier process left.
     let of = services.has_started.load(Relaxed).then_some(services.owner);
@@ -294,7 +294,7 @@ struct Done {
     late: usize,
 }
 
-/// Nothing is written for an actor that has a successor, which would not know of it.
+/// Writes a plan; nothing for an actor that has a successor, which would not know of it.
 async fn carry_out(
     services: &Arc<WebhookServices>,
     incarnation: u64,
@@ -319,7 +319,7 @@ async fn carry_out(
         .await
 }
 
-/// They stay among the reports until the transaction is committed.
+/// Returns the records of the reports, which keep them until the transaction is committed.
 fn late_records(services: &WebhookServices, reports: &AttemptResults) -> Vec<Attempted> {
     let reports = reports.lock();
     let records = reports
@@ -364,14 +364,14 @@ fn receivers(lanes: Vec<Lane>) -> Receivers {
         .collect()
 }
 
-/// From 0 up to 1.
+/// Returns a random number from 0 up to 1.
 fn draw() -> f64 {
     let bits = getrandom::u32().unwrap_or(u32::MAX / 2);
     f64::from(bits) / (f64::from(u32::MAX) + 1.0)
 }
 
-/// Says what became of an endpoint, without its path and query.
-fn tell(news: &News, receivers: &Receivers) {
+/// Logs a change of an endpoint's health, without its path and query.
+fn log_news(news: &News, receivers: &Receivers) {
     let url = receivers
         .get(&news.endpoint_id)
         .map(|endpoint| &endpoint.url);
@@ -385,7 +385,7 @@ fn tell(news: &News, receivers: &Receivers) {
         ),
         Change::Released => info!(
             %endpoint, host, failures,
-            "webhook endpoint answers again: what waited for it goes out"
+            "webhook endpoint answers again: its waiting deliveries are sent"
         ),
         Change::Paused => warn!(
             %endpoint, host,
@@ -394,7 +394,7 @@ fn tell(news: &News, receivers: &Receivers) {
     }
 }
 
-/// Tells the actor when it is time: each second, and when events were committed. Aborted with it; the reference is a strong
+/// Sends the actor a scan each second, and a nudge when events were committed. Aborted with it; the reference is a strong
 /// one, since no other holds what a restarted actor is given.
 async fn pace(sender: ActorRef<Sender>, mut newest_event: watch::Receiver<i64>) {
     let mut scans = tokio::time::interval(SCAN_EVERY);
@@ -429,7 +429,7 @@ impl Message<Nudge> for Sender {
     }
 }
 
-/// Time to look, whatever was announced.
+/// Begin a turn, whatever was announced.
 struct Scan;
 
 impl Message<Scan> for Sender {
@@ -441,7 +441,7 @@ impl Message<Scan> for Sender {
     }
 }
 
-/// Number of a predecessor's deliveries that were repaired.
+/// The attempts of a predecessor were noted as interrupted.
 struct Interrupted(u64, Result<Recovered, Error>);
 
 impl Message<Interrupted> for Sender {
@@ -480,7 +480,7 @@ impl Message<Interrupted> for Sender {
     }
 }
 
-/// Whom there is something for.
+/// The lanes of endpoints with something due were read.
 struct ScanFinished(u64, Result<Vec<Lane>, Error>);
 
 impl Message<ScanFinished> for Sender {
@@ -525,7 +525,7 @@ impl Message<PlanWritten> for Sender {
             return;
         };
         for news in &plan.news {
-            tell(news, &receivers);
+            log_news(news, &receivers);
         }
         let now_ms = self.services.clock.now_ms();
         let late = self.reports.lock().drain(..late).collect();
@@ -535,7 +535,7 @@ impl Message<PlanWritten> for Sender {
     }
 }
 
-/// Makes the actor begin a turn, and panic when what that has to say waits in the mailbox.
+/// Makes the actor begin a turn, and panic when the turn's message waits in the mailbox.
 #[cfg(test)]
 pub(super) struct Panic;
 

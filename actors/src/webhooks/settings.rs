@@ -1,4 +1,5 @@
-//! The `[webhooks]` section: how deliveries are tried, and how long they are kept.
+//! Settings of webhooks (`[webhooks]`): endpoints, attempts in flight, time-outs, retry pauses, suspension, secret overlap,
+//! retention.
 
 use std::time::Duration;
 
@@ -6,8 +7,11 @@ use bytesize::ByteSize;
 use serde::{Deserialize, Serialize};
 use sluice_media::setting::{duration, size};
 
-/// A pause between two attempts is not longer: as long as deliveries are kept by default.
+/// Longest pause between two attempts: as long as deliveries are kept by default.
 const LONGEST_PAUSE_S: u64 = 30 * 24 * 3_600;
+/// Most pauses between attempts.
+const MOST_PAUSES: usize = 16;
+/// Most clients that may follow events at a time.
 const MOST_FOLLOWERS: usize = 1_000_000;
 
 /// Settings of webhooks; every field is documented in `config/default.toml`.
@@ -91,8 +95,10 @@ impl WebhookSettings {
                 "webhooks.max_per_endpoint must be between 1 and webhooks.max_in_flight".into(),
             );
         }
-        if !(1..=16).contains(&self.retry_after_s.len()) {
-            return Err("webhooks.retry_after_s must have 1 to 16 pauses".into());
+        if !(1..=MOST_PAUSES).contains(&self.retry_after_s.len()) {
+            return Err(format!(
+                "webhooks.retry_after_s must have 1 to {MOST_PAUSES} pauses"
+            ));
         }
         if self
             .retry_after_s

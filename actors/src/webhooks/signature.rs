@@ -1,11 +1,12 @@
-//! Signatures of deliveries: made here, and checked here as a receiver checks them. Pure.
+//! Signatures of webhooks (`service-signature`, `webhook-signature`, `whsec_` secrets): made here, and checked here as a
+//! receiver checks them. Pure.
 //!
-//! Each attempt carries two forms over the same body, so that a receiver may take the library it has:
+//! Each attempt carries two forms over the same body, so that a receiver may use either library:
 //!
 //! | form | headers | key | signed | written |
 //! |---|---|---|---|---|
 //! | the service's (specification §6) | `service-timestamp`, `service-signature` | the secret as it is shown | `{t}.{body}` | `t={t},v1={hex}` |
-//! | Standard Webhooks 1.0 | `webhook-id`, `webhook-timestamp`, `webhook-signature` | what follows `whsec_`, base64-decoded | `{id}.{t}.{body}` | `v1,{base64}` |
+//! | Standard Webhooks 1.0 | `webhook-id`, `webhook-timestamp`, `webhook-signature` | the part behind `whsec_`, base64-decoded | `{id}.{t}.{body}` | `v1,{base64}` |
 //!
 //! Both are HMAC-SHA256. While two secrets overlap after a rotation, each form carries a signature of each.
 
@@ -40,7 +41,7 @@ pub enum Unverified {
     Mismatch,
 }
 
-/// The headers that name and sign one attempt. `secrets`: newest first; `event_id`: with its `evt_`; `timestamp_s`: of
+/// Returns the headers that name and sign one attempt. `secrets`: newest first; `event_id`: with its `evt_`; `timestamp_s`: of
 /// the attempt, in Unix seconds.
 ///
 /// A secret that Standard Webhooks cannot use (see [`standard_key`]) signs in the service's form only.
@@ -67,7 +68,7 @@ pub fn headers(
 }
 
 /// Checks the service's form as a receiver does. `header`: the value of `service-signature`; `body`: the bytes as they
-/// came. One `v1` that fits is enough; parts of other names are passed over.
+/// came. One `v1` that fits is enough; parts of other names are ignored.
 pub fn verify(
     secret: &str,
     header: &str,
@@ -94,10 +95,10 @@ pub fn verify(
         .ok_or(Unverified::Mismatch)
 }
 
-/// The key that Standard Webhooks makes of a secret; `None` when what follows `whsec_` is no base64. Secrets of the
+/// Returns the key that Standard Webhooks makes of a secret; `None` when the part behind `whsec_` is no base64. Secrets of the
 /// service always have one: 32 base62 characters are base64 of 24 bytes.
 pub fn standard_key(secret: &str) -> Option<Vec<u8>> {
-    /// Libraries differ in whether they want padding.
+    /// Padding is optional, since libraries differ in it.
     const ENGINE: GeneralPurpose = GeneralPurpose::new(
         &alphabet::STANDARD,
         GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
@@ -143,7 +144,7 @@ fn authenticate(key: &[u8], message: &[&[u8]]) -> [u8; 32] {
     mac.finalize().into_bytes().into()
 }
 
-/// The values of `name` in `name=value,name=value`.
+/// Returns the values of `name` in `name=value,name=value`.
 fn values<'a>(header: &'a str, name: &'a str) -> impl Iterator<Item = &'a str> {
     header
         .split(',')
@@ -152,7 +153,7 @@ fn values<'a>(header: &'a str, name: &'a str) -> impl Iterator<Item = &'a str> {
         .map(|(_, value)| value)
 }
 
-/// Digits only: what is signed is the text, and a number has one spelling.
+/// Reads digits only: the text is signed, and a number has one spelling.
 fn unix_seconds(text: &str) -> Option<i64> {
     text.bytes()
         .all(|byte| byte.is_ascii_digit())

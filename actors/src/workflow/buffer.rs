@@ -1,4 +1,5 @@
-//! The buffer that is passed from node to node: the place and the facts of its bytes, never the bytes.
+//! Buffer that a workflow run passes from node to node: place (blob, scratch file), name, type, size and dimensions of its
+//! bytes.
 
 use std::{fs::File, sync::Arc};
 
@@ -23,7 +24,7 @@ pub(super) struct Buffer {
     pub(super) height: Option<u32>,
     pub(super) duration_ms: Option<i64>,
     pub(super) place: Place,
-    /// Once it was opened.
+    /// The file, once it was opened.
     file: Option<Arc<File>>,
     /// A worker was asked for its dimensions; they stay unknown when it had none.
     is_inspected: bool,
@@ -41,7 +42,7 @@ pub(super) enum Place {
 }
 
 impl Place {
-    /// In bytes; `None` where only the row of the blob knows.
+    /// Returns the length in bytes; `None` where only the blob's row has it.
     fn length(&self) -> Option<u64> {
         match self {
             Self::Blob(_) => None,
@@ -125,7 +126,7 @@ impl Buffer {
         }
     }
 
-    /// Opened for reading; read at positions, since others read it too.
+    /// Returns the file, opened for reading; to be read at positions, since others read it too.
     pub(super) async fn file(
         &mut self,
         services: &WorkflowServices,
@@ -153,7 +154,7 @@ impl Buffer {
         Ok((OperationInput::new(format, self.filename.clone()), file))
     }
 
-    /// Pixels of one frame, where they are known.
+    /// Returns the pixels of one frame, where they are known.
     pub(super) fn pixels(&self) -> Option<u64> {
         let (width, height) = self.width.zip(self.height)?;
         Some(u64::from(width) * u64::from(height))
@@ -190,7 +191,7 @@ impl Buffer {
         }
     }
 
-    /// The blob that it is; `None` for scratch.
+    /// Returns its blob; `None` for scratch.
     pub(super) fn blob(&self) -> Option<BlobHash> {
         match &self.place {
             Place::Blob(hash) => Some(*hash),
@@ -216,7 +217,7 @@ impl Buffer {
         })
     }
 
-    /// Bytes, as the journal has them.
+    /// Returns its length in bytes, as the journal has it.
     pub(super) fn length(&self) -> i64 {
         i64::try_from(self.size).unwrap_or(i64::MAX)
     }

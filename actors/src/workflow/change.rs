@@ -1,4 +1,5 @@
-//! A transaction of a run's owner: its work since the last one, and perhaps the run's end.
+//! Transaction of a workflow run's owner: steps, stored file, video stream, triggered runs, end (`storage_used_up`,
+//! `operations_used_up`).
 
 use std::sync::Arc;
 
@@ -55,7 +56,7 @@ pub(super) struct NewVideoStream {
 pub(super) enum RunEnding {
     Completed {
         gate: Option<bool>,
-        /// Its last buffer, of a run that stored none, and what made it.
+        /// Its last buffer, of a run that stored none, and the operations that made it.
         output: Option<(NewOutput, Value)>,
         left_out: Vec<Step>,
         /// Addresses to which webhook steps send the event besides; `None`: the run passed no webhook step.
@@ -82,7 +83,7 @@ pub(super) struct Changed {
 }
 
 impl Change {
-    /// `Error::Conflict` when the lease is lost, `Error::OverQuota` when there is no room for the file that is kept,
+    /// Makes the change. `Error::Conflict` when the lease is lost, `Error::OverQuota` when there is no room for the file that is kept,
     /// `Error::Invalid` when no video stream can be paid for.
     pub(super) async fn make(&self, tx: &mut Tx<'_>) -> Result<Changed, Error> {
         let now = now_ms();

@@ -1,4 +1,5 @@
-//! The definition that a run was made with, and how far the run's journal goes in it.
+//! Definition of a workflow run's version, the path of its journal in it, and the steps that a retry with another version
+//! keeps.
 
 use std::sync::Arc;
 
@@ -11,12 +12,12 @@ use uuid::Uuid;
 
 use super::path::Path;
 
-/// The checked definition of the run's version.
+/// Loads the checked definition of the run's version.
 pub(super) async fn load(db: &mut impl Connection, run: &Run) -> Result<Arc<Definition>, Error> {
     of_version(db, run.workflow_id, run.workflow_version).await
 }
 
-/// `Error::Internal` when it was saved by a version of the service that allowed more.
+/// Loads a version's definition. `Error::Internal` when it was saved by a version of the service that allowed more.
 pub(super) async fn of_version(
     db: &mut impl Connection,
     workflow_id: Uuid,
@@ -32,14 +33,14 @@ pub(super) async fn of_version(
     })
 }
 
-/// The steps that were done, in the order of the path.
+/// Returns the steps that were done, in the order of the path.
 pub(super) fn done(mut steps: Vec<Step>) -> Vec<Step> {
     steps.retain(|step| step.status == StepStatus::Completed);
     steps.sort_by_key(|step| step.position);
     steps
 }
 
-/// The path of the journalled steps. `Error::Internal` when the definition leads elsewhere.
+/// Returns the path of the journalled steps. `Error::Internal` when the definition has another one.
 pub(super) fn journalled(definition: &Definition, steps: &[Step]) -> Result<Path, Error> {
     let mut path = Path::default();
     for step in steps {
@@ -56,7 +57,7 @@ pub(super) fn journalled(definition: &Definition, steps: &[Step]) -> Result<Path
     Ok(path)
 }
 
-/// Returns how many of the first steps another definition would do in the same way: the same nodes with the same
+/// Counts the first steps that another definition would do in the same way: the same nodes with the same
 /// configuration, and branches with the same conditions. None behind another gate, which was not passed.
 pub(super) fn kept(ran: &Definition, current: &Definition, steps: &[Step]) -> usize {
     if ran.gate != current.gate {
@@ -79,7 +80,7 @@ pub(super) fn kept(ran: &Definition, current: &Definition, steps: &[Step]) -> us
     path.len()
 }
 
-/// The current version of the run's workflow, and how many of the run's first steps it does in the same way.
+/// Returns the current version of the run's workflow, and the number of the run's first steps that it does in the same way.
 pub(super) async fn kept_of(tx: &mut Tx<'_>, run: &Run) -> Result<(Option<i64>, u32), Error> {
     let current = workflows::get(tx, run.account_id, run.workflow_id)
         .await?

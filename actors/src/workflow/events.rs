@@ -1,4 +1,4 @@
-//! Events of a run's end, in the transaction that ends it.
+//! Events of workflow runs (`workflow.completed`, `workflow.failed`, `outputs`), in the transaction that ends the run.
 
 use sluice_store::{
     Error, Tx,
@@ -26,7 +26,7 @@ pub(super) async fn completed(
     Ok(())
 }
 
-/// The run has failed or was cancelled.
+/// Emits that the run has failed or was cancelled.
 pub(super) async fn failed(tx: &mut Tx<'_>, run: &Run, now_ms: i64) -> Result<(), Error> {
     let error = match (run.status, &run.error) {
         (RunStatus::Cancelled, _) => "the run was cancelled",
@@ -45,7 +45,7 @@ pub(super) async fn failed(tx: &mut Tx<'_>, run: &Run, now_ms: i64) -> Result<()
     Ok(())
 }
 
-/// [`failed`] of several; hands them on.
+/// Emits the ends of several runs, and returns the runs.
 pub(super) async fn all_failed(
     tx: &mut Tx<'_>,
     runs: Vec<Run>,
@@ -57,7 +57,7 @@ pub(super) async fn all_failed(
     Ok(runs)
 }
 
-/// The files that it stored, else its last buffer.
+/// Returns the files that the run stored, else its last buffer.
 async fn outputs(tx: &mut Tx<'_>, run: &Run) -> Result<Vec<RunOutput>, Error> {
     let stored = workflows::stored_files(tx, &[run.id])
         .await?

@@ -1,4 +1,7 @@
-//! Workflow runs: one actor per run under a registry, rows and leases as the truth.
+//! Workflow runs (`/api/workflows/…/runs`): submitting, triggers, cancelling, retrying, waiting, following; metrics
+//! `workflow_runs`, `workflow_runs_ended`.
+//!
+//! One actor makes each run under a registry; rows and leases are the truth.
 //!
 //! A run is committed first, with its charge and its input, and then announced; a caller that waits for it waits for
 //! its row, and learns of changes sooner through its owner's progress. A client that goes away does not lose the run.
@@ -63,7 +66,7 @@ pub use settings::WorkflowSettings;
 /// A follower of a run.
 pub type Follower = progress_channels::Follower<RunProgress>;
 
-/// Runs of a deleted workflow that one transaction cancels.
+/// Most runs of a deleted workflow that one transaction cancels.
 const CANCELLED_AT_ONCE: u32 = 100;
 
 /// The handle of workflow runs for the façade. Clones share it; it exists before the actors run.
@@ -78,7 +81,7 @@ struct WorkflowServices {
     store: Store,
     workers: Arc<dyn Workers>,
     streams: VideoStreams,
-    /// Makes a safe name of what a pattern gives.
+    /// Makes a safe name of a pattern's result.
     clean: fn(&str) -> String,
     followers: Followers<RunProgress>,
     counters: OutcomeCounters<RunTotals>,
@@ -107,7 +110,7 @@ impl WorkflowServices {
         duration_ms(self.settings.keep_results)
     }
 
-    /// The run has ended and its end is committed.
+    /// Publishes and counts the committed end of a run.
     fn ended(&self, run: &Run, steps_done: usize) {
         self.counters.note(|counts| counts.ended(run));
         self.followers.publish(
@@ -132,7 +135,7 @@ pub struct Request {
     pub account_id: Uuid,
     pub workflow_id: Uuid,
     pub trigger: Trigger,
-    /// Interactive when someone waits.
+    /// Interactive when a caller waits.
     pub lane: Lane,
     /// Source of the file, for conditions.
     pub upload_source: String,
@@ -146,14 +149,14 @@ pub struct Request {
 /// Version that a retried run follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RetryVersion {
-    /// The one that it did.
+    /// The version of the run.
     Ran,
-    /// The workflow's own at present.
+    /// The present version of the workflow.
     Current,
 }
 
 impl Workflows {
-    /// `clean` makes a safe name of what a pattern gives.
+    /// `clean` makes a safe name of a pattern's result.
     pub fn new(
         settings: WorkflowSettings,
         store: Store,
@@ -164,7 +167,7 @@ impl Workflows {
         Self::over(settings, store, Arc::new(compute), streams, clean)
     }
 
-    /// With other workers than the compute pool's, for tests.
+    /// [`Self::new`] with other workers than the compute pool's, for tests.
     pub fn over(
         settings: WorkflowSettings,
         store: Store,
@@ -211,7 +214,7 @@ impl Workflows {
         Ok(submitted)
     }
 
-    /// As [`Self::submit`], inside another transaction; [`Self::announce`] once it is committed.
+    /// Submits a run as [`Self::submit`] does, inside another transaction; [`Self::announce`] once it is committed.
     pub async fn submit_in(
         &self,
         tx: &mut Tx<'_>,
@@ -235,8 +238,8 @@ impl Workflows {
         workflows::submit(tx, &new, upload, now_ms()).await
     }
 
-    /// Makes the runs that a file which was just stored begins, in the transaction that stores it; one that cannot be charged is a
-    /// failed one. [`Self::announce`] once it is committed.
+    /// Makes the runs that a stored file triggers, in the transaction that stores it; a run that cannot be charged is a failed
+    /// one. [`Self::announce`] once it is committed.
     pub async fn stored(
         &self,
         tx: &mut Tx<'_>,
@@ -247,12 +250,12 @@ impl Workflows {
         trigger(tx, file, &self.services.trigger_limits(allowance), now_ms).await
     }
 
-    /// Runs may be due. A nudge may be lost: the registry scans.
+    /// Announces that runs may be due. May be lost: the registry scans.
     pub fn announce(&self) {
         self.services.registry.nudge();
     }
 
-    /// Cancels a run and ends what is done for it at once; errors as [`workflows::cancel`].
+    /// Cancels a run and ends its work at once; errors as [`workflows::cancel`].
     pub async fn cancel(&self, account_id: Uuid, id: Uuid) -> Result<Run, Error> {
         let terms = self.services.terms();
         let run = self
@@ -272,7 +275,7 @@ impl Workflows {
         Ok(run)
     }
 
-    /// Deletes a workflow and cancels its unfinished runs; what runs have stored stays. Errors as [`workflows::delete`].
+    /// Deletes a workflow and cancels its unfinished runs; files that runs have stored are kept. Errors as [`workflows::delete`].
     pub async fn delete(&self, account_id: Uuid, id: Uuid) -> Result<(), Error> {
         let (store, terms) = (&self.services.store, self.services.terms());
         let cancelled = store
@@ -316,7 +319,7 @@ impl Workflows {
         }
     }
 
-    /// The run was taken out of `work`.
+    /// Ends the work of a run that was taken out of `work`.
     async fn withdrawn(&self, run: &Run) {
         self.services.registry.withdraw(run.id);
         let steps_done = self.steps_done(run.id).await.unwrap_or(0);
@@ -328,8 +331,8 @@ impl Workflows {
         Ok(definition::done(steps).len())
     }
 
-    /// Tries a run that failed or was cancelled again, from its first unfinished step; of the current version, only the steps are
-    /// kept that it does in the same way. Errors as [`workflows::retry`].
+    /// Tries a run that failed or was cancelled again, from its first unfinished step; with the current version, only the steps
+    /// are kept that it does in the same way. Errors as [`workflows::retry`].
     pub async fn retry(
         &self,
         account_id: Uuid,
@@ -373,7 +376,7 @@ impl Workflows {
         Ok(retried)
     }
 
-    /// The run once it has ended, or as it is at the deadline and when the service stops.
+    /// Returns the run once it has ended, or as it is at the deadline and when the service stops.
     pub async fn wait(&self, id: Uuid, deadline: Instant) -> Result<Run, Error> {
         tokio::select! {
             waited = self.services.followers.wait(id, deadline) => waited?,
@@ -387,7 +390,7 @@ impl Workflows {
         self.services.followers.follow(id)
     }
 
-    /// Returns why no run with a media step would make progress at present, in words for the operator.
+    /// Returns the reason why no run with a media step would make progress at present, for the operator.
     pub fn refused(&self) -> Option<String> {
         self.services.workers.refused()
     }

@@ -1,4 +1,5 @@
-//! A media operation of a run: the buffer in, a worker's task, the next buffer out.
+//! Media operation of a workflow run: buffer to worker's task to next buffer; `inspect`, a watermark's own image
+//! (`watermarkFile`).
 
 use std::{fs::File, sync::Arc};
 
@@ -25,7 +26,7 @@ use crate::{
 };
 
 /// The field of a watermark's own image: the id of a stored file.
-const MARK: &str = "watermarkFile";
+const WATERMARK_FILE: &str = "watermarkFile";
 
 /// Destination of the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +37,7 @@ pub(super) enum Destination {
     Blob,
 }
 
-/// Does the operation on the buffer; the next buffer.
+/// Does the operation on the buffer, and returns the next buffer.
 pub(super) async fn perform(
     services: &WorkflowServices,
     run: &Run,
@@ -48,8 +49,8 @@ pub(super) async fn perform(
     let (source, file) = buffer.source(services).await?;
     let (filename, format) = operation.output(&source);
     let (mut sources, mut files) = (vec![source], vec![file]);
-    if let Some((mark, file)) = mark_of(services, run, node, operation).await? {
-        sources.push(mark);
+    if let Some((watermark, file)) = watermark_of(services, run, node, operation).await? {
+        sources.push(watermark);
         files.push(file);
     }
     let task = operation.task(&sources)?;
@@ -91,7 +92,7 @@ pub(super) async fn inspect(
     Ok((done.facts(), facts))
 }
 
-/// Takes the first result of a task; a node passes on one file.
+/// Runs a task, of whose results the first is taken: a node passes on one file.
 async fn task_done(
     services: &WorkflowServices,
     run: &Run,
@@ -118,23 +119,26 @@ async fn task_done(
     workers::run(&*services.workers, run.lane, order).await
 }
 
-/// A watermark's own image, a stored file of the account.
-async fn mark_of(
+/// Opens a watermark's own image, a stored file of the account.
+async fn watermark_of(
     services: &WorkflowServices,
     run: &Run,
     node: &Node,
     operation: &Operation,
 ) -> Result<Option<(OperationInput, Arc<File>)>, StepError> {
-    if operation.row().field(MARK).is_none() {
+    if operation.row().field(WATERMARK_FILE).is_none() {
         return Ok(None);
     }
-    let Some((_, id)) = node.stored_files().find(|(field, _)| *field == MARK) else {
+    let Some((_, id)) = node
+        .stored_files()
+        .find(|(field, _)| *field == WATERMARK_FILE)
+    else {
         return Ok(None);
     };
     let stored = files::get(&mut services.store.read().await?, run.account_id, id).await;
     let stored = match stored {
         Ok(stored) => stored,
-        Err(StoreError::NotFound(_)) => return Err(no_mark(id).into()),
+        Err(StoreError::NotFound(_)) => return Err(no_watermark(id).into()),
         Err(error) => return Err(error.into()),
     };
     let file = Arc::new(services.store.blobs().open(&stored.blob).await?);
@@ -142,9 +146,11 @@ async fn mark_of(
     Ok(Some((OperationInput::new(format, stored.filename), file)))
 }
 
-fn no_mark(id: Uuid) -> Failure {
+fn no_watermark(id: Uuid) -> Failure {
     Failure::new(
         FailureCode::Impossible,
-        format!("{MARK} names {id}, which is no stored file: upload the image and give its id"),
+        format!(
+            "{WATERMARK_FILE} names {id}, which is no stored file: upload the image and give its id"
+        ),
     )
 }

@@ -1,4 +1,5 @@
-//! The way of a run through its definition: the nodes it has come to, what follows, and why others were left out. Pure.
+//! Path of a workflow run through its definition: next node, branches, skipped nodes and the reasons in the log (`not
+//! reached, because …`). Pure.
 
 use std::collections::HashSet;
 
@@ -17,7 +18,7 @@ struct Visit {
     branch: Option<bool>,
 }
 
-/// A number of nodes, as rows and progress have it.
+/// Converts a number of nodes to the type of rows and progress.
 pub(super) fn count(nodes: usize) -> u32 {
     u32::try_from(nodes).unwrap_or(u32::MAX)
 }
@@ -29,14 +30,14 @@ pub(super) enum PathEnd<'a> {
     Reached,
     /// The upload did not meet the gate.
     TurnedAway,
-    /// This node failed.
+    /// The node failed.
     Failed(&'a Node),
-    /// It was ended from outside before its next node, for this reason.
+    /// The run was ended from outside before its next node, for this reason.
     Stopped(&'a str),
 }
 
 impl Path {
-    /// The node is done.
+    /// Adds a node that is done.
     pub(super) fn visit(&mut self, node: &Node, branch: Option<bool>) {
         self.visits.push(Visit {
             node_id: node.id.clone(),
@@ -58,7 +59,7 @@ impl Path {
         self.visits.is_empty()
     }
 
-    /// The node that comes next; `None` at the end.
+    /// Returns the node that comes next; `None` at the end.
     pub(super) fn next<'d>(&self, definition: &'d Definition) -> Option<&'d Node> {
         match self.visits.last() {
             None => Some(definition.upload()),
@@ -66,7 +67,7 @@ impl Path {
         }
     }
 
-    /// Returns how many nodes the path has as far as it is known: up to its end or the next branch.
+    /// Returns the number of the path's nodes as far as they are known: up to its end or the next branch.
     pub(super) fn known_len(&self, definition: &Definition) -> usize {
         let ahead = self
             .next(definition)
@@ -79,14 +80,14 @@ impl Path {
         self.nodes(definition).any(|node| is_sort(&node.kind))
     }
 
-    /// The nodes that are done.
+    /// Returns the nodes that are done.
     pub(super) fn nodes<'d>(&self, definition: &'d Definition) -> impl Iterator<Item = &'d Node> {
         self.visits
             .iter()
             .filter_map(|visit| definition.node(&visit.node_id))
     }
 
-    /// The nodes that the run does not come to, as they are written, each with the reason in words.
+    /// Returns the nodes that the run does not come to, in the order of the definition, each with the reason.
     pub(super) fn left_out<'d>(
         &self,
         definition: &'d Definition,
@@ -163,7 +164,7 @@ struct OtherPath<'d> {
     nodes: HashSet<&'d str>,
 }
 
-/// Every node behind those, by any edge.
+/// Returns every node behind those, by any edge.
 fn reachable<'d>(
     definition: &'d Definition,
     from: impl IntoIterator<Item = &'d str>,

@@ -1,4 +1,5 @@
-//! Progress of runs, for callers that wait or follow, and their results, for metrics.
+//! Progress of a workflow run (steps, current node, per cent of a step, place in the queue), for callers that wait or
+//! follow; counts of runs, for metrics.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -88,7 +89,7 @@ impl Report for RunProgress {
         self.status.has_ended()
     }
 
-    /// The mean over the nodes of its path as far as that is known.
+    /// Returns the mean over the nodes of its path as far as that is known.
     fn percent_done(&self) -> Option<u8> {
         match self.status {
             RunStatus::Completed => return Some(100),
@@ -104,13 +105,13 @@ impl Report for RunProgress {
         self.queue_place
     }
 
-    /// An ended run stays so until it is tried again, and steps that are done do.
+    /// Compares by end, steps and share: an ended run stays ended until it is tried again, and so do finished steps.
     fn is_before(&self, other: &Self) -> bool {
         let rank = |it: &Self| (it.has_ended(), it.steps_done, it.step_percent);
         rank(self) < rank(other)
     }
 
-    /// The share of a step never falls.
+    /// Adds the share of the running step, which never falls.
     fn beside(self, shares: TaskShares, before: Option<&Self>) -> Self {
         if self.status != RunStatus::Processing {
             return self;
@@ -126,7 +127,7 @@ impl Report for RunProgress {
     }
 }
 
-/// Runs by what became of them since the start.
+/// Counts of runs since the start, by outcome.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunTotals {
     /// Worked on at this moment.
@@ -140,7 +141,7 @@ pub struct RunTotals {
 }
 
 impl RunTotals {
-    /// A run has ended.
+    /// Counts a run that has ended.
     pub(super) fn ended(&mut self, run: &Run) {
         match run.status {
             RunStatus::Completed => {

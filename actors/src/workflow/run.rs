@@ -1,6 +1,7 @@
-//! `WorkflowRun`: one run, from its first unfinished step to its end.
+//! `WorkflowRun`: one workflow run from its first unfinished step to its end: steps, log messages, `workflows.step_timeout`,
+//! facts in the log.
 //!
-//! Nothing survives a restart but the row and its journal ([`crate::durable::owner`] holds the task). What a step did is
+//! Nothing survives a restart but the row and its journal ([`crate::durable::owner`] holds the task). The work of a step is
 //! written in one transaction under the run's lease, so that a kill at any moment neither loses nor doubles a file, a
 //! charge or an event:
 //!
@@ -9,9 +10,9 @@
 //!  └──── one commit ───────┘ └─────────── one commit ───────────┘
 //! ```
 //!
-//! - A step that only looks or names (upload, branch, rename, inspect, webhook) is written with the next change.
+//! - A step that only reads or names (upload, branch, rename, inspect, webhook) is written with the next change.
 //! - A step that makes a buffer is a change. The buffer is a file of the run's scratch folder, which is not flushed: a
-//!   resumed run takes the newest one that is as journalled and makes again what is missing.
+//!   resumed run takes the newest one that is as journalled and makes missing ones again.
 //! - A buffer that is kept next, as a file or as the run's output, is made as a blob at once and written with that step.
 //! - The end is written with the last change.
 
@@ -80,7 +81,7 @@ impl RowTask for RunTask {
         let _active = Active::begin(&self.services.counters);
         let _attended = self.services.followers.attend(self.lease.id);
         let mut traversal = RunTraversal::open(self).await?;
-        match traversal.go().await {
+        match traversal.traverse().await {
             Ok(()) => Ok(()),
             Err(RunError::Failed(failure)) => traversal.fail(failure).await,
             Err(RunError::Stop(stop)) => Err(stop),
@@ -88,7 +89,7 @@ impl RowTask for RunTask {
     }
 }
 
-/// Reason why a traversal does not come to its end.
+/// Reason why a traversal ends early.
 enum RunError {
     /// The node that comes next has failed.
     Failed(StepFailure),
@@ -126,7 +127,7 @@ impl From<Failure> for StepFailure {
     }
 }
 
-/// A run on its way.
+/// A run in progress.
 struct RunTraversal<'s> {
     services: &'s WorkflowServices,
     lease: &'s Lease,
@@ -137,7 +138,7 @@ struct RunTraversal<'s> {
     buffer: Buffer,
     /// Start of the present step.
     began_at: i64,
-    /// Bytes of facts that the log has room for.
+    /// Bytes of facts that still fit into the log.
     facts_left: usize,
     unwritten: PendingChange,
 }
@@ -148,7 +149,7 @@ struct PendingChange {
     steps: Vec<Step>,
     /// A blob that is to be recorded.
     sealed: Option<Arc<Sealed>>,
-    /// At most one of both: what is kept, or made a stream of.
+    /// At most one of both: a file that is kept, or a stream that is made.
     keep: Option<StoredFile>,
     cast: Option<NewVideoStream>,
 }
@@ -171,8 +172,8 @@ impl From<String> for StepNote {
 }
 
 impl RunTraversal<'_> {
-    /// From node to node, to the end.
-    async fn go(&mut self) -> Result<(), RunError> {
+    /// Does node after node, to the end.
+    async fn traverse(&mut self) -> Result<(), RunError> {
         let definition = self.definition.clone();
         if let Some(gate) = &definition.gate
             && self.path.is_empty()
@@ -186,7 +187,7 @@ impl RunTraversal<'_> {
         self.complete().await
     }
 
-    /// Does a step and notes it; writes it down when it made a buffer that only the journal finds again.
+    /// Does a step and notes it; writes it when it made a buffer that only the journal finds again.
     async fn visit(&mut self, node: &Node) -> Result<(), RunError> {
         self.prepare(node).await?;
         if !matches!(node.kind, Kind::Operation(_)) {
@@ -213,8 +214,8 @@ impl RunTraversal<'_> {
         Ok(())
     }
 
-    /// Prepares a step that takes its time: a stored file is written to the database first, a stopping service is
-    /// obeyed, and followers get the run's position.
+    /// Prepares a step that may be long: a stored file is written to the database first, the run stops when the service does,
+    /// and followers get the run's position.
     async fn prepare(&mut self, node: &Node) -> Result<(), RunError> {
         let measures = |needs: bool| needs && self.buffer.is_unmeasured();
         let (is_long, is_operation) = match &node.kind {
@@ -287,7 +288,7 @@ impl RunTraversal<'_> {
         Ok(())
     }
 
-    /// Has the next change store the buffer; what the file is called.
+    /// Has the next change store the buffer, and returns the file's name.
     async fn keep(&mut self, folder_id: Option<Uuid>) -> Result<String, StepError> {
         let (filename, blob) = (self.output_name().await?, self.sealed().await?);
         let file = NewFile {
@@ -375,7 +376,7 @@ impl RunTraversal<'_> {
         }
     }
 
-    /// The buffer as a blob.
+    /// Makes the buffer a blob.
     async fn sealed(&mut self) -> Result<BlobHash, StepError> {
         if let Place::Scratch(expected) = &self.buffer.place {
             let expected = *expected;
@@ -401,7 +402,7 @@ impl RunTraversal<'_> {
         self.path.has(&self.definition, is_storage)
     }
 
-    /// The operations that were done, as they are serialised.
+    /// Returns the operations that were done, as they are serialised.
     fn operations(&self) -> Vec<serde_json::Value> {
         let nodes = self.path.nodes(&self.definition);
         nodes
@@ -425,8 +426,8 @@ impl RunTraversal<'_> {
     }
 }
 
-/// Runs the watchdog of a step: one that hangs fails, whatever it hangs on. As long as tasks end in the workers, or
-/// report progress, it may be waiting for its turn there; once it has it, the workers bound it themselves.
+/// Runs a step under a watchdog: a step that hangs fails. As long as tasks end in the workers, or report progress, it may be
+/// waiting for a worker; once it has one, the workers bound its time.
 async fn in_time<T>(
     services: &WorkflowServices,
     step: impl Future<Output = Result<T, StepError>>,
@@ -447,7 +448,7 @@ async fn in_time<T>(
     }
 }
 
-/// A step that finishes now, as the journal has it.
+/// Makes the journal's entry of a step that finishes now.
 fn step(position: u32, node: &Node, status: StepStatus, message: String) -> Step {
     let now = now_ms();
     Step {
@@ -468,7 +469,7 @@ fn step(position: u32, node: &Node, status: StepStatus, message: String) -> Step
     }
 }
 
-/// An inspection passes the file on.
+/// Returns whether an operation makes a buffer; an inspection passes the file on.
 fn makes_buffer(operation: &Operation) -> bool {
     !matches!(operation, Operation::Inspect(_))
 }

@@ -1,4 +1,5 @@
-//! The `[workflows]` section: how long a client waits, how many runs there are, and how long they are kept.
+//! Settings of workflows (`[workflows]`): definitions, versions, longest wait, runs in progress and waiting, step time-out,
+//! retention, followers.
 
 use std::time::Duration;
 
@@ -31,7 +32,7 @@ pub struct WorkflowSettings {
     /// A step that takes longer while nothing ends in the workers has failed.
     #[serde(with = "duration")]
     pub step_timeout: Duration,
-    /// Files of this generation still start workflows: 0 is an upload, 1 what a run stored that an upload began …
+    /// Newest generation of files that starts workflows: 0 is an upload, 1 a file of a run that an upload began, and so on.
     pub max_generation: u32,
     /// Time for which inputs and outputs are kept: outputs can be downloaded, and failed runs tried again.
     #[serde(with = "duration")]

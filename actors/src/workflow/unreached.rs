@@ -1,4 +1,4 @@
-//! The log of a run that was ended from outside: which steps it did not come to.
+//! Skipped steps in the log of a workflow run that was cancelled or given up.
 
 use sluice_store::{
     Error, Tx,

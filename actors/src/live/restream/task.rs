@@ -62,7 +62,8 @@ impl OutputWork {
             let started = Instant::now();
             // A panic costs this try.
             let tried = AssertUnwindSafe(try_once()).catch_unwind().await;
-            let outcome = tried.unwrap_or_else(|_| Err("the service has a fault".to_owned()));
+            let outcome =
+                tried.unwrap_or_else(|_| Err("the output panicked in the service".to_owned()));
             let reason = match outcome {
                 Ok(End::Ordered | End::Cut) => break,
                 Ok(End::Broadcast) => {
@@ -292,7 +293,7 @@ mod tests {
         assert!(sent.len() >= 4 && all.ends_with(&sent), "{sent:?}");
         let report = faulty.progress.report();
         assert_eq!((report.retries, report.status), (2, OutputStatus::Idle));
-        let fault = Some("the service has a fault".to_owned());
+        let fault = Some("the output panicked in the service".to_owned());
         assert_eq!(
             *errors.lock().expect("no panic"),
             [None, fault.clone(), fault]

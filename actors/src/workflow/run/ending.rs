@@ -1,4 +1,5 @@
-//! End of a run: done, turned away by its gate, or failed at a step.
+//! End of a workflow run: completed, turned away by its condition, or failed at a step; skipped steps, addresses of webhook
+//! steps.
 
 use sluice_media::workflow::{Definition, Kind};
 use sluice_store::workflows::{NewOutput, Step, StepStatus};
@@ -13,7 +14,7 @@ use super::{
 use crate::durable::step_error::{OwnerError, StepError};
 
 impl RunTraversal<'_> {
-    /// The upload does not meet the gate.
+    /// Ends the run, whose upload does not meet the gate.
     pub(super) async fn turn_away(&mut self) -> Result<(), RunError> {
         let left_out = self.left_out(PathEnd::TurnedAway, 0);
         self.write(Some(RunEnding::Completed {
@@ -45,7 +46,7 @@ impl RunTraversal<'_> {
         self.definition.gate.as_ref().map(|_| true)
     }
 
-    /// The last buffer, for a run that stored none.
+    /// Returns the last buffer, for a run that stored none.
     async fn output(&mut self) -> Result<NewOutput, StepError> {
         let (filename, blob) = (self.output_name().await?, self.sealed().await?);
         Ok(NewOutput {
@@ -112,7 +113,7 @@ impl RunTraversal<'_> {
     }
 }
 
-/// The nodes that a run does not come to, as steps from that position on.
+/// Returns the nodes that a run does not come to, as steps from that position on.
 pub(in crate::workflow) fn left_out(
     path: &Path,
     definition: &Definition,

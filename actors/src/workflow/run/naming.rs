@@ -1,4 +1,4 @@
-//! Names of the files that a run makes.
+//! Names of a workflow run's files: rename patterns (`{date}`, `{width}`, `{n}`), the definition's pattern, extension.
 
 use sluice_media::workflow::{Facts, Kind, Names, Pattern};
 
@@ -42,7 +42,7 @@ impl RunTraversal<'_> {
     }
 }
 
-/// A name without its extension.
+/// Returns a name without its extension.
 fn stem(filename: &str) -> &str {
     match Facts::named(filename).extension {
         Some(_) => filename.rsplit_once('.').map_or(filename, |(stem, _)| stem),
@@ -50,7 +50,7 @@ fn stem(filename: &str) -> &str {
     }
 }
 
-/// The day in UTC: `2026-11-21`.
+/// Shows the day in UTC: `2026-11-21`.
 pub(in crate::workflow) fn date(at_ms: i64) -> String {
     jiff::Timestamp::from_millisecond(at_ms)
         .map(|at| at.strftime("%Y-%m-%d").to_string())

@@ -1,4 +1,4 @@
-//! Resumption of a run: as far as its journal goes, with the buffer that it had.
+//! Resumption of a workflow run after a crash or stop: reads the journal, finds the newest buffer, makes missing ones again.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use super::{
 use crate::durable::step_error::{OwnerError, StepError};
 
 impl<'s> RunTraversal<'s> {
-    /// The run as far as its journal goes, with the buffer that it had.
+    /// Opens the run as far as its journal goes, with the buffer that it had.
     pub(super) async fn open(task: &'s RunTask) -> Result<Self, OwnerError> {
         let (services, lease) = (&*task.services, &task.lease);
         let mut reader = services.store.read().await?;
@@ -40,7 +40,7 @@ impl<'s> RunTraversal<'s> {
         Ok(traversal)
     }
 
-    /// Takes the newest buffer that is as journalled, and makes again what was made of it since.
+    /// Takes the newest buffer that is as journalled, and makes the later ones again.
     async fn resume(&mut self, steps: Vec<Step>) -> Result<(), OwnerError> {
         let definition = self.definition.clone();
         definition::journalled(&definition, &steps)?;

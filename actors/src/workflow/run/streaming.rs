@@ -1,4 +1,4 @@
-//! The step that makes a video stream of the buffer, and passes the buffer on.
+//! Workflow node `hls`: makes a video stream of the buffer, which must be video or audio, and passes the buffer on.
 
 use sluice_media::{
     av::ladder::Profile,

@@ -1,4 +1,5 @@
-//! Writes of a run, and the events after their commit.
+//! Writes of a workflow run: one transaction with its steps and results; a full account fails the step (`storage_used_up`,
+//! `operations_used_up`).
 
 use std::sync::Arc;
 
@@ -41,10 +42,10 @@ impl RunTraversal<'_> {
         match made.await {
             Ok(changed) => self.written(changed).await,
             Err(error @ StoreError::OverQuota { .. }) => {
-                return Err(self.refused(&change, "storage_used_up", error.to_string()));
+                return Err(self.rejected(&change, "storage_used_up", error.to_string()));
             }
             Err(StoreError::Invalid(message)) if change.cast.is_some() => {
-                return Err(self.refused(&change, "operations_used_up", message));
+                return Err(self.rejected(&change, "operations_used_up", message));
             }
             Err(error) => return Err(OwnerError::from(error).into()),
         }
@@ -80,8 +81,8 @@ impl RunTraversal<'_> {
         }
     }
 
-    /// The account may not keep the file, or make the stream: that step has failed, and what came after it has not happened.
-    fn refused(&mut self, change: &Change, code: &str, message: String) -> RunError {
+    /// Fails the step whose file the account may not keep, or whose stream it may not make; later steps are undone.
+    fn rejected(&mut self, change: &Change, code: &str, message: String) -> RunError {
         let mut steps = change.steps.clone();
         let keep = change.keep.as_ref().map(|keep| keep.step);
         if let Some(step) = keep.or(change.cast.as_ref().map(|cast| cast.step)) {
