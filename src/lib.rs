@@ -1,6 +1,6 @@
-//! Sluice: a self-hosted media service. RTMP in, low-latency HLS out, driven by REST.
+//! Sluice, a self-hosted media service: modules of the library that `main`, the integration tests and the load harness start.
 //!
-//! [`app::Service`] is the whole service: `main`, the integration tests and the load harness start the same one.
+//! [`app::Service`] is the whole service.
 
 pub mod app;
 pub mod application;

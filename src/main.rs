@@ -1,4 +1,4 @@
-//! The `sluice` binary: arguments, log and runtime; everything else is in the library.
+//! The `sluice` binary: arguments, log format and filter, runtime threads, limit of open files.
 
 use std::{
     io::{IsTerminal, Write},
@@ -94,7 +94,7 @@ async fn run(config: Config) -> Result<(), app::Error> {
     service.run_until_signal(is_greeted).await
 }
 
-/// Writes to standard output: what is shown to a person once is no line of the log. Whether it could be written.
+/// Writes to standard output: what is shown to a person once is no line of the log. Returns whether it could be written.
 fn greet(greeting: &str) -> bool {
     let mut output = std::io::stdout().lock();
     let written = output.write_all(greeting.as_bytes());
@@ -107,7 +107,7 @@ fn greet(greeting: &str) -> bool {
     }
 }
 
-/// Each viewer and each encoder is an open file; the limit that a shell gives is meant for programs with few.
+/// Raises the limit of open files. Each viewer and each encoder is one; the limit that a shell gives is meant for programs with few.
 fn raise_file_limit() {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit {
@@ -119,7 +119,7 @@ fn raise_file_limit() {
     }
 }
 
-/// Logs to standard error: text for people, JSON by setting. kameo's own target says too much at `info`.
+/// Logs to standard error: text for people, JSON by setting. kameo's own target writes too much at `info`.
 fn start_log(log: &Log) {
     let filter = EnvFilter::try_new(log.directives()).unwrap_or_else(|_| EnvFilter::new("info"));
     let builder = tracing_subscriber::fmt()

@@ -1,4 +1,5 @@
-//! Prometheus metrics: requests as they end, everything else read at the scrape.
+//! `/metrics`: metrics of requests (`sluice_http_requests`, duration buckets), store and changes; those of subsystems are read at
+//! the scrape.
 
 mod process;
 
@@ -16,7 +17,7 @@ use sluice_store::Statistics;
 
 use self::process::Process;
 
-/// Upper bounds in seconds: a blocking reload waits about one part, the body of a slow client some seconds.
+/// Upper bounds of request durations, in seconds: a blocking reload waits about one part, the body of a slow client some seconds.
 const DURATION_BUCKETS_S: [f64; 10] = [0.001, 0.005, 0.02, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 30.0];
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -101,7 +102,7 @@ impl Metrics {
         self.read.0.lock().insert(part, metrics);
     }
 
-    /// The text of `/metrics` (OpenMetrics).
+    /// Writes the text of `/metrics` (OpenMetrics).
     pub fn encode(&self) -> String {
         let mut text = String::new();
         prometheus_client::encoding::text::encode(&mut text, &self.registry)
@@ -132,7 +133,7 @@ pub fn of_store(store: Statistics, parked: usize) -> Vec<Metric> {
     ]
 }
 
-/// Metrics of those who follow changes.
+/// Metrics of the followers of changes.
 pub fn of_changes(followers: usize) -> Vec<Metric> {
     vec![Metric::gauge(
         "change_followers",
@@ -191,7 +192,7 @@ fn encode(metric: &Metric, encoder: &mut DescriptorEncoder<'_>) -> Result<(), fm
     }
 }
 
-/// Whole numbers without a decimal point.
+/// Writes a number; a whole one without a decimal point.
 fn encode_gauge(encoder: &mut MetricEncoder<'_>, value: f64) -> Result<(), fmt::Error> {
     match value.fract() == 0.0 {
         true => encoder.encode_gauge(&(value as i64)),

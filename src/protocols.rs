@@ -1,5 +1,5 @@
-//! The protocols by which live inputs receive media, one row each. Sockets, components of the tree, the addresses of
-//! `addresses.json` and of encoders, and the checks of `sluice doctor` are made from the rows.
+//! Table of the ingest protocols (RTMP, RTMPS, SRT, RTSP): sockets, components, encoder addresses, `addresses.json`, `sluice
+//! doctor` checks.
 
 use std::{
     collections::BTreeMap,
@@ -83,7 +83,7 @@ pub struct IngestContext {
     pub stop: CancellationToken,
 }
 
-/// The row of a protocol.
+/// Returns the row of a protocol.
 pub fn transport(protocol: Protocol) -> &'static Transport {
     match protocol {
         Protocol::Rtmp => &RTMP_TRANSPORT,
@@ -180,7 +180,7 @@ impl IngestContext {
 }
 
 impl Transport {
-    /// `None` for a protocol whose sources the service connects to.
+    /// Returns the listener; `None` for a protocol whose sources the service connects to.
     pub fn listener(&self) -> Option<&'static Listener> {
         match self {
             Self::Tcp(listener, _) | Self::Udp(listener, _) => Some(listener),
@@ -199,7 +199,7 @@ pub struct Bound {
 type Start = Box<dyn FnOnce(&IngestContext) -> Result<Component, TlsError> + Send>;
 
 impl Bound {
-    /// The component that serves the protocol.
+    /// Starts the component that serves the protocol.
     pub fn component(self, context: &IngestContext) -> Result<Component, TlsError> {
         (self.start)(context)
     }

@@ -1,4 +1,4 @@
-//! Certificates for HTTPS and RTMPS, read again while the service runs.
+//! Certificates of HTTPS and RTMPS (`http.tls_cert`, `http.tls_key`): load, reload at SIGHUP.
 //!
 //! Connections resolve the certificate at their handshake, so a renewed one serves the next client without a restart.
 //! When the new files cannot be used, the old certificate stays and the log says why.

@@ -1,4 +1,4 @@
-//! `/api/cdn-presets`: named sets of delivery parameters, used as `/cdn/v1/{deliveryKey}/{fileId}/p/{name}`.
+//! `/api/cdn-presets`: named sets of image parameters, used as `/cdn/v1/{deliveryKey}/{fileId}/p/{name}`.
 
 use actix_web::{HttpResponse, web};
 use serde::Serialize;

@@ -1,4 +1,5 @@
-//! `GET /api/changes`: what changes in the caller's account, as server-sent events.
+//! `GET /api/changes`: changes of the caller's account as server-sent events (`change`, `progress`, `resync`, `health`); `retry` of
+//! clients.
 
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Serialize;
@@ -31,7 +32,7 @@ pub struct ChangeRecord {
     /// `recording`, `stream`, `job`, `run`, `workflow`, `webhook` (an endpoint), `delivery`, `event`, `delivery_key`,
     /// `playback_key`, `preset`, `usage` or `service` (`/readyz` says something else).
     kind: &'static str,
-    /// As the resource's own routes write it; null: something of this kind.
+    /// Id in the form of the resource's own routes; null: something of this kind.
     id: Option<String>,
     /// `created`, `changed` or `deleted`: what happened last.
     action: &'static str,
@@ -172,7 +173,7 @@ fn text_of_batch(batch: Batch) -> String {
     text
 }
 
-/// Tells the client to look at all resources of these kinds again; `None`: of all kinds.
+/// Makes the event after which the client reads all resources of these kinds again; `None`: of all kinds.
 fn resync(reason: &str, kinds: Option<Vec<Kind>>) -> String {
     let kinds: Option<Vec<&str>> = kinds.map(|kinds| kinds.into_iter().map(Kind::as_str).collect());
     event("resync", json!({"reason": reason, "kinds": kinds}))

@@ -1,8 +1,8 @@
-//! The `Content-Disposition` header of downloads (RFC 6266).
+//! `Content-Disposition` of downloads: `filename` in ASCII and `filename*` in UTF-8 (RFC 6266).
 
 use actix_web::http::header::HeaderValue;
 
-/// `{disposition}; filename="…"; filename*=UTF-8''…`: plain ASCII for those who know only the first form.
+/// Makes `{disposition}; filename="…"; filename*=UTF-8''…`: plain ASCII for clients that know only the first form.
 pub fn content_disposition(disposition: &str, name: &str) -> HeaderValue {
     let value = format!(
         "{disposition}; filename=\"{}\"; filename*=UTF-8''{}",
@@ -12,7 +12,7 @@ pub fn content_disposition(disposition: &str, name: &str) -> HeaderValue {
     HeaderValue::try_from(value).expect("both forms are visible ASCII")
 }
 
-/// Letters that have no ASCII become `_`, as do the ones that end or escape a quoted string.
+/// Replaces by `_` what is not ASCII, and what ends or escapes a quoted string.
 fn in_ascii(name: &str) -> String {
     let plain = |c: char| match c {
         '"' | '\\' | '%' => '_',

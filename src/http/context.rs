@@ -1,4 +1,4 @@
-//! The contexts of resources in the actix application.
+//! Registers the contexts of resources as `web::Data` of the actix application, and finds them from a request.
 
 use actix_web::{HttpRequest, web};
 

@@ -1,4 +1,4 @@
-//! `POST /api/convert` and `POST /api/compress`: files in, files out, while the client waits.
+//! `POST /api/convert` and `POST /api/compress`: forms with files, answered with results or 202.
 
 use actix_web::{HttpRequest, HttpResponse, web};
 use sluice_media::operation;
@@ -58,7 +58,7 @@ pub struct ConvertForm {
 pub struct CompressForm {
     #[schema(value_type = Option<Vec<String>>, format = Binary)]
     files: Option<Vec<u8>>,
-    /// As for `/api/convert`.
+    /// The same as for `/api/convert`.
     source_url: Option<String>,
     /// quality, or target-size with `targetBytes`.
     mode: Option<String>,

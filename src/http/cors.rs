@@ -1,4 +1,4 @@
-//! CORS: pages of `http.cors_origins` may read answers of the API on routes that take bytes.
+//! CORS of the API: pages of `http.cors_origins` may read answers on routes that take bytes.
 
 use actix_web::{
     HttpRequest, HttpResponse,
@@ -7,7 +7,7 @@ use actix_web::{
 
 use crate::application::context::Platform;
 
-/// Returns whether the asking page is of `http.cors_origins`, and says so to its browser.
+/// Returns whether the page is of `http.cors_origins`, and adds the CORS headers for its browser.
 pub(super) fn allow_origin(
     request: &HttpRequest,
     platform: &Platform,

@@ -1,11 +1,14 @@
-//! `/app`: the dashboard. One page for every address below it; its script shows the screen that the address names.
+//! `/app`: the page of the dashboard, its content security policy and headers; redirect from `/`. One page for every address below
+//! it; its script shows the screen that the address names.
 
 use actix_web::{HttpRequest, HttpResponse, http::header, web};
 
 use super::{embedded, table};
 use crate::application::{error::ApiError, reached::Reached};
 
+/// File of the page.
 const PAGE: &str = "app.html";
+/// Address of the dashboard.
 const PATH: &str = "/app";
 
 /// Content security policy: own scripts, styles and data only, nothing inline, no frame around it, and no text that becomes markup
@@ -14,7 +17,7 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
      connect-src 'self'; font-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
      require-trusted-types-for 'script'; trusted-types 'none'";
 
-/// Puts the addresses below `/app` into an application.
+/// Adds the routes below `/app` to an application.
 pub(super) fn configure(app: &mut web::ServiceConfig) {
     app.service(
         table::resource("/app/{tail:.*}", &["GET"])

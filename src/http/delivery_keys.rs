@@ -1,4 +1,4 @@
-//! `/api/delivery-keys`: the public, read-only credentials of image delivery. snake_case on the wire.
+//! `/api/delivery-keys`: list, make, change (`alias`, `presets_only`) and revoke the public keys of image addresses (snake_case).
 
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Serialize;
@@ -120,7 +120,7 @@ pub async fn create(
 
 /// Change a delivery key
 ///
-/// Only the fields given change. Addresses with the token stay as they are; those with an alias that is given up are 404 from the
+/// Only the fields given change. Addresses with the token stay as they are; those with an alias that is removed are 404 from the
 /// answer on.
 #[utoipa::path(patch, path = "/api/delivery-keys/{id}", tag = "delivery_keys", request_body = ChangeDeliveryKey,
     params(("id" = Uuid, Path, description = "The key's id")),

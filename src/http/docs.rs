@@ -1,4 +1,4 @@
-//! The API's description, and the pages that play: everything here is public.
+//! `/openapi.json`, `/docs`, the player pages `/live/{playbackId}` and `/video/{playbackId}`, and their content security policies.
 
 use actix_web::{HttpRequest, HttpResponse, http::header, web};
 use sluice_store::credentials::is_playback_id;
@@ -13,11 +13,11 @@ use crate::{
     config::Config,
 };
 
-/// Own scripts and styles only. The player's worker and buffers are blobs; media may come from wherever the playlist is.
+/// Content security policy of the players: own scripts and styles only; their worker and buffers are blobs.
 const PLAYER_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; \
      media-src 'self' blob:; connect-src 'self'; worker-src 'self' blob:; font-src 'self'; base-uri 'none'; form-action 'none'";
 
-/// Content security policy: as the player's, and not inside other sites' frames.
+/// Content security policy of other pages: own scripts and styles only, and not inside other sites' frames.
 pub(super) const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
      connect-src 'self'; font-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
@@ -84,7 +84,7 @@ pub async fn watch(
     viewing(&request, &playback_id, "watch.html")
 }
 
-/// The page `name` for an address that can belong to a stream, else a page that says that it cannot.
+/// Answers with the page `name` for an address that can belong to a stream, else with a page that says that it cannot.
 fn viewing(request: &HttpRequest, playback_id: &str, name: &str) -> Result<HttpResponse, ApiError> {
     if is_playback_id(playback_id) || looks_like_token(playback_id) {
         return Ok(embedded::page(request, name, PLAYER_POLICY)?.finish());

@@ -1,7 +1,6 @@
-//! `/api/downloads/{token}`: expiring addresses that need no credential.
-//!
-//! The token says what may be fetched until when, signed with the installation's key. It is worth nothing once what it
-//! names is gone, and every token that does not work is answered alike.
+//! `GET /api/downloads/{token}`: files, results, outputs and archives by signed, expiring addresses. The token names what may be
+//! fetched until when, signed with the installation's key. It is not valid once what it names is gone, and every token that does
+//! not work is answered alike.
 
 use actix_web::{HttpRequest, HttpResponse, http::header, web};
 use sluice_store::{Reader, files, jobs, now_ms, selections, workflows};
@@ -21,8 +20,8 @@ use crate::{
     http::content_disposition::content_disposition,
 };
 
-/// Bytes never change under one id, but are deleted with their row: only the client stores them, and revalidates before
-/// use.
+/// `Cache-Control` of stored bytes. They never change under one id, but are deleted with their row: only the client stores them,
+/// and revalidates before use.
 pub(super) const CACHE: &str = "private, no-cache";
 
 /// Download by an expiring address

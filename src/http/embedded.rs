@@ -1,4 +1,4 @@
-//! Files of the front end: compiled in, public, and compressed when they were built.
+//! Files of `web/dist` compiled in: `/assets/{file}`, pages, `Accept-Encoding` (Brotli, gzip), entity tags, `Cache-Control`.
 //!
 //! Beside a file there may be the same file in Brotli and gzip (`x.js.br`, `x.js.gz`); nothing is compressed at run time.
 
@@ -19,8 +19,9 @@ use crate::application::error::ApiError;
 #[folder = "web/dist"]
 struct Front;
 
-/// Pages are revalidated each time; their scripts and styles carry a hash of their content in the name.
+/// `Cache-Control` of pages, which are revalidated each time.
 const PAGE_CACHE: &str = "no-cache";
+/// `Cache-Control` of scripts and styles, whose names carry a hash of their content.
 const ASSET_CACHE: &str = "public, max-age=31536000, immutable";
 
 /// Scripts and styles of the pages
@@ -72,7 +73,7 @@ pub(super) struct Respond {
 }
 
 impl Respond {
-    /// `None` when there is no such file.
+    /// Finds a file; `None` when there is none of that name.
     fn with(request: &HttpRequest, path: &str) -> Option<Self> {
         let plain = Front::get(path)?;
         let kind = match plain.metadata.mimetype() {
@@ -177,7 +178,7 @@ impl Coding {
         let weight = |coding: &Self| match coding {
             Self::Brotli => named("br").or(any).unwrap_or(0),
             Self::Gzip => named("gzip").or(named("x-gzip")).or(any).unwrap_or(0),
-            // Allowed unless it is refused, and the least wanted unless it is named.
+            // Allowed unless it is excluded, and the least wanted unless it is named.
             Self::Identity => named("identity").or(any).unwrap_or(1),
         };
         let mut accepted = Self::ALL.to_vec();
@@ -187,7 +188,7 @@ impl Coding {
     }
 }
 
-/// A member of `Accept-Encoding` with its weight in thousandths; what cannot be read is refused.
+/// A member of `Accept-Encoding` with its weight in thousandths; what cannot be read has weight 0.
 fn weighted(member: &str) -> (&str, u16) {
     let (coding, parameter) = match member.split_once(';') {
         Some((coding, parameter)) => (coding, Some(parameter)),

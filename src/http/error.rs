@@ -1,4 +1,4 @@
-//! Maps errors to statuses; the only place that does.
+//! HTTP status and headers of every error (`Retry-After`, `Allow`, `WWW-Authenticate`); the only place that maps them.
 //!
 //! Handlers return [`ApiError`]; every path answers `{error, code?, detail?, version?, upgradeUrl?}` as JSON. A private cause is
 //! logged here, once, and never shown.

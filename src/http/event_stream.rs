@@ -1,4 +1,5 @@
-//! Server-sent events (WHATWG HTML, "Server-sent events"): what their answers share.
+//! Server-sent events: heartbeat, end at shutdown and with the credential, `GET …/events` of jobs, runs and streams. (WHATWG HTML,
+//! "Server-sent events".)
 //!
 //! The next piece of a stream is made when the client has taken the one before, so that a slow client delays no other
 //! and no queue grows for it.
@@ -30,7 +31,7 @@ use crate::application::{
     reached::Reached,
 };
 
-/// Proxies close what is silent for a minute.
+/// Pause between two comments; proxies close what is silent for a minute.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 
 /// A comment, which keeps the connection open and has no meaning for the client.
@@ -110,7 +111,7 @@ impl FromRequest for FollowRequest {
 }
 
 impl FollowRequest {
-    /// `progress` at once and at every change, then `end`, and the stream closes.
+    /// Answers with `progress` at once and at every change, then `end`, and the stream closes.
     pub(super) async fn answer<W: Work + 'static>(self) -> Result<HttpResponse, ApiError> {
         let context = context::of::<W::Context>(&self.request).clone();
         let work = W::follow(&context, self.caller.account_id(), self.id).await?;
@@ -174,7 +175,7 @@ pub(super) fn answer(request: &HttpRequest, pieces: impl Pieces + 'static) -> Ht
         let (text, rest) = pieces?.next().await?;
         Some((Ok::<_, Infallible>(Bytes::from(text)), rest))
     }));
-    // Else a client that has left would keep its place until a keep-alive cannot be written.
+    // Else a client that has left would keep its permit until a keep-alive cannot be written.
     response.extensions_mut().insert(EndOnHalfClose);
     response
 }

@@ -1,4 +1,4 @@
-//! `/api/folders`: where files lie.
+//! `/api/folders`: list, make, find by path, show, change and delete (`recursive`) folders.
 
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Serialize;

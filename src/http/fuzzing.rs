@@ -1,4 +1,5 @@
-//! Fuzz targets of HTTP request contents (see [`sluice_media::fuzzing`]).
+//! Fuzz targets of HTTP requests: ranges, tus headers, forms, playback tokens, forwarded headers, queries, file names. See
+//! [`sluice_media::fuzzing`].
 
 use std::net::{IpAddr, Ipv4Addr};
 

@@ -1,4 +1,4 @@
-//! `/healthz`, `/readyz` and `/metrics`: for orchestrators and for Prometheus.
+//! `/healthz`, `/readyz` and `/metrics`: status codes, who may read metrics.
 
 use actix_web::{HttpRequest, HttpResponse, ResponseError as _, web};
 use serde::Serialize;

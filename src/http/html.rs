@@ -1,4 +1,4 @@
-//! The only place where markup and text meet: what is markup is written in the program, and all else is escaped.
+//! HTML escaping for pages that the service writes: markup is in the program, all else is escaped.
 
 use std::fmt::{self, Display, Write as _};
 
@@ -14,11 +14,11 @@ impl Html {
         let mut pieces = markup.split("{}");
         self.0.push_str(pieces.next().unwrap_or_default());
         for piece in pieces {
-            let value = values.next().expect("a value for each place");
+            let value = values.next().expect("a value for each {}");
             write!(Escaped(&mut self.0), "{value}").expect("writing to a string");
             self.0.push_str(piece);
         }
-        debug_assert!(values.next().is_none(), "a place for each value: {markup}");
+        debug_assert!(values.next().is_none(), "a {{}} for each value: {markup}");
         self
     }
 

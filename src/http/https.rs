@@ -1,4 +1,4 @@
-//! The HTTPS server, with a bound on the TLS handshakes of each client network.
+//! HTTPS server: HTTP/2 windows and streams, ALPN, TLS handshakes of a client network (`http.max_handshakes`, `handshake_timeout`).
 //!
 //! actix-web's own acceptor stops taking all connections while 256 handshakes of a worker are unfinished, which a client
 //! that connects and says nothing reaches with 90 connections a second. Here unfinished handshakes are bounded for each client
@@ -105,11 +105,11 @@ impl Acceptor {
     /// at once.
     async fn accept(&self, socket: TcpStream) -> Result<Accepted, DispatchError> {
         let peer = socket.peer_addr()?;
-        let _place = if is_trusted(peer.ip(), &self.trusted) {
+        let _permit = if is_trusted(peer.ip(), &self.trusted) {
             None
         } else {
-            let place = self.handshakes.take_for(peer.ip());
-            Some(place.ok_or_else(|| {
+            let permit = self.handshakes.take_for(peer.ip());
+            Some(permit.ok_or_else(|| {
                 tracing::debug!(client = %peer, "a connection was closed: http.max_handshakes is reached");
                 io::Error::from(io::ErrorKind::QuotaExceeded)
             })?)

@@ -1,4 +1,5 @@
-//! `/api/keys`: API keys of the account. A key is shown once; afterwards only its first characters are known.
+//! `/api/keys`: list, make (`name`, `scope`) and revoke API keys. A key is shown once; afterwards only its first characters are
+//! known.
 
 use actix_web::{HttpResponse, web};
 use serde::{Deserialize, Serialize};
@@ -119,7 +120,7 @@ pub async fn create(
 
 /// Revoke an API key
 ///
-/// The key is worthless from the answer on.
+/// The key is not accepted from the answer on.
 #[utoipa::path(delete, path = "/api/keys/{id}", tag = "keys", params(("id" = Uuid, Path, description = "The key's id")),
     responses((status = 200, description = "Revoked", body = Success)))]
 pub async fn revoke(

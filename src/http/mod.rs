@@ -1,6 +1,7 @@
-//! The façade: HTTP for the API, for pages and for playback.
+//! The route table: every path of the API, of pages and of playback with its methods and handlers. Below it all is HTTP; the use
+//! cases are in `crate::application`.
 //!
-//! The route table below is the whole of it. Every path knows its methods (405 with `Allow`, HEAD beside GET), every
+//! Every path knows its methods (405 with `Allow`, HEAD beside GET), every
 //! handler of `/api` takes a [`extract::Caller`], and every route is in the OpenAPI document because both are made from
 //! this table.
 

@@ -1,4 +1,5 @@
-//! Forms with files (`multipart/form-data`, RFC 7578), streamed to temporary files: never held in memory.
+//! Forms with files (`multipart/form-data`): bounds of parts, names, text (`uploads.max_text`, `max_fields`), silence
+//! (`uploads.idle_timeout`). (RFC 7578.) Files are streamed to temporary files, never held in memory.
 //!
 //! Everything that a client may repeat or stretch has a bound: parts, names, headers (64 KiB, by the parser), text, the
 //! bytes of each file, the silence between two pieces, and the forms read at a time. Leaving at any point removes what
@@ -29,6 +30,8 @@ use crate::application::{
 
 /// The longest name of a field, in bytes.
 const MAX_FIELD_NAME: usize = 128;
+/// `Retry-After` when too many requests receive files.
+const RETRY_AFTER_S: u64 = 5;
 
 /// Limits of a form.
 #[derive(Clone, Copy, Debug)]
@@ -78,7 +81,7 @@ impl Form {
             .map(|(_, text)| text.as_str())
     }
 
-    /// Returns the addresses that were given in place of files, see [`source_url::named`].
+    /// Returns the addresses that were given in position of files, see [`source_url::named`].
     pub fn sources(&self) -> Result<Vec<String>, ApiError> {
         let fields = self.fields.iter();
         source_url::named(fields.map(|(name, text)| (name.as_str(), Value::from(text.as_str()))))
@@ -89,15 +92,15 @@ impl Form {
     pub fn take_files(&mut self) -> Vec<Part> {
         let (mut files, others) = std::mem::take(&mut self.files)
             .into_iter()
-            .partition::<Vec<_>, _>(|part| place(&part.field).is_some());
+            .partition::<Vec<_>, _>(|part| position(&part.field).is_some());
         self.files = others;
-        files.sort_by_key(|part| place(&part.field));
+        files.sort_by_key(|part| position(&part.field));
         files
     }
 }
 
-/// The place of a main file among its like; `None` for a field that is none.
-fn place(field: &str) -> Option<usize> {
+/// The position of a main file among its like; `None` for a field that is none.
+fn position(field: &str) -> Option<usize> {
     match field {
         "file" | "files" | "files[]" => Some(usize::MAX),
         _ => field
@@ -108,11 +111,11 @@ fn place(field: &str) -> Option<usize> {
     }
 }
 
-/// Leave to receive the bytes of files, for as long as it is held; 503 when too many do.
+/// Takes a permit to receive the bytes of files (`uploads.max_active`); 503 when there is none.
 pub(super) fn upload_permit(context: &FileContext) -> Result<OwnedSemaphorePermit, ApiError> {
     let busy = |_| ApiError::Unavailable {
         what: "the reception of files",
-        retry_after_s: 5,
+        retry_after_s: RETRY_AFTER_S,
     };
     context.uploading.clone().try_acquire_owned().map_err(busy)
 }
@@ -120,12 +123,12 @@ pub(super) fn upload_permit(context: &FileContext) -> Result<OwnedSemaphorePermi
 /// The next piece of a body; 408 after `uploads.idle_timeout` of silence.
 pub(super) async fn next_piece<T>(
     body: &mut (impl Stream<Item = T> + Unpin),
-    patience: Duration,
+    timeout: Duration,
 ) -> Result<Option<T>, ApiError> {
-    tokio::time::timeout(patience, body.next())
+    tokio::time::timeout(timeout, body.next())
         .await
         .map_err(|_| {
-            let seconds = patience.as_secs();
+            let seconds = timeout.as_secs();
             ApiError::Timeout(format!(
                 "nothing of the body arrived for {seconds} s (uploads.idle_timeout)"
             ))
@@ -309,7 +312,7 @@ mod tests {
             ("", None),
         ];
         for (field, expected) in cases {
-            assert_eq!(place(field), expected, "{field}");
+            assert_eq!(position(field), expected, "{field}");
         }
     }
 

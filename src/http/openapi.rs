@@ -1,4 +1,4 @@
-//! Parts that the operations of the API's description share: credentials, and the errors that any of them may answer.
+//! OpenAPI document: credentials, tags, operation ids, `X-CSRF-Token`, errors that every operation may answer.
 
 use utoipa::{
     Modify,
@@ -17,7 +17,7 @@ use utoipa::{
 /// The scheme of a page's session.
 const SESSION: &str = "session";
 
-/// Adds them to every operation that the route table documents.
+/// Adds credentials and errors to every operation that the route table documents.
 pub(super) struct Shared;
 
 impl Modify for Shared {
@@ -88,17 +88,16 @@ fn drop_null_defaults(schema: &mut RefOr<Schema>) {
     }
 }
 
-/// The groups of operations in the order in which people meet them: sign in, stream, store and deliver, convert, automate,
-/// watch over the service.
+/// Groups of operations, in the order of use: sign in, stream, store and deliver, convert, automate, operate the service.
 const TAGS: &[(&str, &str)] = &[
     ("session", "Signing in to pages"),
     ("keys", "API keys, for programs"),
-    ("audit", "Who showed or replaced which secret"),
+    ("audit", "Log of secrets that were shown or replaced"),
     (
         "live",
         "Live inputs: where encoders publish, recordings, outputs",
     ),
-    ("playback", "What players fetch"),
+    ("playback", "Playlists and media for players"),
     (
         "playback_keys",
         "Keys with which programs mint playback tokens",
@@ -185,7 +184,7 @@ fn complete(operation: &mut Operation, path: &str) {
                 .into(),
         );
     }
-    let mut errors = vec![("500", "A fault of the service")];
+    let mut errors = vec![("500", "An error of the service")];
     if needs_credential {
         errors.push(("401", "No credential, or a wrong one"));
         errors.push(("403", "The credential's scope does not allow it"));

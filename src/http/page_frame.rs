@@ -1,9 +1,12 @@
-//! The pages that `web/` builds with two places to be filled, so that they name styles and scripts by their hashes.
+//! Page templates that `web/` builds with a title and a `<main>` to be filled, so that they name styles and scripts by their
+//! hashes.
 
 use super::{embedded, html::Html};
 use crate::application::error::ApiError;
 
+/// Placeholder of the title.
 const TITLE: &str = "<!--title-->";
+/// Placeholder of the inside of `<main>`.
 const MAIN: &str = "<!--main-->";
 
 /// A page around what it shows.

@@ -1,4 +1,4 @@
-//! `/plans`: the plans of the settings as a public page.
+//! `/plans`: the configured plans as a public page.
 
 use std::fmt::Display;
 
@@ -61,7 +61,7 @@ fn main(plans: &[(&String, &Plan)]) -> Html {
     html.put(
         "</div><div class=\"plans-foot\">\
          <p>One media operation is one file that is converted, compressed or worked on by a tool, or one run of a workflow. What is \
-         refused or fails is not counted.</p>\
+         rejected or fails is not counted.</p>\
          <p>What an account has used: <code>GET /api/usage</code>. To change its plan, ask the operator of this service.</p></div>",
         &[],
     );
@@ -80,7 +80,7 @@ fn limits(plan: &Plan) -> [(&'static str, String); 7] {
     ]
 }
 
-/// Groups of three digits; 0 is no bound.
+/// Writes a count in groups of three digits; 0 is no bound.
 fn count(count: u64) -> String {
     if count == 0 {
         return "unlimited".to_owned();

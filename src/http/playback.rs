@@ -1,5 +1,5 @@
-//! Addresses that viewers fetch: playlists, segments, parts and init sections of a live input, its poster, and the
-//! state that a page waits for; below `/live/v1/{playbackId or token}`.
+//! `/live/v1/{playbackId}`: playlists, segments, parts, poster, state (long-poll `wait`), WHEP of a live input; their
+//! `Cache-Control`.
 //!
 //! One function admits ([`playback_access::admit`]), for every address here.
 //! Nothing here sends an actor message: every answer is read from the published state of a [`Playback`], and a
@@ -39,9 +39,11 @@ use crate::{
     http::context,
 };
 
-/// Under this name a multivariant playlist gives out play ids.
+/// Query parameter with the play id that a multivariant playlist gives out.
 const PLAY: &str = "play";
 const PLAYLIST_TYPE: &str = "application/vnd.apple.mpegurl";
+/// Characters of a wrong value that an error shows.
+const MAX_SHOWN: usize = 30;
 /// The longest wait of one state request, in seconds.
 const LONGEST_STATE_WAIT_S: u64 = 25;
 
@@ -75,7 +77,7 @@ fn resource(path: &str) -> actix_web::Resource {
         .default_service(web::to(site::wrong_method))
 }
 
-/// A preflight: it names the origins that the answer itself would name.
+/// Answers a preflight: it names the origins that the answer itself would name.
 async fn preflight(request: HttpRequest) -> HttpResponse {
     let playback_id = request.match_info().get("playback_id").unwrap_or_default();
     let (cors, _) = playback_access::admit(&request, playback_id, find(&request)).await;
@@ -158,9 +160,9 @@ impl Directives {
     }
 }
 
-/// Queries are read inside [`answer`], so that a rejection can be read by pages of other sites, too.
+/// Reads a number. Queries are read inside [`answer`], so that a rejection can be read by pages of other sites, too.
 fn number<T: FromStr>(name: &str, text: &str) -> Result<T, ApiError> {
-    let shown: String = text.chars().take(30).collect();
+    let shown: String = text.chars().take(MAX_SHOWN).collect();
     let rejection = || {
         ApiError::Invalid(format!(
             "{name} must be a whole number from 0, got `{shown}`"
@@ -175,7 +177,7 @@ fn number<T: FromStr>(name: &str, text: &str) -> Result<T, ApiError> {
     responses(
         (status = 200, description = "The playlist", content_type = "application/vnd.apple.mpegurl", body = String),
         (status = 400, description = "A part without a sequence number, or one too far ahead", body = crate::application::error::ErrorBody),
-        (status = 403, description = "As of the multivariant playlist", body = crate::application::error::ErrorBody),
+        (status = 403, description = "The same as of the multivariant playlist", body = crate::application::error::ErrorBody),
         (status = 404, description = "Unknown, or not on air", body = crate::application::error::ErrorBody)))]
 pub async fn media_playlist(request: HttpRequest, playback_id: web::Path<String>) -> HttpResponse {
     answer(&request, &playback_id, async |access| {
@@ -211,7 +213,7 @@ pub async fn media_playlist(request: HttpRequest, playback_id: web::Path<String>
     responses(
         (status = 200, description = "The bytes", content_type = "video/mp4", body = Vec<u8>),
         (status = 206, description = "The range asked for", content_type = "video/mp4", body = Vec<u8>),
-        (status = 403, description = "As of the multivariant playlist", body = crate::application::error::ErrorBody),
+        (status = 403, description = "The same as of the multivariant playlist", body = crate::application::error::ErrorBody),
         (status = 404, description = "Not there, or no longer", body = crate::application::error::ErrorBody),
         (status = 416, description = "No such range", body = crate::application::error::ErrorBody)))]
 pub async fn media(
@@ -257,7 +259,7 @@ pub async fn media(
     responses(
         (status = 200, description = "The frame", content_type = "image/jpeg", body = Vec<u8>),
         (status = 304, description = "The client has it"),
-        (status = 403, description = "As of the multivariant playlist", body = crate::application::error::ErrorBody),
+        (status = 403, description = "The same as of the multivariant playlist", body = crate::application::error::ErrorBody),
         (status = 404, description = "Unknown, not on air, or without a frame", body = crate::application::error::ErrorBody)))]
 pub async fn live_poster(request: HttpRequest, playback_id: web::Path<String>) -> HttpResponse {
     answer(&request, &playback_id, async |access| {
@@ -275,7 +277,7 @@ pub async fn live_poster(request: HttpRequest, playback_id: web::Path<String>) -
 #[utoipa::path(post, path = "/live/v1/{playback_id}/whep", tag = "playback", security(()),
     params(("playback_id" = String, Path, description = "`pb_…`, or a playback token")),
     responses(
-        (status = 403, description = "As of the multivariant playlist", body = crate::application::error::ErrorBody),
+        (status = 403, description = "The same as of the multivariant playlist", body = crate::application::error::ErrorBody),
         (status = 404, description = "Unknown playback id", body = crate::application::error::ErrorBody),
         (status = 501, description = "WebRTC is not there yet (`not_implemented`)", body = crate::application::error::ErrorBody)))]
 pub async fn whep(request: HttpRequest, playback_id: web::Path<String>) -> HttpResponse {
@@ -287,7 +289,7 @@ pub async fn whep(request: HttpRequest, playback_id: web::Path<String>) -> HttpR
     .await
 }
 
-/// A preflight of [`whep`]: players post an offer.
+/// Answers a preflight of [`whep`]: players post an offer.
 async fn whep_preflight(request: HttpRequest) -> HttpResponse {
     let mut response = preflight(request).await;
     let headers = response.headers_mut();
@@ -350,7 +352,7 @@ pub struct PlaybackState {
     params(("playback_id" = String, Path, description = "`pb_…`, or a playback token"), StateQuery),
     responses(
         (status = 200, description = "The state", body = PlaybackState),
-        (status = 403, description = "As of the multivariant playlist", body = crate::application::error::ErrorBody),
+        (status = 403, description = "The same as of the multivariant playlist", body = crate::application::error::ErrorBody),
         (status = 404, description = "Unknown playback id", body = crate::application::error::ErrorBody)))]
 pub async fn state(request: HttpRequest, playback_id: web::Path<String>) -> HttpResponse {
     answer(&request, &playback_id, async |access| {
@@ -403,7 +405,7 @@ fn listed(now: &Published) -> Result<Arc<View>, ApiError> {
     now.listed().ok_or(ApiError::NotFound("live stream"))
 }
 
-/// Playlists change with every part; a second in an upstream cache is enough to fold a crowd into one request.
+/// Answers with a playlist. It changes with every part; a second in an upstream cache folds many viewers into one request.
 fn playlist(access: &Access, keeping: CacheLifetime, text: web::Bytes) -> HttpResponse {
     HttpResponse::Ok()
         .insert_header((header::CONTENT_TYPE, PLAYLIST_TYPE))

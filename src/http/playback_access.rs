@@ -1,6 +1,5 @@
-//! Playback authorization: by a playback id, or a token where one is needed; from listed pages only, where the owner
-//! lists some. The one place that decides it, for every address of a live input, of a video stream and of their
-//! images.
+//! Who may watch: playback ids, playback tokens, `allowedDomains`, suspended accounts; `Cache-Control` by access. The one place
+//! that decides. It decides for every address of a live input, of a video stream and of their images.
 //!
 //! The stream's owner, signed in to the dashboard, needs neither: see [`owner`].
 
@@ -31,7 +30,7 @@ use crate::{
 pub(super) struct AccessTerms<'a> {
     pub playback_id: &'a str,
     pub account_id: Uuid,
-    /// A token is needed.
+    /// True when a token is needed.
     pub is_signed: bool,
     /// Hosts whose pages may play; empty: all.
     pub allowed_domains: &'a [String],
@@ -96,7 +95,7 @@ pub(super) enum CacheLifetime {
     Settled,
     Minute,
     Seconds(u32),
-    /// It grows: revalidated at once.
+    /// For content that grows: revalidated at once.
     Moment,
     /// For content made for this viewer alone.
     Never,
@@ -122,8 +121,8 @@ impl<W> Viewer<W> {
     }
 }
 
-/// Admits anyone who asks for something by an address with `playback_id` in it, a playback id or a token in its place, and says what
-/// a browser may read of the answer, whichever it is. `find` gives what has that playback id.
+/// Decides on a request for an address with `playback_id` in it, a playback id or a token in its place; also returns the CORS
+/// headers of the answer, whichever it is. `find` gives the resource with that playback id.
 ///
 /// The stream's owner is admitted whatever its terms, from pages of the service itself; such an answer is for that browser alone.
 ///
@@ -151,7 +150,7 @@ pub(super) async fn admit<W: Watched>(
     };
     match decide(request, &watched, token) {
         (cors, Ok(left_s)) => (cors, Ok(Viewer { watched, left_s })),
-        // Only who would be refused is looked at more closely: all others must not wait for it.
+        // Only a viewer who would be rejected is looked at more closely: all others must not wait for it.
         (cors, Err(ApiError::NoPlayback { code, message })) => {
             let account_id = watched.terms().account_id;
             match owner::is_owner(request, account_id).await {
@@ -167,7 +166,7 @@ pub(super) async fn admit<W: Watched>(
     }
 }
 
-/// The same for an address that names what is watched in another way, with the token beside it.
+/// Decides as [`admit`] for an address that names the resource in another way, with the token beside it.
 pub(super) async fn admit_beside<W: Watched>(
     request: &HttpRequest,
     watched: W,

@@ -1,5 +1,4 @@
-//! `/api/playback-keys`: keys with which an account mints playback tokens itself, for its live inputs and video streams. A
-//! key's secret is shown once.
+//! `/api/playback-keys`: keys with which an account mints playback tokens itself. A key's secret is shown once.
 
 use actix_web::{HttpResponse, web};
 use serde::{Deserialize, Serialize};
@@ -103,7 +102,7 @@ pub async fn create(
 
 /// Revoke a playback key
 ///
-/// Tokens that were minted with it are worthless from the answer on.
+/// Tokens that were minted with it are not accepted from the answer on.
 #[utoipa::path(delete, path = "/api/playback-keys/{id}", tag = "playback_keys",
     params(("id" = Uuid, Path, description = "The key's id")),
     responses((status = 200, description = "Revoked", body = Success)))]

@@ -1,4 +1,4 @@
-//! Ranges of bytes (RFC 9110 §14), and files sent in bounded pieces: shared by all that answers with bytes.
+//! `Range` requests (206, 416) and files sent in bounded pieces, for all answers with bytes (RFC 9110 §14).
 
 use std::{fs::File, io, os::unix::fs::FileExt, sync::Arc};
 
@@ -12,7 +12,7 @@ use futures_util::stream;
 use crate::application::error::ApiError;
 
 /// Bytes read from a file at a time.
-const PIECE: u64 = 256 * 1024;
+const PIECE_BYTES: u64 = 256 * 1024;
 
 /// The requested part of a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,7 +87,7 @@ pub(super) fn parse(range: &str, total: u64) -> RangeRequest {
     }
 }
 
-/// The pieces of the range, without a copy.
+/// Returns the pieces of the range, without a copy.
 pub(super) fn cut(pieces: Vec<Bytes>, start: u64, len: u64) -> Vec<Bytes> {
     let (mut skip, mut left) = (start as usize, len as usize);
     let mut taken = Vec::with_capacity(pieces.len());
@@ -114,7 +114,7 @@ pub(super) fn pieces_of(
             return Ok(None);
         }
         // Bounded pieces, read only when the client has taken the one before: a slow client holds one piece in memory.
-        let count = left.min(PIECE);
+        let count = left.min(PIECE_BYTES);
         let reading = file.clone();
         let piece = tokio::task::spawn_blocking(move || {
             let mut piece = vec![0; count as usize];

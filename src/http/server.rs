@@ -1,4 +1,4 @@
-//! Binds the listener and runs the HTTP workers.
+//! HTTP listener and workers: binding of `http.listen`, `http.workers`, `send_timeout`, order of middleware.
 
 use std::{
     io,
@@ -12,7 +12,7 @@ use rustix::net::sockopt::set_tcp_user_timeout;
 
 use super::{
     context, https,
-    middleware::{admit, end_unread, observe, refuse_encoded},
+    middleware::{admit, end_unread, observe, reject_encoded},
 };
 use crate::{
     application::{context::AppContext, error::ApiError},
@@ -20,8 +20,9 @@ use crate::{
     tls::{Certificates, TlsError},
 };
 
-/// A process that is about to end may hold the port a moment longer.
-const BIND_PATIENCE: Duration = Duration::from_secs(3);
+/// Longest wait for `http.listen`: a process that is about to end may hold the port a moment longer.
+const BIND_TIMEOUT: Duration = Duration::from_secs(3);
+/// Pause between two attempts to bind.
 const BIND_PAUSE: Duration = Duration::from_millis(100);
 
 /// Reason why HTTP cannot be served.
@@ -101,7 +102,7 @@ pub(super) fn application(
         .app_data(web::PathConfig::default().error_handler(|_, _| ApiError::NotFound("id").into()))
         .configure(super::configure)
         .wrap(from_fn(admit))
-        .wrap(from_fn(refuse_encoded))
+        .wrap(from_fn(reject_encoded))
         .wrap(from_fn(observe))
         .wrap(from_fn(end_unread))
 }
@@ -119,7 +120,7 @@ fn milliseconds(duration: Duration) -> u32 {
 
 /// Binds `http.listen`. Connections wait in its backlog until the server runs.
 pub async fn bind(address: SocketAddr) -> Result<TcpListener, StartError> {
-    let give_up_at = Instant::now() + BIND_PATIENCE;
+    let give_up_at = Instant::now() + BIND_TIMEOUT;
     loop {
         match TcpListener::bind(address) {
             Err(error)

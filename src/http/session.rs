@@ -1,4 +1,4 @@
-//! `/api/session`: signing in to the dashboard, another password, and signing out.
+//! `/api/session`: sign-in, welcome links, change of password, sign-out; the session cookie (`__Host-sluice_session`).
 
 use actix_web::{
     HttpRequest, HttpResponse,
@@ -33,8 +33,9 @@ pub const PLAIN_COOKIE: &str = "sluice_session";
 /// `Domain` (RFC 6265bis §4.1.3.2), so that neither a neighbouring host name nor plain HTTP can set it.
 pub const SECURE_COOKIE: &str = "__Host-sluice_session";
 
-/// Forgets what the browser kept of the session, previews among it.
+/// Header with which the browser forgets what it kept of the session, previews among it.
 const CLEAR_SITE_DATA: (HeaderName, &str) = (header::CLEAR_SITE_DATA, "\"cache\"");
+/// `Cache-Control` of answers with a CSRF token.
 const NO_STORE: (HeaderName, &str) = (header::CACHE_CONTROL, "no-store");
 
 /// The name of the cookie that counts for a request. Over HTTPS the plain one does not: an attacker on plain HTTP could have set it.
@@ -56,7 +57,7 @@ pub struct SignIn {
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Welcome {
-    /// What follows `#` in the link; dashes, blanks and case do not matter.
+    /// The part after `#` in the link; dashes, blanks and case do not matter.
     code: String,
     /// At least 8 characters, at most 1024 bytes.
     new_password: String,

@@ -1,4 +1,4 @@
-//! `/api/sessions`: the browsers in which a user is signed in.
+//! `/api/sessions`: list and end the browser sessions of the user.
 
 use actix_web::{HttpResponse, web};
 use serde::Serialize;
@@ -76,7 +76,7 @@ pub async fn list(
 
 /// End a session
 ///
-/// Its cookie is worthless from the answer on. The session of the request itself may be ended too.
+/// Its cookie is not accepted from the answer on. The session of the request itself may be ended too.
 #[utoipa::path(delete, path = "/api/sessions/{id}", tag = "session", security(("session" = [])),
     params(("id" = Uuid, Path, description = "The session's id")),
     responses((status = 200, description = "Ended", body = Success)))]

@@ -1,5 +1,5 @@
-//! Sites that may show a stream, and CORS headers of the answers (`allowedDomains`, `docs/guide/cors.md`): shared
-//! by everything that viewers play.
+//! CORS of playback and `allowedDomains`: hosts whose pages may play, `Access-Control-*`, `Vary`, preflights
+//! (`docs/guide/cors.md`).
 
 use actix_web::{
     HttpRequest, HttpResponse, ResponseError,
@@ -8,6 +8,9 @@ use actix_web::{
 use url::Url;
 
 use crate::application::error::ApiError;
+
+/// Seconds for which a browser may keep the answer to a preflight.
+const MAX_AGE_S: &str = "86400";
 
 /// The CORS headers of an answer.
 #[derive(Debug, PartialEq, Eq)]
@@ -84,7 +87,7 @@ fn decide(
     )
 }
 
-/// Exact, or any sub-domain of `*.domain`; without case.
+/// Compares a host: exact, or any sub-domain of `*.domain`; without case.
 fn matches(domain: &str, host: &str) -> bool {
     let (domain, host) = (domain.to_ascii_lowercase(), host.to_ascii_lowercase());
     match domain.strip_prefix("*.") {
@@ -95,30 +98,30 @@ fn matches(domain: &str, host: &str) -> bool {
     }
 }
 
-/// An answer, or an error's, with its CORS headers.
+/// Adds the CORS headers to an answer or an error's.
 pub(super) fn answer(answered: Result<HttpResponse, ApiError>, cors: &Cors) -> HttpResponse {
     let mut response = answered.unwrap_or_else(|error| error.error_response());
     cors.apply(response.headers_mut());
     response
 }
 
-/// An error about no stream in particular.
+/// Answers an error about no stream in particular.
 pub(super) fn open_to_all(error: ApiError) -> HttpResponse {
     answer(Err(error), &Cors::Everyone)
 }
 
-/// The answer to a preflight: players send `Range` across sites. It names the origins that the answer itself would name.
+/// Answers a preflight: players send `Range` across sites. It names the origins that the answer itself would name.
 pub(super) fn preflight(cors: &Cors) -> HttpResponse {
     let mut response = HttpResponse::NoContent()
         .insert_header((header::ACCESS_CONTROL_ALLOW_METHODS, "GET, HEAD, OPTIONS"))
         .insert_header((header::ACCESS_CONTROL_ALLOW_HEADERS, "Range, If-None-Match"))
-        .insert_header((header::ACCESS_CONTROL_MAX_AGE, "86400"))
+        .insert_header((header::ACCESS_CONTROL_MAX_AGE, MAX_AGE_S))
         .finish();
     cors.apply(response.headers_mut());
     response
 }
 
-/// Anything but GET, HEAD and OPTIONS.
+/// Answers 405 to anything but GET, HEAD and OPTIONS.
 pub(super) async fn wrong_method(request: HttpRequest) -> HttpResponse {
     let method = request.method().to_string();
     open_to_all(ApiError::MethodNotAllowed {

@@ -1,4 +1,4 @@
-//! A line of the route table as a resource, its methods, and its place in the OpenAPI document.
+//! Macro of the route table: a line as a resource with its methods (405, `Allow`) and its OpenAPI entry.
 
 use actix_web::{HttpRequest, HttpResponse, Resource, Route, guard, http::Method, web};
 
@@ -11,8 +11,8 @@ macro_rules! routes {
         /// Every path with its methods.
         pub const ROUTES: &[(&str, &[&str])] = &[$(($path, &[$(stringify!($method)),+])),+];
 
-        /// Puts the table, the routes of delivery, playback, streams, agents and screens and the answer to everything else into an application. The
-        /// router tries them in this order: what is asked for most comes first.
+        /// Adds the table, the routes of delivery, playback, streams, agents and screens and the answer to everything else to an
+        /// application. The router tries them in this order: the most frequent ones come first.
         fn configure(app: &mut actix_web::web::ServiceConfig) {
             cdn::configure(app);
             playback::configure(app);
@@ -81,7 +81,7 @@ fn allow(methods: &[&str]) -> String {
     allowed.join(", ")
 }
 
-/// 404 for every path outside the table.
+/// Answers 404 to every path outside the table.
 pub(super) async fn no_such_path() -> Result<HttpResponse, ApiError> {
     Err(ApiError::NotFound("path"))
 }

@@ -1,5 +1,4 @@
-//! The media tools: every row of the operation table, on uploads (`POST /api/media/{tool}`) and on stored files
-//! (`POST /api/files/{id}/tools`).
+//! `POST /api/media/{tool}` and `POST /api/files/{id}/tools`: every row of the operation table as a media tool.
 
 mod rejection;
 
@@ -31,6 +30,9 @@ use crate::application::{
     reached::Reached,
 };
 
+/// Characters of an unknown tool's name that an error shows.
+const MAX_SHOWN: usize = 64;
+/// Names of all tools.
 static TOOLS: LazyLock<String> = LazyLock::new(|| {
     let tools: Vec<&str> = TABLE.iter().map(|row| row.tool).collect();
     tools.join(", ")
@@ -46,7 +48,7 @@ pub struct ToolForm {
     file: Option<Vec<u8>>,
     /// The address of a file, in place of `file` or after it.
     source_url: Option<String>,
-    /// For `watermark`.
+    /// Image of `watermark`.
     #[schema(value_type = Option<String>, format = Binary)]
     watermark_file: Option<Vec<u8>>,
     /// Answer 202 at once; false without one.
@@ -100,7 +102,7 @@ pub async fn on_upload(
             params,
             files,
             sources,
-            mark,
+            watermark,
         } = asking.form(&request, payload.into_inner()).await?;
         asked.filename = files.first().map(|file| file.filename().to_owned());
         let wanted = JobRequest {
@@ -110,7 +112,7 @@ pub async fn on_upload(
             params,
             files,
             sources,
-            mark: mark.filter(|_| takes_mark(row)),
+            watermark: watermark.filter(|_| takes_watermark(row)),
             archives: false,
             idempotency_key: None,
             beside: None,
@@ -197,18 +199,18 @@ async fn answer(
     }
 }
 
-fn takes_mark(row: &Row) -> bool {
+fn takes_watermark(row: &Row) -> bool {
     row.field("watermarkFile").is_some()
 }
 
 fn known(tool: &str) -> Result<&'static Row, ApiError> {
     operation::row(tool).ok_or_else(|| ApiError::NoSuchTool {
-        asked: tool.chars().take(64).collect(),
+        asked: tool.chars().take(MAX_SHOWN).collect(),
         known: &TOOLS,
     })
 }
 
-/// Puts the operation table into the description of the tools' path.
+/// Adds the operation table to the description of the tools' path.
 pub(super) fn describe(document: &mut OpenApi) {
     let path = document.paths.paths.get_mut("/api/media/{tool}");
     if let Some(operation) = path.and_then(|path| path.post.as_mut()) {

@@ -1,4 +1,4 @@
-//! `/api/uploads`: direct uploads, in which a page sends bytes to a signed address without a credential of its own.
+//! `/api/uploads`: direct uploads: make a signed address, `PUT …/content` without a credential, `complete`; CORS preflight.
 //!
 //! Making one is a call of the API, the PUT needs only the address, and completing it makes the file. A PUT that died is
 //! taken over by the next one.
@@ -48,7 +48,7 @@ pub struct ReceivedUpload {
 ///
 /// Put the bytes to `signedUrl` (no credential needed), then post `complete.body` to `complete.url`.
 #[utoipa::path(post, path = "/api/uploads", tag = "uploads", request_body = NewUploadRequest, responses(
-    (status = 200, description = "Where to put the bytes", body = UploadMade),
+    (status = 200, description = "The address for the bytes", body = UploadMade),
     (status = 404, description = "There is no such folder", body = crate::application::error::ErrorBody),
     (status = 413, description = "Larger than uploads.max_file or the plan's storage", body = crate::application::error::ErrorBody),
 ))]
@@ -66,9 +66,9 @@ pub async fn create(
 ///
 /// The address carries its own permission. Exactly `sizeBytes` bytes; a later request takes over an earlier one.
 #[utoipa::path(put, path = "/api/uploads/{id}/content", tag = "uploads", security(()),
-    params(("id" = Uuid, Path, description = "As the address has it"),
-        ("expires" = i64, Query, description = "As the address has it"),
-        ("signature" = String, Query, description = "As the address has it")),
+    params(("id" = Uuid, Path, description = "The value in the address"),
+        ("expires" = i64, Query, description = "The value in the address"),
+        ("signature" = String, Query, description = "The value in the address")),
     request_body(content = Vec<u8>, content_type = "application/octet-stream"),
     responses(
         (status = 200, description = "The bytes are safe", body = UploadReceived),
@@ -93,12 +93,12 @@ pub async fn put(
     response
 }
 
-/// May a page put bytes here?
+/// Answer a preflight of an upload
 ///
-/// The browser's question before a PUT from a page of `http.cors_origins`.
+/// The browser's request before a PUT from a page of `http.cors_origins`.
 #[utoipa::path(options, path = "/api/uploads/{id}/content", tag = "uploads", security(()),
-    params(("id" = Uuid, Path, description = "As the address has it")),
-    responses((status = 204, description = "For whom it may: `Access-Control-Allow-*`")))]
+    params(("id" = Uuid, Path, description = "The value in the address")),
+    responses((status = 204, description = "The allowed pages: `Access-Control-Allow-*`")))]
 pub async fn preflight(request: HttpRequest, context: web::Data<FileContext>) -> HttpResponse {
     let mut response = HttpResponse::NoContent().finish();
     if allow_origin(&request, &context, &mut response) {
@@ -169,9 +169,9 @@ async fn fill(
     size_bytes: u64,
 ) -> Result<Spool, ApiError> {
     let mut spool = context.store.blobs().spool().await?;
-    let patience = context.config.uploads.idle_timeout;
+    let timeout = context.config.uploads.idle_timeout;
     let mut body = payload.by_ref();
-    while let Some(piece) = next_piece(&mut body, patience).await? {
+    while let Some(piece) = next_piece(&mut body, timeout).await? {
         let piece = piece
             .map_err(|error| ApiError::Invalid(format!("the body could not be read: {error}")))?;
         if spool.len() + piece.len() as u64 > size_bytes {

@@ -1,4 +1,4 @@
-//! `/api/usage`: what an account has used of its plan, this month and by day.
+//! `GET /api/usage` and `/api/usage/history`: use of the plan this month and by day; default and most `days`.
 
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Serialize;
@@ -82,7 +82,7 @@ impl Meter {
     }
 }
 
-/// Puts the plans into the API's description.
+/// Adds the plans to the API's description.
 pub(super) fn describe(document: &mut OpenApi, config: &Config) {
     let path = document.paths.paths.get_mut("/api/usage");
     if let Some(operation) = path.and_then(|path| path.get.as_mut()) {
@@ -114,7 +114,7 @@ fn line(name: &str, plan: &Plan) -> String {
     )
 }
 
-/// Plans write 0 for "no bound".
+/// Converts a limit of a plan, where 0 is "no bound".
 fn bound(limit: u64) -> Option<u64> {
     (limit > 0).then_some(limit)
 }
@@ -164,7 +164,7 @@ pub async fn show(
 /// Show usage by day
 ///
 /// Media operations by kind, and deliveries by delivery key, of every day (UTC). An operation counts on the day on which it was asked
-/// for, until it is refused or fails. Exact to a second or two.
+/// for, until it is rejected or fails. Exact to a second or two.
 #[utoipa::path(get, path = "/api/usage/history", tag = "usage",
     params(("days" = Option<u32>, Query, description = "1 to 400, today included; 30 without one")),
     responses((status = 200, description = "Every day, the oldest first", body = UsageHistory)))]

@@ -1,4 +1,4 @@
-//! The caller of a tool: the same caller, state and address that a handler of REST gets.
+//! The caller of an MCP tool: API key, scope, account, address; 401 for a dashboard session.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// 401 unless it showed an API key: a dashboard session is for people.
+    /// Makes the agent of a request; 401 unless it showed an API key: a dashboard session is for people.
     pub fn new(
         context: Arc<AgentContext>,
         reached: Reached,

@@ -1,4 +1,4 @@
-//! Arguments of a call: in either spelling, rejected when the tool does not have them, read like fields of a request.
+//! Arguments of MCP tool calls: both spellings, rejection of names that the tool does not have.
 
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};

@@ -1,5 +1,4 @@
-//! Check of a body before the transport sees it: one message of JSON-RPC 2.0, or the error that says what is wrong with
-//! it.
+//! Check of an MCP message before the transport: JSON-RPC 2.0, no batches, `id`, longest `id` and `progressToken`.
 //!
 //! Pure. Batches went with MCP 2025-06-18; an `id` is a text or a whole number, never null. What is sent back with every
 //! answer and every report of progress is bounded.
@@ -14,10 +13,10 @@ use serde_json::Value;
 /// event of it.
 const MAX_LABEL_BYTES: usize = 256;
 
-/// A message, as far as the gate must know it.
+/// Kind of a message, for the gate.
 #[derive(Debug, PartialEq)]
 pub enum Message {
-    /// Message, as far as the gate must distinguish it.
+    /// Cancels the request with this id.
     Cancelled(RequestId),
     /// Message that names its revision of the protocol (2026-07-28 and later).
     Versioned,

@@ -1,4 +1,4 @@
-//! The tools for agents: their table, their arguments, and the server that the transport of `/mcp` calls.
+//! MCP tools for agents: their table, arguments, and the server that the transport of `/mcp` calls.
 //!
 //! A tool calls the function of the application layer that the handler of REST calls, as the same caller: what an agent may do, what
 //! it costs and how it fails are decided once. Nothing outlives a call but the run that it began.

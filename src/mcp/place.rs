@@ -1,5 +1,5 @@
-//! Host names under which `/mcp` answers, and the pages that may call it: protection of a service in its reader's own
-//! network from a web page that controls a name (DNS rebinding; MCP, Streamable HTTP, "Security Warning").
+//! Hosts and origins that may call `/mcp` (`mcp.allowed_hosts`, `mcp.allowed_origins`), against DNS rebinding. (MCP, Streamable
+//! HTTP, "Security Warning".)
 //!
 //! Pure. A program sends no `Origin`, a page always does.
 
@@ -7,7 +7,7 @@ use url::{Host, Url};
 
 use crate::application::error::ApiError;
 
-/// The names that a service goes by.
+/// The names of a service.
 #[derive(Clone, Copy, Debug)]
 pub struct Names<'a> {
     /// `http.base_url`, may be empty.
@@ -19,7 +19,7 @@ pub struct Names<'a> {
 }
 
 impl Names<'_> {
-    /// 403 unless `host` (the value of `Host`, or `:authority`) is an IP address, `localhost`, or a name of the service.
+    /// Answers 403 unless `host` (the value of `Host`, or `:authority`) is an IP address, `localhost`, or a name of the service.
     pub fn check_host(&self, host: Option<&str>) -> Result<(), ApiError> {
         let asked = host.and_then(|host| Url::parse(&format!("http://{host}/")).ok());
         let is_ours = asked.is_some_and(|asked| match asked.host() {

@@ -1,9 +1,9 @@
-//! JSON Schemas in few words. They are read by models: each property says what to put there, and no schema has `anyOf` at
-//! its top, which several models' own interfaces refuse.
+//! Builders of JSON Schemas for MCP tools; no schema has `anyOf` at its top. Models read them: each property says what to put
+//! there. The interfaces of several models reject a top `anyOf`.
 
 use serde_json::{Map, Value, json};
 
-/// An object with these properties and no others.
+/// Returns the schema of an object with these properties and no others.
 pub fn input(properties: Value, required: &[&str]) -> Value {
     let mut schema = object(properties, required);
     schema["additionalProperties"] = json!(false);
@@ -15,7 +15,7 @@ pub fn object(properties: Value, required: &[&str]) -> Value {
     json!({"type": "object", "properties": properties, "required": required})
 }
 
-/// A list of objects with these properties.
+/// Returns the schema of a list of objects with these properties.
 pub fn list(properties: Value) -> Value {
     json!({"type": "array", "items": object(properties, &[])})
 }
@@ -45,14 +45,14 @@ pub fn word(description: &str, words: &[&str]) -> Value {
     json!({"type": "string", "enum": words, "description": description})
 }
 
-/// The same, or null: for fields of answers that may be without a value.
+/// Returns a schema that also allows null: for fields of answers that may be without a value.
 pub fn nullable(mut schema: Value) -> Value {
     let kind = schema["type"].take();
     schema["type"] = json!([kind, "null"]);
     schema
 }
 
-/// The object that a schema is.
+/// Returns a schema as the object that it is.
 pub fn as_object(schema: Value) -> Map<String, Value> {
     match schema {
         Value::Object(object) => object,

@@ -1,4 +1,4 @@
-//! MCP server that the transport makes for every message: it lists the tools, and calls one.
+//! MCP server: list and call of tools, instructions for models, errors of calls (`mcp.max_calls`).
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -25,22 +25,22 @@ const INSTRUCTIONS: &str = "\
 Media workflows: convert, resize, compress and inspect files, branch on their facts, store results, call webhooks. \
 To process a file of yours: create_upload_url, PUT the bytes to its uploadUrl (never send file bytes through a tool), then \
 run_workflow with an inline `workflow` and that uploadUrl; the answer has the outputs with addresses to download. \
-For a file that is stored already (list_files) pass its fileId instead. list_operations tells kinds and fields of steps; \
-lint_workflow checks a definition without saving it. A run that takes long comes back with status `processing`: look after \
-it with get_workflow_run.";
+For a file that is stored already (list_files) pass its fileId instead. list_operations lists kinds and fields of steps; \
+lint_workflow checks a definition without saving it. A run that takes long comes back with status `processing`: ask \
+get_workflow_run for it.";
 
 /// A call and its caller.
 pub struct Call {
     pub agent: Agent,
     pub context: RequestContext<RoleServer>,
-    place: CallPermit,
+    permit: CallPermit,
 }
 
 impl Call {
-    /// Comes when no one waits for the answer any more: the client cancelled the request or hung up, or the service stops.
+    /// Completes when no client waits for the answer any more: the client cancelled the request or hung up, or the service stops.
     pub async fn abandoned(&self) {
         tokio::select! {
-            () = self.place.given_up() => {}
+            () = self.permit.given_up() => {}
             () = self.context.ct.cancelled() => {}
             () = self.agent.context.closing.cancelled() => {}
         }
@@ -91,13 +91,13 @@ impl ServerHandler for Server {
         let agent = Agent::behind(&context)?;
         let version = context.protocol_version();
         let calls = &agent.context.calls;
-        let Some(place) = calls.begin(agent.account_id(), agent.client(), context.id.clone())
+        let Some(permit) = calls.begin(agent.account_id(), agent.client(), context.id.clone())
         else {
             return Ok(failed("busy: as many calls as mcp.max_calls allows one account are in progress; try again in a few seconds").into());
         };
         let call = Call {
             context,
-            place,
+            permit,
             agent,
         };
         match perform(tool, &call, request.arguments.unwrap_or_default()).await {

@@ -1,4 +1,4 @@
-//! Resources that this process uses, from `/proc/self`.
+//! Metrics of this process from `/proc/self`: resident memory, CPU time.
 
 use std::fmt;
 
@@ -43,7 +43,7 @@ impl Collector for Process {
     }
 }
 
-/// proc_pid_status(5): `VmRSS` in KiB.
+/// Reads the resident memory. proc_pid_status(5): `VmRSS` in KiB.
 fn resident_bytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status
@@ -53,7 +53,7 @@ fn resident_bytes() -> Option<u64> {
     Some(kibibytes * 1024)
 }
 
-/// proc_pid_stat(5): fields 14 and 15 count user and system time in clock ticks; the name before them may hold blanks.
+/// Reads the CPU time. proc_pid_stat(5): fields 14 and 15 count user and system time in clock ticks; the name before them may hold blanks.
 fn cpu_seconds() -> Option<f64> {
     let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
     let (_, after_name) = stat.rsplit_once(')')?;

@@ -17,7 +17,7 @@ use crate::application::{error::ApiError, field};
 /// Widths of previews; each is rendered once for every file.
 pub(crate) const WIDTHS: [u32; 4] = [320, 640, 1280, 2560];
 /// Width when the query has none.
-pub(crate) const USUAL_WIDTH: u32 = 640;
+pub(crate) const DEFAULT_WIDTH: u32 = 640;
 /// Longest wait of a preview for a permit.
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
 /// `Retry-After` when there is no permit in time.

@@ -12,7 +12,7 @@ use crate::application::{
     context::Platform,
     downloads::{DownloadGrant, download_url},
     error::ApiError,
-    files::previews::{USUAL_WIDTH, may_have_preview},
+    files::previews::{DEFAULT_WIDTH, may_have_preview},
     reached::Reached,
     signing::Signer,
 };
@@ -115,6 +115,6 @@ impl<'a> Record<'a> {
             may_have_preview(&file.mime_type) && !self.without_picture.contains(&file.id);
         let (base, id) = (&self.reached.address.base, file.id);
         let version = &file.blob.to_string()[..VERSION_DIGITS];
-        is_shown.then(|| format!("{base}/api/files/{id}/preview?w={USUAL_WIDTH}&v={version}"))
+        is_shown.then(|| format!("{base}/api/files/{id}/preview?w={DEFAULT_WIDTH}&v={version}"))
     }
 }

@@ -23,7 +23,7 @@ const MAX_LABEL: usize = 100;
 /// Range of the lifetime of tokens, in seconds.
 const TTL_S: std::ops::RangeInclusive<u32> = 60..=604_800;
 /// Lifetime in seconds of a token when neither its request nor the stream names one.
-pub(crate) const USUAL_TTL_S: u32 = 3_600;
+pub(crate) const DEFAULT_TOKEN_TTL_S: u32 = 3_600;
 
 /// A video stream to be made.
 #[derive(Debug, Default, Deserialize, ToSchema)]

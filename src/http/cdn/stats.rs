@@ -1,4 +1,4 @@
-//! `GET /api/cdn/stats`: hits, misses and bytes by day.
+//! `GET /api/cdn/stats`: deliveries of images by day and key (hits, misses, bytes); most keys.
 
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Serialize;
@@ -23,7 +23,7 @@ use crate::{
     http::usage::wanted_days,
 };
 
-/// Keys of one answer.
+/// Most keys in one answer.
 const MOST_KEYS: u32 = 100;
 
 /// Deliveries of one day (UTC).

@@ -1,4 +1,4 @@
-//! Position of a client in the feed, and the events that it wants.
+//! Query of `GET /api/events` and its stream: `after`, `before`, `order`, `types`; form of a cursor.
 
 use sluice_store::events::Event;
 use url::form_urlencoded;

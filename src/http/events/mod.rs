@@ -1,7 +1,7 @@
-//! `/api/events`: what happened, in the order of the commits, for those who cannot receive webhooks.
+//! `GET /api/events` and `GET /api/events/{id}`: the feed of events in the order of commits; default `limit`, 410 `cursor_expired`.
 //!
-//! A cursor is a place in that order. There is one writer, so that nothing is ever committed before a place that a client has
-//! passed.
+//! A cursor is a position in that order. There is one writer, so that nothing is ever committed before a position that a client
+//! has passed.
 
 mod cursor;
 mod stream;
@@ -29,7 +29,7 @@ use crate::application::{
 };
 
 /// Events of one page when the client names no limit.
-const PAGE: u32 = 50;
+const DEFAULT_LIMIT: u32 = 50;
 
 /// An event.
 #[derive(ToSchema)]
@@ -127,7 +127,7 @@ pub struct EventAnswer {
 
 /// Show an event
 ///
-/// As webhooks get it; a `webhook.test` too, which is not in the list. Its deliveries: `/api/webhooks/deliveries?eventId=`.
+/// The envelope that webhooks get; a `webhook.test` too, which is not in the list. Its deliveries: `/api/webhooks/deliveries?eventId=`.
 #[utoipa::path(get, path = "/api/events/{id}", tag = "events",
     params(("id" = String, Path, description = "The event's id, `evt_…`")),
     responses((status = 200, description = "The event", body = EventAnswer)))]
@@ -158,7 +158,7 @@ pub(super) fn event_id(field: &str, text: &str) -> Result<Uuid, ApiError> {
 fn limit(query: &str) -> Result<u32, ApiError> {
     form_urlencoded::parse(query.as_bytes())
         .find(|(name, _)| name == "limit")
-        .map_or(Ok(PAGE), |(_, limit)| row_count(&limit))
+        .map_or(Ok(DEFAULT_LIMIT), |(_, limit)| row_count(&limit))
 }
 
 /// Events of an account, and the cursor after them.

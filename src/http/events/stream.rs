@@ -1,4 +1,4 @@
-//! `GET /api/events/stream`: the feed as server-sent events.
+//! `GET /api/events/stream`: the feed of events as server-sent events (`Last-Event-ID`, `after`, `types`).
 //!
 //! A follower holds one page of events at most and takes the next one from the store when its client has taken all of it. All
 //! followers together read through one connection, so that a thousand of them, woken by one commit, leave the others to the API.
@@ -22,8 +22,8 @@ use crate::{
     http::event_stream::{self, Pieces, STILL_HERE, Waited},
 };
 
-/// Events that a follower holds, each of at most 64 KiB.
-const PAGE: u32 = 8;
+/// Most events that a follower holds, each of at most 64 KiB.
+const EVENTS_HELD: u32 = 8;
 
 /// Follow events
 ///
@@ -45,12 +45,12 @@ pub async fn stream(
 ) -> Result<HttpResponse, ApiError> {
     let Query { after, types, .. } = Query::parse(request.query_string())?;
     let after = last_event_id(&request)?.or(after);
-    let place = context.followers.place()?;
+    let permit = context.followers.place()?;
     let committed = context.store.newest_event();
     let mut db = context.store.read().await?;
     let (page, reached) = match after {
         Some(after) => (
-            Page::read(&mut db, caller.account_id(), Some(after), PAGE)
+            Page::read(&mut db, caller.account_id(), Some(after), EVENTS_HELD)
                 .await?
                 .events,
             after,
@@ -69,7 +69,7 @@ pub async fn stream(
         page: page.into_iter(),
         committed,
         is_greeted: false,
-        _place: place,
+        _permit: permit,
     };
     Ok(event_stream::answer(&request, following))
 }
@@ -94,7 +94,7 @@ struct Following {
     page: vec::IntoIter<Event>,
     committed: watch::Receiver<i64>,
     is_greeted: bool,
-    _place: OwnedSemaphorePermit,
+    _permit: OwnedSemaphorePermit,
 }
 
 impl Pieces for Following {
@@ -147,10 +147,10 @@ impl Following {
             ));
         }
         let account_id = self.caller.account_id();
-        Page::read(&mut db, account_id, Some(self.reached), PAGE).await
+        Page::read(&mut db, account_id, Some(self.reached), EVENTS_HELD).await
     }
 
-    /// Tells the client how far it is: events that it does not want count too.
+    /// Makes a comment with the client's position: events that it does not want count too.
     fn here(&self) -> String {
         event_stream::id(self.reached) + STILL_HERE
     }

@@ -1,4 +1,5 @@
-//! A JSON body: bounded in bytes and time, both spellings of a field accepted, errors that name the field.
+//! JSON bodies of requests: `http.max_json` (413), `http.body_timeout` (408), `Content-Type` (415). Both spellings of a field are
+//! accepted, and errors name the field.
 
 use actix_web::{
     FromRequest, HttpMessage as _, HttpRequest, dev::Payload, http::header, web::BytesMut,
@@ -40,18 +41,18 @@ pub(crate) fn bytes(
     payload: Payload,
 ) -> impl Future<Output = Result<BytesMut, ApiError>> + use<> {
     let http = &context::of::<Platform>(request).config.http;
-    let (limit, patience) = (http.max_json.as_u64(), http.body_timeout);
+    let (limit, timeout) = (http.max_json.as_u64(), http.body_timeout);
     let declared = declared_length(request);
     async move {
         if declared.is_some_and(|length| length > limit) {
             return Err(too_large(limit));
         }
-        tokio::time::timeout(patience, read(payload, limit))
+        tokio::time::timeout(timeout, read(payload, limit))
             .await
             .map_err(|_| {
                 ApiError::Timeout(format!(
                     "the body did not arrive within {} s",
-                    patience.as_secs()
+                    timeout.as_secs()
                 ))
             })?
     }

@@ -1,4 +1,4 @@
-//! The caller as a type: a handler that takes `Caller<Write>` cannot be reached without a credential of that scope.
+//! `Caller`, session and operator extractors of handlers: 401, 403, forged requests (`X-CSRF-Token`, `Origin`, `Sec-Fetch-Site`).
 //!
 //! The admission middleware authenticates and leaves an [`Authentication`] with the request; the extractors only read it,
 //! so that 401 and 403 come before anything is said about the body.
@@ -76,7 +76,7 @@ impl FromRequest for OwnOrigin {
     type Future = Ready<Result<Self, ApiError>>;
 
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
-        std::future::ready(refuse_other_origins(request).map(|()| Self))
+        std::future::ready(reject_other_origins(request).map(|()| Self))
     }
 }
 
@@ -91,7 +91,7 @@ fn admit(request: &HttpRequest, needed: Scope) -> Result<Arc<Identity>, ApiError
 fn genuine(request: &HttpRequest) -> Result<Arc<Identity>, ApiError> {
     let identity = identity(request)?;
     if let Some(signed_in) = identity.session() {
-        refuse_forgery(request, &signed_in.session)?;
+        reject_forgery(request, &signed_in.session)?;
     }
     Ok(identity)
 }
@@ -115,14 +115,14 @@ pub(crate) fn identity(request: &HttpRequest) -> Result<Arc<Identity>, ApiError>
 
 /// Rejects a forged call: a browser sends the cookie with requests that other sites provoke, which have neither our
 /// origin nor the token.
-fn refuse_forgery(request: &HttpRequest, session: &SignInSession) -> Result<(), ApiError> {
+fn reject_forgery(request: &HttpRequest, session: &SignInSession) -> Result<(), ApiError> {
     if matches!(
         *request.method(),
         Method::GET | Method::HEAD | Method::OPTIONS
     ) {
         return Ok(());
     }
-    refuse_other_origins(request)?;
+    reject_other_origins(request)?;
     let token = request.headers().get(CSRF_TOKEN);
     let token = token.and_then(|value| value.to_str().ok());
     if !token.is_some_and(|token| session.accepts_csrf(token)) {
@@ -135,7 +135,7 @@ fn refuse_forgery(request: &HttpRequest, session: &SignInSession) -> Result<(), 
 
 /// Rejects what a browser sent for a page of another origin. Programs send neither header. `Sec-Fetch-Site` is also there where a
 /// page can keep `Origin` away; another port of the same host is `same-site` and another origin.
-fn refuse_other_origins(request: &HttpRequest) -> Result<(), ApiError> {
+fn reject_other_origins(request: &HttpRequest) -> Result<(), ApiError> {
     let headers = request.headers();
     let own_origin = Reached::of(request).address.origin();
     let is_foreign_origin = headers

@@ -1,6 +1,5 @@
-//! Extractors of handlers: the caller ([`Caller`](crate::application::caller::Caller)), a JSON body ([`Body`]), a page
-//! of a list ([`PageQuery`]), and the address by which the request came
-//! ([`Reached`](crate::application::reached::Reached)).
+//! Extractors of handlers: caller, JSON body, page of a list, base and client address.
+//! ([`Caller`](crate::application::caller::Caller), [`Body`], [`PageQuery`], [`Reached`](crate::application::reached::Reached))
 
 mod body;
 mod caller;

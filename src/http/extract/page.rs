@@ -1,4 +1,4 @@
-//! `?limit=&cursor=`: keyset pages, whose cursor is opaque to clients.
+//! `limit` and `cursor` of a request's query, and single query parameters in both spellings.
 
 use std::future::Ready;
 
@@ -12,16 +12,16 @@ use crate::application::{
     page::{WHOLE_LIST, page},
 };
 
-/// The wanted rows of a list: `USUAL` of them when the client names no limit.
+/// The wanted rows of a list: `DEFAULT` of them when the client names no limit.
 #[derive(Clone, Copy, Debug)]
-pub struct PageQuery<const USUAL: u32 = WHOLE_LIST>(pub Page);
+pub struct PageQuery<const DEFAULT: u32 = WHOLE_LIST>(pub Page);
 
-impl<const USUAL: u32> FromRequest for PageQuery<USUAL> {
+impl<const DEFAULT: u32> FromRequest for PageQuery<DEFAULT> {
     type Error = ApiError;
     type Future = Ready<Result<Self, ApiError>>;
 
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
-        std::future::ready(page(request.query_string(), USUAL).map(Self))
+        std::future::ready(page(request.query_string(), DEFAULT).map(Self))
     }
 }
 

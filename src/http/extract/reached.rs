@@ -1,4 +1,4 @@
-//! Address of the client, and the address under which it reached the service.
+//! Client address and base address of a request: `Host`, `X-Forwarded-For`, `-Proto`, `-Host`.
 
 use std::{borrow::Cow, convert::Infallible, future::Ready, net::IpAddr};
 
@@ -55,7 +55,7 @@ fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name).and_then(|value| value.to_str().ok())
 }
 
-/// All lines of a list, joined in their order (RFC 9110 §5.3): a proxy may write a line of its own behind the client's. A line that
+/// All lines of a list, joined in their order (RFC 9110 §5.3): a proxy may write a line of its own after the client's. A line that
 /// is not text stays as an entry that nothing can be read from.
 fn list<'a>(headers: &'a HeaderMap, name: &str) -> Option<Cow<'a, str>> {
     let lines = headers.get_all(name);

@@ -1,4 +1,4 @@
-//! `POST /api/files/bulk`: one change of many files.
+//! `POST /api/files/bulk`: move, delete or tag many files in one request.
 
 use actix_web::{HttpResponse, web};
 
@@ -14,10 +14,10 @@ use crate::{
 
 /// Move, delete or tag many files
 ///
-/// The answer says of each file what became of it, also when there is no such file or the work stopped halfway. The same request
+/// The answer has a result for each file, also when there is no such file or the work stopped halfway. The same request
 /// again does no harm: it changes what is left.
 #[utoipa::path(post, path = "/api/files/bulk", tag = "files", request_body = BulkRequest, responses(
-    (status = 200, description = "What became of each file", body = BulkAnswer),
+    (status = 200, description = "A result for each file", body = BulkAnswer),
     (status = 404, description = "There is no such folder; nothing was changed", body = crate::application::error::ErrorBody),
     (status = 503, description = "The database is busy; nothing was changed", body = crate::application::error::ErrorBody)))]
 pub async fn bulk(

@@ -1,4 +1,4 @@
-//! `GET /api/files/{id}/lineage`: what a file was made from, and what was made from it.
+//! `GET /api/files/{id}/lineage`: sources of a file and what was made from it; default `limit`, most sources.
 
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Serialize;
@@ -22,8 +22,8 @@ use crate::{
 };
 
 /// Derived objects in one answer when the client names no `limit`.
-const PAGE: u32 = 50;
-/// Sources in one answer: no operation takes as many.
+const DEFAULT_LIMIT: u32 = 50;
+/// Most sources in one answer: no operation takes as many.
 const MAX_SOURCES: u32 = 1_000;
 
 /// The sources of a file, and the results that were made from it.
@@ -135,7 +135,8 @@ pub async fn lineage(
     caller: Caller<Read>,
     id: web::Path<Uuid>,
 ) -> Result<HttpResponse, ApiError> {
-    let limit = query_value(&request, "limit").map_or(Ok(PAGE), |text| row_count(&text))?;
+    let limit =
+        query_value(&request, "limit").map_or(Ok(DEFAULT_LIMIT), |text| row_count(&text))?;
     let offset = query_value(&request, "offset").map_or(Ok(0), |text| row_offset(&text))?;
     let mut db = context.store.read().await?;
     let file = files::get(&mut db, caller.account_id(), *id).await?;

@@ -1,4 +1,4 @@
-//! `/api/files`: what users store.
+//! `/api/files`: list, search, store (form or `sourceUrl`), show or download, change, delete.
 //!
 //! Any bytes are taken; an upload streams to the disk and is answered once bytes and rows are safe there.
 
@@ -155,7 +155,7 @@ pub async fn create(
     let storage_limit = plan.storage.as_u64();
     let account_id = caller.account_id();
     let stored = async {
-        refuse_in_advance(&request, &context, account_id, storage_limit).await?;
+        reject_in_advance(&request, &context, account_id, storage_limit).await?;
         let (origin, folder_id) = match is_json(&request) {
             true => named_file(&request, payload).await?,
             false => sent_file(&request, &context, payload).await?,
@@ -175,8 +175,8 @@ pub async fn create(
     Ok(HttpResponse::Created().json(answer))
 }
 
-/// Spares the client the sending of what cannot be kept.
-async fn refuse_in_advance(
+/// Rejects by the declared length, so that a client does not send what cannot be kept.
+async fn reject_in_advance(
     request: &HttpRequest,
     context: &FileContext,
     account_id: Uuid,

@@ -1,4 +1,4 @@
-//! `GET /api/files/{id}/preview`: an image of a file, for its owner.
+//! `GET /api/files/{id}/preview`: an image of a file for its owner, width `w`, `Cache-Control`.
 
 use actix_web::{HttpRequest, HttpResponse, http::header::HeaderValue, web};
 use sluice_store::files;
@@ -9,12 +9,12 @@ use crate::{
         caller::{Caller, Read},
         context::{DeliveryContext, FileContext},
         error::ApiError,
-        files::previews::{USUAL_WIDTH, delivery_query, may_have_preview, rounded_width},
+        files::previews::{DEFAULT_WIDTH, delivery_query, may_have_preview, rounded_width},
     },
     http::{cdn, extract::query_value},
 };
 
-/// The bytes of a file never change under its id, and the address in its record changes with them.
+/// `Cache-Control` of previews: the bytes of a file never change under its id, and the address in its record changes with them.
 const CACHE: HeaderValue = HeaderValue::from_static("private, max-age=86400, immutable");
 
 /// Preview a file
@@ -23,7 +23,7 @@ const CACHE: HeaderValue = HeaderValue::from_static("private, max-age=86400, imm
 /// count it. `files.previews_per_account` are rendered at a time for one account, and others wait.
 #[utoipa::path(get, path = "/api/files/{id}/preview", tag = "files", params(
     ("id" = Uuid, Path, description = "The file's id"),
-    ("w" = Option<u32>, Query, description = "Of the square that it fits in, 1 to 2560; rounded up to 320, 640, 1280 or 2560 (640)"),
+    ("w" = Option<u32>, Query, description = "Width of the square that it fits in, 1 to 2560; rounded up to 320, 640, 1280 or 2560 (640)"),
     ("v" = Option<String>, Query, description = "Anything: as the record's `preview_url` has it"),
 ), responses(
     (status = 200, description = "WebP where the client takes it, else JPEG or PNG", content_type = "image/*", body = Vec<u8>),
@@ -43,7 +43,7 @@ pub async fn preview(
 ) -> Result<HttpResponse, ApiError> {
     let width = match query_value(&request, "w") {
         Some(text) => rounded_width(&text)?,
-        None => USUAL_WIDTH,
+        None => DEFAULT_WIDTH,
     };
     let file = files::get(&mut context.store.read().await?, caller.account_id(), *id).await?;
     if !may_have_preview(&file.mime_type) {

@@ -1,4 +1,4 @@
-//! `POST /api/files/zip`: an address under which chosen files and folders are downloaded as one archive.
+//! `POST /api/files/zip`: an address at which chosen files and folders are downloaded as one ZIP.
 
 use actix_web::{HttpResponse, web};
 

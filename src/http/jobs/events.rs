@@ -1,4 +1,4 @@
-//! `GET /api/jobs/{id}/events`: a job's progress as server-sent events (WHATWG HTML, "Server-sent events").
+//! `GET /api/jobs/{id}/events`: progress of a job as server-sent events.
 
 use actix_web::HttpResponse;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! What a request for a job brings in its form and its headers.
+//! Form of a job request: files, `sourceUrl`, `watermarkFile`, header `Idempotency-Key` and its length.
 
 use actix_web::{HttpRequest, dev::Payload};
 use sluice_media::operation::Params;
@@ -14,9 +14,9 @@ use crate::{
 };
 
 /// The longest `Idempotency-Key`, in characters.
-const MAX_KEY: usize = 255;
+const MAX_IDEMPOTENCY_KEY: usize = 255;
 /// The field of a watermark's own image.
-const MARK: &str = "watermarkFile";
+const WATERMARK: &str = "watermarkFile";
 
 /// Content of a form.
 pub(in crate::http) struct Sent {
@@ -25,7 +25,7 @@ pub(in crate::http) struct Sent {
     /// See [`JobRequest::sources`].
     pub sources: Vec<String>,
     /// A watermark's own image.
-    pub mark: Option<Material>,
+    pub watermark: Option<Material>,
 }
 
 impl Submitter<'_> {
@@ -42,32 +42,34 @@ impl Submitter<'_> {
         };
         let mut form = Form::read(request, payload, &self.context.files, limits).await?;
         let (files, sources) = (form.take_files(), form.sources()?);
-        let mark = form
+        let watermark = form
             .files
             .into_iter()
-            .find(|part| camel_case(&part.field) == MARK);
+            .find(|part| camel_case(&part.field) == WATERMARK);
         let mut params = Params::from_form(form.fields);
-        if mark.is_some() {
-            params.set(MARK, true);
+        if watermark.is_some() {
+            params.set(WATERMARK, true);
         }
         Ok(Sent {
             params,
             files: files.into_iter().map(Material::Uploaded).collect(),
             sources,
-            mark: mark.map(Material::Uploaded),
+            watermark: watermark.map(Material::Uploaded),
         })
     }
 }
 
-/// The header `Idempotency-Key`, when it is there.
+/// Reads the header `Idempotency-Key`, when it is there.
 pub(in crate::http) fn idempotency_key(request: &HttpRequest) -> Result<Option<String>, ApiError> {
     let Some(value) = request.headers().get("idempotency-key") else {
         return Ok(None);
     };
     match value.to_str() {
-        Ok(key) if (1..=MAX_KEY).contains(&key.trim().len()) => Ok(Some(key.trim().to_owned())),
+        Ok(key) if (1..=MAX_IDEMPOTENCY_KEY).contains(&key.trim().len()) => {
+            Ok(Some(key.trim().to_owned()))
+        }
         _ => Err(ApiError::Invalid(format!(
-            "Idempotency-Key must have 1 to {MAX_KEY} characters of ASCII"
+            "Idempotency-Key must have 1 to {MAX_IDEMPOTENCY_KEY} characters of ASCII"
         ))),
     }
 }

@@ -1,5 +1,4 @@
-//! Requests that wait for their job: 200 with the files, 202 when it takes longer, the failure's status when no file
-//! was made.
+//! Answers of requests that wait for their job: 200, 202 after `convert.inline_wait`, status of a failure, 422 `all_failed`.
 
 use actix_web::HttpResponse;
 use serde::Serialize;
@@ -35,7 +34,7 @@ pub struct ConversionAnswer {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct StorageNotice {
     saved: bool,
-    /// For people.
+    /// One sentence for people.
     notice: Option<String>,
 }
 

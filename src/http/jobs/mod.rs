@@ -1,4 +1,5 @@
-//! `/api/jobs`: conversions that no one waits for. Conversions that are waited for are jobs too, and can be found here.
+//! `/api/jobs`: make, list (`status`, `type`, `since`), show and cancel conversion jobs; default `limit`. Conversions that are
+//! waited for are jobs too, and can be found here.
 
 mod events;
 mod form;
@@ -43,7 +44,7 @@ use crate::application::{
 };
 
 /// Jobs of one page when the client names no limit.
-const PAGE: u32 = 50;
+const DEFAULT_LIMIT: u32 = 50;
 
 /// The fields of `POST /api/convert` or `POST /api/compress`, and these.
 #[derive(ToSchema)]
@@ -75,7 +76,7 @@ pub struct JobList {
 /// A form with files, or JSON with `fileIds` or `sourceUrls` (the addresses of files); the other fields as for `/api/convert`
 /// (or `/api/compress`). The answer comes once the job is safe; ask for it, follow its events, or cancel it. With
 /// `Idempotency-Key` (at most 255 characters, kept 24 hours) a repeated request finds the same job and is not charged again;
-/// with other parameters it is refused (409).
+/// with other parameters it is rejected (409).
 #[utoipa::path(post, path = "/api/jobs", tag = "jobs",
     params(("Idempotency-Key" = Option<String>, Header, description = "Makes repeating safe")),
     request_body(content = JobForm, content_type = "multipart/form-data"),
@@ -169,7 +170,7 @@ pub async fn list(
 }
 
 fn list_query(query: &str) -> Result<(Page, JobFilter, u32), ApiError> {
-    let page = page(query, PAGE)?;
+    let page = page(query, DEFAULT_LIMIT)?;
     let (mut filter, mut offset) = (JobFilter::default(), 0);
     for (name, value) in form_urlencoded::parse(query.as_bytes()) {
         match camel_case(&name).as_str() {

@@ -1,4 +1,4 @@
-//! The history of a live input: its broadcasts.
+//! `GET /api/live/inputs/{id}/broadcasts`: past broadcasts of an input, duration, peak viewers; default `limit`.
 
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Serialize;
@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// Broadcasts in one answer when the client names no `limit`.
-const PAGE: u32 = 50;
+const DEFAULT_LIMIT: u32 = 50;
 
 /// A run of an input on air, across reconnects.
 #[derive(Serialize, ToSchema)]
@@ -32,7 +32,7 @@ pub struct BroadcastRecord {
     id: String,
     #[schema(value_type = String, format = DateTime)]
     started_at: Time,
-    /// Null: on air, or waiting for its encoder. Of a broadcast that the service did not survive: when it was last seen, to ten
+    /// Null: on air, or waiting for its encoder. If the service stopped during it: the time at which it was last seen, to ten
     /// seconds.
     #[schema(value_type = Option<String>, format = DateTime)]
     ended_at: Option<Time>,
@@ -64,7 +64,8 @@ pub async fn broadcasts(
     caller: Caller<Read>,
     id: web::Path<Uuid>,
 ) -> Result<HttpResponse, ApiError> {
-    let limit = query_value(&request, "limit").map_or(Ok(PAGE), |text| row_count(&text))?;
+    let limit =
+        query_value(&request, "limit").map_or(Ok(DEFAULT_LIMIT), |text| row_count(&text))?;
     let offset = query_value(&request, "offset").map_or(Ok(0), |text| row_offset(&text))?;
     let input = find(&context, caller.account_id(), *id).await?;
     let mut db = context.store.read().await?;

@@ -1,4 +1,4 @@
-//! Publishers of a live input, now and before.
+//! `GET /api/live/inputs/{id}/connections`: publishers of an input, now and before, and why they ended; default `limit`.
 
 use actix_web::{HttpResponse, web};
 use serde::Serialize;
@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// Connections in one answer when the client names no `limit`.
-const PAGE: u32 = 50;
+const DEFAULT_LIMIT: u32 = 50;
 
 /// A connection of an encoder, or of the service to a source that it pulls.
 #[derive(Serialize, ToSchema)]
@@ -33,7 +33,7 @@ pub struct PublisherConnectionRecord {
     broadcast_id: String,
     /// `rtmp`, `rtmps`, `srt` or `rtsp`.
     protocol: String,
-    /// Without the port.
+    /// Address of the encoder without its port.
     remote_address: String,
     /// Name that the encoder gave itself.
     encoder: Option<String>,
@@ -44,7 +44,7 @@ pub struct PublisherConnectionRecord {
     disconnected_at: Option<Time>,
     /// In seconds; until now while it is connected.
     duration: f64,
-    /// Why it ended: `ended` (by the encoder), `dropped` (connection lost), `taken_over` (by a newer encoder with the key), `closed`
+    /// Reason of its end: `ended` (by the encoder), `dropped` (connection lost), `taken_over` (by a newer encoder with the key), `closed`
     /// (by the service: broadcast ended by its owner, input disabled, new key, or stop of the service), `interrupted` (the service
     /// was cut short). Null while it is connected.
     reason: Option<String>,
@@ -69,7 +69,7 @@ pub async fn connections(
     context: web::Data<LiveContext>,
     caller: Caller<Read>,
     id: web::Path<Uuid>,
-    PageQuery(page): PageQuery<PAGE>,
+    PageQuery(page): PageQuery<DEFAULT_LIMIT>,
 ) -> Result<HttpResponse, ApiError> {
     let input = find(&context, caller.account_id(), *id).await?;
     let mut db = context.store.read().await?;

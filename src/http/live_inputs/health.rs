@@ -1,4 +1,4 @@
-//! How a live input does, now and over the last minutes.
+//! `GET /api/live/inputs/{id}/health` and `…/health/history`: measurements and advice, now and over 15 minutes.
 
 use actix_web::{HttpRequest, HttpResponse, http::header, web};
 use sluice_store::now_ms;
@@ -19,7 +19,7 @@ use crate::{
     http::extract::query_value,
 };
 
-/// How a stream does
+/// Show the health of a live input
 ///
 /// What arrives and what to change in the encoder, in plain words. Without a broadcast: status `idle`, the rest null.
 #[utoipa::path(get, path = "/api/live/inputs/{id}/health", tag = "live",
@@ -34,7 +34,7 @@ pub async fn health(
     Ok(HttpResponse::Ok().json(health_of(&context, input.id)?))
 }
 
-/// How a stream did
+/// Show the health of the last minutes
 ///
 /// A value each second over the last 15 minutes at most, over reconnects and broadcasts, in columns for a graph. Null means that
 /// nothing came then. Kept in memory: lost when the service stops.

@@ -1,4 +1,4 @@
-//! `/api/live/inputs`: where encoders publish and viewers play.
+//! `/api/live/inputs`: make, list, show, change, end and delete live inputs.
 //!
 //! The row is the truth: a change is committed first, then sent to live inputs; when they are busy it is sent again
 //! until they have it, and the answer does not wait for that.
@@ -71,7 +71,7 @@ pub struct LiveInputList {
     counts: LiveInputCounts,
 }
 
-/// How many inputs fit `q`, whatever their status.
+/// Numbers of inputs that fit `q`, whatever their status.
 #[derive(Serialize, ToSchema)]
 pub struct LiveInputCounts {
     idle: i64,
@@ -99,7 +99,7 @@ pub async fn create(
     let made = changes::create(&context, caller.account_id(), request).await?;
     let shown = stream_key::in_plain(&context, &reached, made);
     Ok(HttpResponse::Created()
-        .insert_header(stream_key::KEPT_BY_NO_CACHE)
+        .insert_header(stream_key::NO_STORE)
         .json(shown))
 }
 

@@ -1,4 +1,5 @@
-//! Outputs of a live input: the platforms to which its stream is forwarded.
+//! `/api/live/inputs/{id}/outputs`: add, list, show, change and remove the platforms to which an input is forwarded (`url`,
+//! `enabled`).
 //!
 //! As with inputs, the row is committed first; the outputs then know it at once.
 
@@ -40,7 +41,7 @@ pub struct ChangeLiveOutput {
     enabled: Option<bool>,
 }
 
-/// An output and what it does now. Counters begin with the service, and again when `url` or `enabled` change.
+/// An output and its status. Counters begin with the service, and again when `url` or `enabled` change.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LiveOutputRecord {
@@ -127,9 +128,9 @@ pub async fn outputs(
     Ok(HttpResponse::Ok().json(LiveOutputList { outputs }))
 }
 
-/// Send a live input on
+/// Add an output to a live input
 ///
-/// To another platform or server, from now on and with every broadcast, without re-encoding. A target that cannot be reached
+/// Sends the stream to another platform or server, from now on and with every broadcast, without re-encoding. A target that cannot be reached
 /// is tried again; none ever delays the input or its other outputs.
 #[utoipa::path(post, path = "/api/live/inputs/{id}/outputs", tag = "live", request_body = NewLiveOutputRequest,
     params(("id" = Uuid, Path, description = "The input's id")),

@@ -1,4 +1,5 @@
-//! Recordings of a live input, and clips of what is on air.
+//! `GET /api/live/inputs/{id}/recordings` and `POST …/clips`: recordings of an input, clips of what is on air; length of a clip's
+//! name.
 
 use actix_web::{HttpResponse, web};
 use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
@@ -25,8 +26,8 @@ use crate::{
     http::extract::{Body, PageQuery},
 };
 
-/// Characters of a clip's name.
-const MAX_NAME: usize = 200;
+/// Longest name of a clip, in characters.
+const MAX_CLIP_NAME: usize = 200;
 
 /// A recorded broadcast.
 #[derive(Serialize, ToSchema)]
@@ -77,7 +78,7 @@ pub struct RecordingList {
     next_cursor: Option<String>,
 }
 
-/// A clip to be cut.
+/// A clip to be made.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NewClipRequest {
@@ -192,7 +193,7 @@ fn file_record(file: RecordingFile) -> RecordingFileRecord {
     }
 }
 
-/// Cut a clip of what is on air
+/// Make a clip of what is on air
 ///
 /// Without re-encoding: it begins with the last key frame at or before `start`. It reaches back to the beginning of a broadcast
 /// that is recorded, else as far as the playlist does. The clip is a stored file when the answer comes.
@@ -231,7 +232,7 @@ pub async fn clip(
 }
 
 fn named(given: Option<String>) -> Result<Option<String>, ApiError> {
-    let Some(given) = field::words("filename", given, MAX_NAME)? else {
+    let Some(given) = field::words("filename", given, MAX_CLIP_NAME)? else {
         return Ok(None);
     };
     let name = filename::checked("filename", &given)?;

@@ -1,4 +1,4 @@
-//! Stream keys in plain: new ones, and those in force shown again.
+//! `POST /api/live/inputs/{id}/rotate-key` and `…/reveal-key`: stream keys in plain.
 
 use actix_web::{
     HttpResponse,
@@ -22,11 +22,11 @@ use crate::application::{
 };
 
 /// Header of an answer that holds a secret.
-pub(super) const KEPT_BY_NO_CACHE: (HeaderName, &str) = (header::CACHE_CONTROL, "no-store");
+pub(super) const NO_STORE: (HeaderName, &str) = (header::CACHE_CONTROL, "no-store");
 
 /// Rotate the stream key
 ///
-/// The old key is worthless from the answer on, and a publish that used it ends at once. The audit log has an entry of it.
+/// The old key is not accepted from the answer on, and a publish that used it ends at once. The audit log has an entry of it.
 #[utoipa::path(post, path = "/api/live/inputs/{id}/rotate-key", tag = "live",
     params(("id" = Uuid, Path, description = "The input's id")),
     responses((status = 200, description = "The input and its new stream key", body = LiveInputWithKey)))]
@@ -63,7 +63,7 @@ pub async fn reveal_key(
 
 fn answer(context: &LiveContext, reached: &Reached, input: (LiveInput, Secret)) -> HttpResponse {
     HttpResponse::Ok()
-        .insert_header(KEPT_BY_NO_CACHE)
+        .insert_header(NO_STORE)
         .json(in_plain(context, reached, input))
 }
 

@@ -1,4 +1,4 @@
-//! `POST /api/live/inputs/{id}/playback-token`: leave to watch a live input for a time.
+//! `POST /api/live/inputs/{id}/playback-token`: a token to watch a live input for a time.
 
 use actix_web::{HttpResponse, web};
 use serde::Serialize;
@@ -14,7 +14,7 @@ use crate::{
         live_inputs::{find, record::playback_url},
         playback_token::issue,
         reached::Reached,
-        video::request::{PlaybackTokenRequest, USUAL_TTL_S},
+        video::request::{DEFAULT_TOKEN_TTL_S, PlaybackTokenRequest},
     },
     http::extract::Body,
 };
@@ -49,7 +49,7 @@ pub async fn playback_token(
 ) -> Result<HttpResponse, ApiError> {
     let wanted = request.checked()?;
     let input = find(&tokens, caller.account_id(), *id).await?;
-    let lifetime_s = wanted.expires_in.unwrap_or(USUAL_TTL_S);
+    let lifetime_s = wanted.expires_in.unwrap_or(DEFAULT_TOKEN_TTL_S);
     let issued = issue(&tokens, input.playback_id, lifetime_s, wanted.domains).await?;
     Ok(HttpResponse::Ok().json(LivePlaybackToken {
         expires_at: issued.expires_at,

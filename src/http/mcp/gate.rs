@@ -1,6 +1,6 @@
-//! Checks on a request of `/mcp` before the transport sees it, in this order: enabled (404), with a credential (401),
-//! under a name of the service (403), from a page that may (403), a POST (405), of the right types (406, 415), bounded
-//! (408, 413), and one message (400).
+//! Checks of a request of `/mcp`: `mcp.enabled`, credential, `Host`, `Origin`, method, `Accept`, `Content-Type`, protocol version,
+//! size. Before the transport sees it, in this order: enabled (404), with a credential (401), under a name of the service (403),
+//! from a page that may (403), a POST (405), of the right types (406, 415), bounded (408, 413), and one message (400).
 
 use actix_web::{
     Error, HttpMessage as _, HttpResponse, ResponseError as _,
@@ -26,7 +26,7 @@ use crate::{
 
 const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 
-/// Both types, in the words that the transport looks for.
+/// `Accept` with both types, in the words that the transport looks for.
 const BOTH_TYPES: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
 
 /// Request headers that a page may send.
@@ -179,7 +179,7 @@ fn check_version(headers: &HeaderMap) -> Result<(), ApiError> {
     )))
 }
 
-/// May a page send its message? Those that may not were refused before.
+/// Answers the preflight of a page that may send its message; others were rejected before.
 fn preflight() -> HttpResponse {
     HttpResponse::NoContent()
         .insert_header((header::ACCESS_CONTROL_ALLOW_METHODS, "POST"))

@@ -1,4 +1,4 @@
-//! `/mcp`: the transport of the tools for agents (MCP by streamable HTTP, without sessions).
+//! `/mcp`: the transport of MCP tools (streamable HTTP, without sessions), its keep-alive.
 //!
 //! ```text
 //! request ─ admission (rate) ─ gate (credential, Host, Origin, method, body) ─ transport (rmcp) ─ crate::mcp::Server ─ a tool
@@ -18,9 +18,10 @@ use crate::{
     mcp::{Agent, Server},
 };
 
+/// Address of the tools.
 const PATH: &str = "/mcp";
 
-/// Between two signs of life on a stream of events; the second one that no one takes ends a call whose client has gone. A
+/// Pause between two keep-alives on a stream of events; the second one that no one takes ends a call whose client has gone. A
 /// call by revision 2026-07-28 that asks for no progress has a stream only with its answer, since the status comes first:
 /// when its client goes, its wait ends by `mcp.wait`.
 const KEEP_ALIVE: Duration = Duration::from_secs(5);
@@ -31,7 +32,7 @@ pub(super) fn is_below(path: &str) -> bool {
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// Puts `/mcp` into an application.
+/// Adds `/mcp` to an application.
 pub fn configure(app: &mut web::ServiceConfig) {
     let transport = StreamableHttpService::builder()
         .service_factory(Arc::new(|| Ok(Server)))

@@ -1,4 +1,4 @@
-//! Authentication and the rate limit, before any handler of `/api` runs.
+//! Authentication (API key, session cookie) and rate limit of `/api`, `/mcp`, `/metrics`; `X-RateLimit-*` headers.
 //!
 //! The extractors of [`crate::http::extract`] turn the result into 401 and 403.
 
@@ -50,7 +50,7 @@ pub async fn admit(
         Ok(authentication) => authentication,
         Err(error) => return Ok(request.into_response(error.error_response())),
     };
-    let standing = match &authentication {
+    let rate = match &authentication {
         Authentication::Known(caller) if is_counted => Some(count(&accounts, caller)),
         _ => None,
     };
@@ -59,7 +59,7 @@ pub async fn admit(
     // Failures are stored, too: only handlers that take a caller answer them with 401.
     request.extensions_mut().insert(authentication);
 
-    let mut response = match standing {
+    let mut response = match rate {
         Some(RateLimitState {
             allowed: false,
             resets_in_s,
@@ -78,11 +78,11 @@ pub async fn admit(
         }
         _ => next.call(request).await?.map_into_boxed_body(),
     };
-    if let Some(standing) = standing {
-        show(standing, response.headers_mut());
+    if let Some(rate) = rate {
+        show(rate, response.headers_mut());
     }
     if is_session && !response.headers().contains_key(header::CACHE_CONTROL) {
-        // What a person saw must not stay in the browser of a shared machine.
+        // Answers to a person must not stay in the browser of a shared machine.
         response
             .headers_mut()
             .insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
@@ -105,7 +105,7 @@ fn count(accounts: &AccountContext, caller: &Identity) -> RateLimitState {
     accounts.rate_limit.count(id, limit, Instant::now())
 }
 
-/// Readers of a link are no one, also those who are signed in: nothing of theirs is counted or shown.
+/// Returns whether a path is of readers of a link. They are anonymous, also those who are signed in: nothing of theirs is counted.
 fn is_share(path: &str) -> bool {
     path.starts_with("/api/share/")
 }
@@ -211,7 +211,7 @@ fn note_use(context: web::Data<AccountContext>, key: &ApiKey) {
     });
 }
 
-/// As [`note_use`].
+/// Records the use of a session as [`note_use`] does.
 fn note_use_of_session(context: web::Data<AccountContext>, id: uuid::Uuid) {
     actix_web::rt::spawn(async move {
         let noted = context
@@ -224,17 +224,17 @@ fn note_use_of_session(context: web::Data<AccountContext>, id: uuid::Uuid) {
     });
 }
 
-/// `X-RateLimit-*`: `unlimited` where the plan has no bound; the reset is in Unix seconds.
-fn show(standing: RateLimitState, headers: &mut HeaderMap) {
-    let bound = |count: u32| match standing.limit {
+/// Adds `X-RateLimit-*`: `unlimited` where the plan has no bound; the reset is in Unix seconds.
+fn show(rate: RateLimitState, headers: &mut HeaderMap) {
+    let bound = |count: u32| match rate.limit {
         0 => HeaderValue::from_static("unlimited"),
         _ => HeaderValue::from(count),
     };
-    headers.insert(LIMIT, bound(standing.limit));
-    headers.insert(REMAINING, bound(standing.remaining));
+    headers.insert(LIMIT, bound(rate.limit));
+    headers.insert(REMAINING, bound(rate.remaining));
     headers.insert(
         RESET,
-        HeaderValue::from(now_ms() / 1000 + standing.resets_in_s as i64),
+        HeaderValue::from(now_ms() / 1000 + rate.resets_in_s as i64),
     );
 }
 

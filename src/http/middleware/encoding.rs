@@ -1,4 +1,4 @@
-//! Refuses compressed request bodies before anything reads them: a few kilobytes can unpack to gigabytes.
+//! 415 for request bodies with `Content-Encoding`, before anything reads them: a few kilobytes can unpack to gigabytes.
 
 use actix_web::{
     Error, ResponseError as _,
@@ -11,7 +11,7 @@ use actix_web::{
 use crate::application::error::ApiError;
 
 /// Answers 415 to every request `Content-Encoding` other than identity.
-pub async fn refuse_encoded(
+pub async fn reject_encoded(
     request: ServiceRequest,
     next: Next<impl MessageBody + 'static>,
 ) -> Result<ServiceResponse<BoxBody>, Error> {

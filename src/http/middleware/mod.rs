@@ -1,4 +1,4 @@
-//! Middleware around every handler, from the outside in: [`end_unread`], [`observe`], [`refuse_encoded`], [`admit`].
+//! Middleware around every handler, from the outside in: [`end_unread`], [`observe`], [`reject_encoded`], [`admit`].
 
 mod admission;
 mod encoding;
@@ -6,6 +6,6 @@ mod observe;
 mod unread;
 
 pub use admission::admit;
-pub use encoding::refuse_encoded;
+pub use encoding::reject_encoded;
 pub use observe::observe;
 pub use unread::end_unread;

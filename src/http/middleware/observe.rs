@@ -1,5 +1,4 @@
-//! The outermost layer: request ids, the access log, metrics, security headers, and JSON bodies for errors of the
-//! framework.
+//! Outermost middleware: `X-Request-Id`, access log, request metrics, security headers, JSON bodies for errors of the framework.
 //!
 //! The log names the route's pattern, never the path or the query: both may hold a token.
 
@@ -30,8 +29,10 @@ use crate::{
 };
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+/// Longest id of a client, in characters.
+const MAX_REQUEST_ID: usize = 64;
 
-/// Answered at a rate where a line each would drown the log.
+/// Routes that are not logged for each request: they are answered at a high rate.
 const QUIET_ROUTES: &[&str] = &[
     "/cdn/v1/",
     "/live/v1/",
@@ -42,7 +43,7 @@ const QUIET_ROUTES: &[&str] = &[
     "/assets/",
 ];
 
-/// Below it the router knows no patterns.
+/// Beginning of the paths of which the router knows no patterns.
 const DELIVERY: &str = "/cdn/v1/";
 const DELIVERY_BY_QUERY: &str = "/cdn/v1/{deliveryKey}/{fileId}";
 const DELIVERY_BY_PRESET: &str = "/cdn/v1/{deliveryKey}/{fileId}/p/{preset}";
@@ -109,7 +110,7 @@ fn request_id(headers: &HeaderMap) -> HeaderValue {
     let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.".contains(byte);
     headers
         .get(&REQUEST_ID)
-        .filter(|id| (1..=64).contains(&id.len()) && id.as_bytes().iter().all(is_plain))
+        .filter(|id| (1..=MAX_REQUEST_ID).contains(&id.len()) && id.as_bytes().iter().all(is_plain))
         .cloned()
         .unwrap_or_else(|| {
             let mut text = Uuid::encode_buffer();
@@ -118,7 +119,7 @@ fn request_id(headers: &HeaderMap) -> HeaderValue {
         })
 }
 
-/// Unique, not secret: counted on from a random number for each thread, without a system call for each request.
+/// Makes an id: unique, not secret, counted from a random number for each thread, without a system call for each request.
 fn fresh_id() -> Uuid {
     thread_local! {
         static NEXT: Cell<u128> = Cell::new(Uuid::new_v4().as_u128());

@@ -1,7 +1,7 @@
-//! Ends connections whose request body does not end.
+//! Closes connections after an answer that is sent before the end of a chunked request body. A client that stops sending would else
+//! keep its connection for ever.
 //!
-//! After an answer actix-http continues to read an unread chunked body, without a deadline: a client that stops sending
-//! would keep its connection for ever. While a reference to the payload exists it closes the connection instead, so the
+//! After an answer actix-http continues to read an unread chunked body, without a deadline. While a reference to the payload exists it closes the connection instead, so the
 //! answer holds one.
 
 use std::{

@@ -1,4 +1,4 @@
-//! Access of a viewer to a live input, and its permits to wait.
+//! Access of one viewer to a live input, `Cache-Control`, permits to wait (`live.max_waiting_viewers`).
 
 use std::sync::Arc;
 

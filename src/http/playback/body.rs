@@ -1,4 +1,4 @@
-//! Media bytes as answers: from memory or in pieces from a segment's file, whole or a range.
+//! Segments, parts and posters as answers: from memory or from the segment's file, ranges, 304.
 
 use std::{fs::File, io, path::PathBuf, sync::Arc};
 
@@ -14,7 +14,7 @@ use crate::{
     },
 };
 
-/// A resource in one piece.
+/// Makes a resource of one piece.
 pub(super) fn memory(bytes: Bytes) -> Body {
     Body::Memory(vec![bytes])
 }

@@ -1,4 +1,4 @@
-//! `?dvr=1`: the broadcast since its beginning, where it is recorded.
+//! `?dvr=1` of live playlists: the broadcast since its beginning, where it is recorded.
 
 use actix_web::HttpRequest;
 use sluice_actors::live::View;
@@ -6,9 +6,10 @@ use url::form_urlencoded;
 
 use crate::application::error::ApiError;
 
+/// Name of the query parameter.
 pub(super) const NAME: &str = "dvr";
 
-/// Returns whether the client asks for it.
+/// Returns whether the client requests it.
 pub(super) fn is_asked(request: &HttpRequest) -> bool {
     let query = request.query_string().as_bytes();
     form_urlencoded::parse(query).any(|(name, value)| name == NAME && value == "1")

@@ -1,4 +1,5 @@
-//! Waiting on published state: blocking reload, hinted parts, state changes. Every wait has a deadline and a permit.
+//! Waiting of viewers: blocking reload (`_HLS_msn`, `_HLS_part`), hinted parts, state; deadlines, 503 beyond
+//! `live.max_waiting_viewers`.
 
 use std::{sync::Arc, time::Duration};
 
@@ -14,11 +15,13 @@ pub(super) struct Reload {
     part: Option<u32>,
 }
 
-/// How far beyond the playlist's end a client may ask, in segments.
+/// Segments beyond the playlist's end that a client may request.
 const MSN_AHEAD: u64 = 2;
+/// `Retry-After` when too many viewers wait.
+const RETRY_AFTER_S: u64 = 1;
 
 impl Reload {
-    /// `None` without a sequence number; 400 for a part without one.
+    /// Reads the directives; `None` without a sequence number, 400 for a part without one.
     pub fn parse(msn: Option<u64>, part: Option<u32>) -> Result<Option<Self>, ApiError> {
         match (msn, part) {
             (None, Some(_)) => Err(ApiError::Invalid(
@@ -47,7 +50,7 @@ impl Reload {
 }
 
 /// Returns the playlist once it holds the requested position. When that takes too long, the playlist as it is: while an
-/// encoder reconnects, players must continue to ask and not give up.
+/// encoder reconnects, players must continue to ask.
 pub(super) async fn for_playlist(access: &Access, reload: Reload) -> Result<Arc<View>, ApiError> {
     let playback = access.playback();
     let view = listed(&playback.now())?;
@@ -114,7 +117,7 @@ async fn until(
 ) -> Result<(), ApiError> {
     let _permit = access.permit().ok_or(ApiError::Unavailable {
         what: "live.max_waiting_viewers is reached: playback",
-        retry_after_s: 1,
+        retry_after_s: RETRY_AFTER_S,
     })?;
     let mut states = access.playback().follow();
     tokio::select! {

@@ -1,7 +1,8 @@
-//! Owners of streams: users who are signed in to the account that a stream belongs to, at pages of the service itself.
+//! Owners of streams at playback: users signed in to the dashboard, at pages of the service itself (`Sec-Fetch-Site`, `Origin`,
+//! `Referer`).
 //!
-//! The cookie admits only where the browser says that such a page asks: another site's page could have the owner's browser ask,
-//! too, and a page on another port of the same host has its cookies sent. Browsers say it by `Sec-Fetch-Site` over HTTPS and on
+//! The cookie admits only where the browser's headers name such a page: another site's page could have the owner's browser ask,
+//! too, and a page on another port of the same host has its cookies sent. Browsers name it by `Sec-Fetch-Site` over HTTPS and on
 //! the machine itself, and by `Origin` or `Referer` over plain HTTP.
 
 use actix_web::{
@@ -29,7 +30,7 @@ pub(super) async fn is_owner(request: &HttpRequest, account_id: Uuid) -> Result<
     };
     let read = |name: HeaderName| {
         let value = request.headers().get(name)?;
-        // What is no text is no address of ours.
+        // A value that is not text is no address of the service.
         Some(value.to_str().unwrap_or_default())
     };
     let asking = Asking {
@@ -45,7 +46,7 @@ pub(super) async fn is_owner(request: &HttpRequest, account_id: Uuid) -> Result<
     Ok(sessions.account_of(&tokens.store, cookie.value()).await? == Some(account_id))
 }
 
-/// What a browser says of the page that asks.
+/// Headers in which a browser names the page that asks.
 struct Asking<'a> {
     site: Option<&'a str>,
     origin: Option<&'a str>,
@@ -53,7 +54,7 @@ struct Asking<'a> {
 }
 
 impl Asking<'_> {
-    /// Every header that is there has to agree, and one has to be there.
+    /// Returns whether the page is of this origin: every header that is there has to agree, and one has to be there.
     fn is_page_of(&self, own_origin: &str) -> bool {
         let is_own_origin = self.origin.map(|origin| origin == own_origin);
         if is_own_origin == Some(false) {

@@ -1,4 +1,4 @@
-//! Access to a share link: by its token, and by its password where it has one.
+//! Access to a share link by its token and password: one answer for every link that is not available; headers under a link.
 //!
 //! Unknown, malformed, revoked, expired, without its folder or of a suspended account: all are one. The token is hashed
 //! and looked up once, whatever it is, and the answer is [`ApiError::ShareUnavailable`], so that neither the answer nor
@@ -33,9 +33,10 @@ use crate::{
 
 /// The path's parameter with the token.
 const TOKEN: &str = "token";
+/// Header that keeps search engines away.
 const ROBOTS: HeaderName = HeaderName::from_static("x-robots-tag");
 
-/// A reader who was let in by a link. Holds the link's guard: keep it, or an answer [bound](Self::bound) by it, as long as
+/// A reader who was admitted by a link. Holds the link's guard: keep it, or an answer [bound](Self::bound) by it, as long as
 /// anything is sent.
 #[derive(Clone)]
 pub(crate) struct ShareAccess {
@@ -137,7 +138,7 @@ impl ShareAccess {
         self.reached.client
     }
 
-    /// The address of the reader's API with this behind it, such as `/zip`; without anything, that of the listing.
+    /// The address of the reader's API with this after it, such as `/zip`; without anything, that of the listing.
     pub(in crate::http) fn url(&self, rest: &str) -> String {
         api_url(&self.reached.address.base, &self.token, rest)
     }
@@ -155,7 +156,7 @@ impl ShareAccess {
         )
     }
 
-    /// The answer as it is sent under the link: it ends short when the link is withdrawn, and its address, which holds the
+    /// Makes the answer under the link: it ends short when the link is withdrawn, and its address, which holds the
     /// token, goes nowhere else.
     pub(in crate::http) fn bound(&self, mut response: HttpResponse) -> HttpResponse {
         let headers = response.headers_mut();

@@ -1,5 +1,4 @@
-//! Views and downloads of links. They are noted in memory and written together soon after, so that no look at a folder waits for
-//! the disk; a crash loses the last moment's. Only a link with a bound is counted in the database before its bytes go out.
+//! Views and downloads of share links at a request: what counts, `downloadLimit` (410), downloads that may continue.
 
 use sluice_actors::network::client_network;
 use sluice_store::shares;

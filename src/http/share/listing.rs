@@ -1,4 +1,5 @@
-//! Listing of a link: one folder at a time, its folders first and then its files, newest first, in pages.
+//! Listing of a shared folder: its folders first and then its files, newest first, in pages; `previewUrl`, `inlineUrl`,
+//! `streamUrl`.
 
 use std::collections::HashMap;
 
@@ -25,16 +26,16 @@ use crate::{
         answer::Time,
         context::ShareContext,
         error::ApiError,
-        files::previews::{USUAL_WIDTH, class_of, has_preview},
+        files::previews::{DEFAULT_WIDTH, class_of, has_preview},
         page::{cursor_text, read_cursor},
         playback_token,
-        video::request::USUAL_TTL_S,
+        video::request::DEFAULT_TOKEN_TTL_S,
     },
     http::bytes::is_shown,
 };
 
 /// Folders and files of one page, together.
-const PAGE: u32 = 50;
+const PAGE_ROWS: u32 = 50;
 
 /// A page of a shared folder.
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -196,7 +197,7 @@ struct Rows {
     next: Option<Position>,
 }
 
-/// Reads one row more than the page holds: it shows that another page follows, and is cut away.
+/// Reads one row more than the page holds: it shows that another page follows, and is removed.
 async fn read_page(
     db: &mut Reader,
     account_id: Uuid,
@@ -209,13 +210,13 @@ async fn read_page(
         Position::Files(after) => files_after = after,
         Position::Folders(after) => {
             let page = Page {
-                limit: PAGE + 1,
+                limit: PAGE_ROWS + 1,
                 after,
             };
             let wanted = FolderQuery::newest(Some(Some(folder_id)), page);
             folders = folder_list::list(db, account_id, &wanted).await?;
-            if folders.len() > PAGE as usize {
-                folders.truncate(PAGE as usize);
+            if folders.len() > PAGE_ROWS as usize {
+                folders.truncate(PAGE_ROWS as usize);
                 let last = folders.last().map(Folder::cursor);
                 return Ok(Rows {
                     folders,
@@ -225,7 +226,7 @@ async fn read_page(
             }
         }
     }
-    let room = PAGE as usize - folders.len();
+    let room = PAGE_ROWS as usize - folders.len();
     let filter = Filter::at(Place::In(Some(folder_id)));
     let page = Page {
         limit: room as u32 + 1,
@@ -274,7 +275,7 @@ impl Record<'_> {
         };
         Ok(SharedFileRecord {
             preview_url: has_preview(&file.mime_type)
-                .then(|| url(&format!("/preview?w={USUAL_WIDTH}"))),
+                .then(|| url(&format!("/preview?w={DEFAULT_WIDTH}"))),
             download_url: allow_download.then(|| url("")),
             inline_url: self.access.shows(&file.mime_type).then(|| url("?inline=1")),
             stream_url,
@@ -294,7 +295,7 @@ impl Record<'_> {
         let playback_id = match stream.access {
             Access::Public => stream.playback_id.clone(),
             Access::Signed => {
-                let usual_s = stream.token_ttl_s.unwrap_or(USUAL_TTL_S);
+                let usual_s = stream.token_ttl_s.unwrap_or(DEFAULT_TOKEN_TTL_S);
                 let left_ms = self.access.share().expires_at.map(|at| at - now_ms());
                 let left_s = left_ms.map_or(usual_s, |ms| {
                     u32::try_from((ms / 1_000).max(1)).unwrap_or(usual_s)

@@ -1,8 +1,8 @@
-//! Folder shares: a link by which anyone with it looks through a folder.
+//! Share links of folders over HTTP: routes of their owner, of readers, and the page.
 //!
 //! The owner makes, shows and revokes the link of a folder ([`owner`]). A reader shows nothing but the link's token: every
-//! handler of a reader takes a [`ShareAccess`], and whatever is wrong with a link is answered alike ([`access`]). Bytes run
-//! under the link's leave ([`open_requests`]) and end when it is withdrawn.
+//! handler of a reader takes a [`ShareAccess`], and whatever is wrong with a link is answered alike ([`access`]). Bytes are sent
+//! under the link's guard ([`open_requests`]) and end when it is withdrawn.
 
 mod access;
 mod counts;

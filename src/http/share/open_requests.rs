@@ -1,5 +1,5 @@
-//! Bodies of answers under a link, which end when the link is withdrawn. A withdrawn answer ends short of its length,
-//! so that no client takes it for complete; bytes that the connection already has may still arrive.
+//! Bodies of answers under a share link, which end short when the link is revoked or expires. No client takes such an answer for
+//! complete; bytes that the connection already has may still arrive.
 
 use std::{
     pin::Pin,
@@ -12,7 +12,7 @@ use actix_web::{
     web::Bytes,
 };
 
-/// The answer with a body that ends when `withdrawn` resolves.
+/// Returns the answer with a body that ends when `withdrawn` resolves.
 pub(super) fn bound(
     response: HttpResponse,
     withdrawn: impl Future<Output = ()> + 'static,
@@ -31,7 +31,7 @@ struct Bound {
     withdrawn: Pin<Box<dyn Future<Output = ()>>>,
 }
 
-/// Ends a connection short. Only actix-http would log this error, and `log.filter` leaves its lines out.
+/// Error that ends a connection short. Only actix-http would log this error, and `log.filter` leaves its lines out.
 #[derive(Debug, thiserror::Error)]
 #[error("the link was revoked or has expired")]
 struct Withdrawn;

@@ -1,4 +1,4 @@
-//! `/api/folders/{id}/share` and `/api/shares`: the links of folders, for their owner.
+//! `/api/folders/{id}/share` and `/api/shares`: show, list, make and revoke share links; default `limit`.
 
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Serialize;
@@ -26,14 +26,14 @@ use crate::{
 };
 
 /// Links of one page when the client names no limit.
-const PAGE: u32 = 50;
+const DEFAULT_LIMIT: u32 = 50;
 
 /// A folder's link.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ShareRecord {
     folder_id: Uuid,
-    /// Anyone with it may look.
+    /// Secret of the link; anyone with it may look.
     token: String,
     /// The page.
     url: String,
@@ -140,7 +140,10 @@ pub async fn list(
     caller: Caller<Read>,
     reached: Reached,
 ) -> Result<HttpResponse, ApiError> {
-    let (account_id, page) = (caller.account_id(), page(request.query_string(), PAGE)?);
+    let (account_id, page) = (
+        caller.account_id(),
+        page(request.query_string(), DEFAULT_LIMIT)?,
+    );
     context.shares.flush(&context.store).await;
     let mut db = context.store.read().await?;
     let found = shares::list(&mut db, account_id, page, now_ms()).await?;

@@ -1,4 +1,5 @@
-//! `/share/folder/{token}`: a shared folder as a person sees it. Complete HTML, which scripts make comfortable and nothing more.
+//! `/share/folder/{token}`: page of a shared folder, password form, error pages, content security policy, largest form. Complete
+//! HTML; scripts only make it more comfortable.
 //!
 //! What users stored appears as escaped text ([`Html`]) and as images and media; nothing of it runs here. A link that opens
 //! nothing is answered with one page, whatever is wrong with it.
@@ -29,9 +30,10 @@ use crate::{
     http::{html::Html, page_frame::Frame},
 };
 
-/// Everything comes from this site and nothing is inline. The player's buffers are blobs.
+/// Content security policy: everything comes from this site and nothing is inline; the player's buffers are blobs.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; media-src 'self' blob:; \
      connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+/// Header that keeps search engines away.
 const ROBOTS: HeaderName = HeaderName::from_static("x-robots-tag");
 /// Largest form with a password.
 const MAX_FORM_BYTES: usize = 8 * 1024;
@@ -54,7 +56,7 @@ pub async fn open_page(request: HttpRequest, context: web::Data<ShareContext>) -
         Ok(Entered::Locked(_)) => password_page(StatusCode::OK, None),
         Err(error) => Err(error),
     };
-    page.unwrap_or_else(sorry)
+    page.unwrap_or_else(error_page)
 }
 
 /// Show a link's password on its page
@@ -75,7 +77,7 @@ pub async fn enter_password(
 ) -> HttpResponse {
     take_password(&request, &context, body)
         .await
-        .unwrap_or_else(sorry)
+        .unwrap_or_else(error_page)
 }
 
 async fn take_password(
@@ -162,7 +164,7 @@ async fn folder_page(
     Ok(access.bound(page))
 }
 
-/// The form for the password, with what was wrong with the last one.
+/// Makes the form for the password, with the error of the last one.
 fn password_page(status: StatusCode, error: Option<&ApiError>) -> Result<HttpResponse, ApiError> {
     let mut main = Html::default();
     main.put(
@@ -175,7 +177,7 @@ fn password_page(status: StatusCode, error: Option<&ApiError>) -> Result<HttpRes
         None => main.put(">", &[]),
         Some(error) => main.put(
             " aria-invalid=\"true\" aria-describedby=\"wrong\"><p class=\"field-error\" id=\"wrong\" role=\"alert\">{}</p>",
-            &[&said(error)],
+            &[&described(error)],
         ),
     };
     main.put(
@@ -190,8 +192,8 @@ fn password_page(status: StatusCode, error: Option<&ApiError>) -> Result<HttpRes
     Ok(page.body(html))
 }
 
-/// A password that was not taken, in a person's words.
-fn said(error: &ApiError) -> String {
+/// Describes a password that was not accepted, in a person's words.
+fn described(error: &ApiError) -> String {
     match error {
         ApiError::TooMany { retry_after_s, .. } => {
             let minutes = words::counted(retry_after_s.div_ceil(60), "minute", "minutes");
@@ -201,8 +203,8 @@ fn said(error: &ApiError) -> String {
     }
 }
 
-/// A page that says why there is none. Nothing in it is of the request.
-fn sorry(error: ApiError) -> HttpResponse {
+/// Makes the page for an error. Nothing in it is of the request.
+fn error_page(error: ApiError) -> HttpResponse {
     let (title, detail) = match &error {
         ApiError::ShareUnavailable => (
             "This link is no longer available",

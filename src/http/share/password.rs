@@ -1,5 +1,5 @@
-//! The password of a link: shown once, then replaced by a cookie, which is valid for this link alone and for some
-//! hours.
+//! Password of a share link: unlock cookie `sluice_share`, its lifetime (`shares.unlock_lifetime`), lock-out after wrong passwords.
+//! The cookie replaces the password for this link alone.
 //!
 //! The cookie is signed and not stored. A link that is made again has another id, so that cookies of the old one are
 //! not valid.
@@ -22,7 +22,7 @@ use crate::application::{
     signing::{self, Purpose, Signer},
 };
 
-/// Sent along on the link's own paths only, so that one name serves all links.
+/// Name of the cookie, which is sent on the link's own paths only, so that one name serves all links.
 const COOKIE: &str = "sluice_share";
 
 /// Returns whether the request carries the cookie of a correct password.
@@ -38,7 +38,7 @@ pub(super) async fn was_shown(
     Ok(accepts(&signer, share_id, cookie.value(), now_ms()))
 }
 
-/// `{milliseconds since 1970, hexadecimal}.{signature}`
+/// Makes the cookie's value: `{milliseconds since 1970, hexadecimal}.{signature}`.
 fn value(signer: &Signer, share_id: Uuid, expires_at: i64) -> String {
     let signature = signer.sign(Purpose::ShareUnlock, &message(share_id, expires_at));
     format!("{expires_at:x}.{}", signing::encode(&signature))
@@ -85,7 +85,7 @@ pub(in crate::http) async fn unlock(
     attempts
         .check(&link, client, Instant::now())
         .map_err(too_many)?;
-    // The turn comes before the count: a request without a turn has not tried a password.
+    // The permit comes before the count: a request without a permit has not tried a password.
     let turn = context
         .password_checks
         .turn(PasswordUse::Link, client)

@@ -1,4 +1,4 @@
-//! `/api/share/folder/{token}`: a shared folder, for anyone with its link.
+//! `/api/share/folder/{token}`: browse, download, zip, preview and unlock for readers of a share link; `Cache-Control`.
 
 use actix_web::{
     FromRequest as _, HttpRequest, HttpResponse,
@@ -23,7 +23,7 @@ use crate::{
         answer::Success,
         context::ShareContext,
         error::ApiError,
-        files::previews::{USUAL_WIDTH, WIDTHS, delivery_query, has_preview},
+        files::previews::{DEFAULT_WIDTH, WIDTHS, delivery_query, has_preview},
     },
     http::{
         archive,
@@ -33,7 +33,7 @@ use crate::{
     },
 };
 
-/// Only the reader's own browser keeps what a link shows, and not for long: a link may be revoked.
+/// `Cache-Control` of files: only the reader's own browser keeps what a link shows, and not for long: a link may be revoked.
 const FILE_CACHE: &str = "private, max-age=300";
 
 /// Password that a reader types.
@@ -75,7 +75,7 @@ pub async fn browse(
 /// in place; that is not counted as a download.
 #[utoipa::path(get, path = "/api/share/folder/{token}/files/{fileId}", tag = "shares", security(()), params(
     ("token" = String, Path, description = "The link's token"),
-    ("fileId" = Uuid, Path, description = "As the listing has it"),
+    ("fileId" = Uuid, Path, description = "The id in the listing"),
     ("inline" = Option<bool>, Query, description = "To be shown in place (false)"),
 ), responses(
     (status = 200, description = "The bytes", content_type = "application/octet-stream", body = Vec<u8>),
@@ -158,8 +158,8 @@ pub async fn zip(
 /// An image of an image, of a PDF's first page, or of a video's beginning. Counts as a delivery of the folder's owner.
 #[utoipa::path(get, path = "/api/share/folder/{token}/files/{fileId}/preview", tag = "shares", security(()), params(
     ("token" = String, Path, description = "The link's token"),
-    ("fileId" = Uuid, Path, description = "As the listing has it"),
-    ("w" = Option<u32>, Query, description = "Of the square that it fits in: 320, 640, 1280 or 2560 (640)"),
+    ("fileId" = Uuid, Path, description = "The id in the listing"),
+    ("w" = Option<u32>, Query, description = "Width of the square that it fits in: 320, 640, 1280 or 2560 (640)"),
 ), responses(
     (status = 200, description = "WebP where the client takes it, else JPEG or PNG", content_type = "image/*", body = Vec<u8>),
     (status = 206, description = "The range asked for", content_type = "image/*", body = Vec<u8>),
@@ -178,7 +178,7 @@ pub async fn preview(
     let file = find(&request, &context, &access).await?;
     let width = match query_value(&request, "w") {
         Some(text) => width(&text)?,
-        None => USUAL_WIDTH,
+        None => DEFAULT_WIDTH,
     };
     if !has_preview(&file.mime_type) {
         return Err(ApiError::UnsupportedType(format!(

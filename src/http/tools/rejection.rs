@@ -1,5 +1,5 @@
-//! Requests for a tool that are refused before a job is made of them: each emits `media.tool.failed`, so that a
-//! follower of the events of a tool sees every failure.
+//! `media.tool.failed` of requests for a tool that are rejected before a job is made. A follower of the events of a tool thereby
+//! sees every failure.
 
 use actix_web::{ResponseError as _, http::StatusCode};
 use sluice_actors::events::{self, Event, Failures, MediaToolFailed, Results, error_text};
@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use crate::application::{context::JobContext, error::ApiError};
 
-/// Facts of a request when it is refused.
+/// Facts of a request when it is rejected.
 #[derive(Default)]
 pub(super) struct RejectedCall {
     pub tool: Option<&'static str>,
@@ -25,14 +25,14 @@ pub(super) async fn reported<T>(
     outcome: Result<T, ApiError>,
 ) -> Result<T, ApiError> {
     if let Err(rejection) = &outcome {
-        tell(context, account_id, asked, rejection).await;
+        emit(context, account_id, asked, rejection).await;
     }
     outcome
 }
 
-/// Tells it, unless the same request may succeed a moment later or names what is not there. The client's answer is the
+/// Emits the event, unless the same request may succeed a moment later or names what is not there. The client's answer is the
 /// rejection, whatever becomes of this.
-async fn tell(context: &JobContext, account_id: Uuid, asked: RejectedCall, rejection: &ApiError) {
+async fn emit(context: &JobContext, account_id: Uuid, asked: RejectedCall, rejection: &ApiError) {
     if !is_reported(rejection.status_code()) {
         return;
     }
@@ -49,7 +49,7 @@ async fn tell(context: &JobContext, account_id: Uuid, asked: RejectedCall, rejec
         Box::pin(async move { events::emit(tx, account_id, &event, now_ms()).await })
     });
     if let Err(error) = written.await {
-        warn!(%error, "the event of a refused media tool request was not written");
+        warn!(%error, "the event of a rejected media tool request was not written");
     }
 }
 

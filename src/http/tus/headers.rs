@@ -1,4 +1,5 @@
-//! The headers of tus 1.0 (<https://tus.io/protocols/resumable-upload>) as clients write them.
+//! Headers of resumable uploads: `Upload-Length`, `Upload-Offset`, `Upload-Metadata` (keys, length), `Upload-Defer-Length`,
+//! `Tus-Resumable`. (tus 1.0, <https://tus.io/protocols/resumable-upload>)
 
 use actix_web::http::header::{self, HeaderMap};
 use base64::{
@@ -11,7 +12,7 @@ use crate::application::{
     error::ApiError, field, filename, files::request::id_or_top, tus::checksum::Checksum,
 };
 
-/// The one version that is spoken.
+/// The one version of tus that is supported.
 pub(super) const VERSION: &str = "1.0.0";
 /// Media type that a body must declare.
 pub(super) const CONTENT_TYPE: &str = "application/offset+octet-stream";
@@ -25,7 +26,7 @@ pub(super) const CHECKSUM: &str = "upload-checksum";
 pub(super) const CONCAT: &str = "upload-concat";
 pub(super) const METHOD_OVERRIDE: &str = "x-http-method-override";
 
-/// The longest Upload-Metadata, in bytes: a row keeps it.
+/// Longest `Upload-Metadata`, in bytes: a row keeps it.
 const MAX_METADATA: usize = 4096;
 
 /// Base64 with optional padding, which some clients omit.
@@ -75,7 +76,7 @@ impl Creation {
             folder_id: id_or_top("folderId", &folder_id.unwrap_or_default())?,
             chunk: match has_type(headers) {
                 true => Some(Chunk::at(0, headers)?),
-                false => refuse_other_body(headers).map(|()| None)?,
+                false => reject_other_body(headers).map(|()| None)?,
             },
         })
     }
@@ -150,7 +151,7 @@ fn has_type(headers: &HeaderMap) -> bool {
 }
 
 /// Rejects a body of another type; a request without a body is accepted with any type.
-fn refuse_other_body(headers: &HeaderMap) -> Result<(), ApiError> {
+fn reject_other_body(headers: &HeaderMap) -> Result<(), ApiError> {
     match number(headers, header::CONTENT_LENGTH.as_str())? {
         None | Some(0) => Ok(()),
         Some(_) => Err(other_type()),

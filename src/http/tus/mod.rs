@@ -1,6 +1,6 @@
-//! `/api/uploads/tus`: uploads that survive a bad line, by the tus protocol 1.0
-//! (<https://tus.io/protocols/resumable-upload>) with creation, creation-with-upload, creation-defer-length, expiration,
-//! checksum and termination.
+//! `/api/uploads/tus`: resumable uploads (tus 1.0), extensions, CORS headers, `X-HTTP-Method-Override`.
+//! (<https://tus.io/protocols/resumable-upload>) with creation, creation-with-upload, creation-defer-length, expiration, checksum
+//! and termination.
 //!
 //! An offset is answered once the bytes before it are on the disk; the last one once the file is stored.
 
@@ -45,13 +45,15 @@ const EXTENSIONS: &str =
 const FILE_ID: HeaderName = HeaderName::from_static("service-file-id");
 const UPLOAD_EXPIRES: HeaderName = HeaderName::from_static("upload-expires");
 
-const METHODS_OF_ALL: &str = "POST, OPTIONS";
-const METHODS_OF_ONE: &str = "HEAD, GET, PATCH, DELETE, POST, OPTIONS";
+const COLLECTION_METHODS: &str = "POST, OPTIONS";
+const UPLOAD_METHODS: &str = "HEAD, GET, PATCH, DELETE, POST, OPTIONS";
+/// Seconds for which a browser may keep the answer to a preflight.
+const PREFLIGHT_MAX_AGE_S: &str = "600";
 /// Request headers that a page of another origin may send.
-const MAY_SEND: &str = "authorization, content-type, tus-resumable, upload-checksum, upload-defer-length, upload-length, \
+const CORS_REQUEST_HEADERS: &str = "authorization, content-type, tus-resumable, upload-checksum, upload-defer-length, upload-length, \
      upload-metadata, upload-offset, x-api-key, x-http-method-override, x-request-id";
-/// ... and read.
-const MAY_READ: &str = "location, service-file-id, tus-checksum-algorithm, tus-extension, tus-max-size, tus-resumable, \
+/// Response headers that a page of another origin may read.
+const CORS_RESPONSE_HEADERS: &str = "location, service-file-id, tus-checksum-algorithm, tus-extension, tus-max-size, tus-resumable, \
      tus-version, upload-defer-length, upload-expires, upload-length, upload-metadata, upload-offset, x-request-id";
 
 /// A resumable upload.
@@ -64,7 +66,7 @@ pub struct ResumableUpload {
     folder_id: Option<Uuid>,
     /// Null: not declared yet.
     size_bytes: Option<u64>,
-    /// So many bytes are safe.
+    /// Bytes that are on the disk.
     offset_bytes: u64,
     /// `receiving` or `completed`.
     status: &'static str,
@@ -72,7 +74,7 @@ pub struct ResumableUpload {
     file_id: Option<Uuid>,
     #[schema(value_type = String, format = DateTime)]
     created_at: Time,
-    /// Later with every byte that comes.
+    /// Time of expiry, later with every byte that comes.
     #[schema(value_type = String, format = DateTime)]
     expires_at: Time,
 }
@@ -101,23 +103,23 @@ impl From<TusUpload> for ResumableUpload {
     }
 }
 
-/// What is spoken here?
+/// Show the supported version and extensions of tus
 ///
 /// The version and the extensions of tus, and the browser's question before an upload from a page of `http.cors_origins`.
 #[utoipa::path(options, path = "/api/uploads/tus", tag = "tus", security(()),
     responses((status = 204, description = "`Tus-Version`, `Tus-Extension`, `Tus-Max-Size`, `Tus-Checksum-Algorithm`; `Access-Control-Allow-*`")))]
 pub async fn offer(request: HttpRequest, context: web::Data<FileContext>) -> HttpResponse {
-    offered(&request, &context, METHODS_OF_ALL)
+    offered(&request, &context, COLLECTION_METHODS)
 }
 
-/// What is spoken here?
+/// Show the supported version and extensions of tus
 ///
-/// As for `/api/uploads/tus`.
+/// The same answer as at `/api/uploads/tus`.
 #[utoipa::path(options, path = "/api/uploads/tus/{id}", tag = "tus", security(()),
     params(("id" = Uuid, Path, description = "The upload's id")),
-    responses((status = 204, description = "As for `/api/uploads/tus`")))]
+    responses((status = 204, description = "The same as at `/api/uploads/tus`")))]
 pub async fn offer_here(request: HttpRequest, context: web::Data<FileContext>) -> HttpResponse {
-    offered(&request, &context, METHODS_OF_ONE)
+    offered(&request, &context, UPLOAD_METHODS)
 }
 
 fn offered(request: &HttpRequest, context: &FileContext, methods: &'static str) -> HttpResponse {
@@ -127,12 +129,12 @@ fn offered(request: &HttpRequest, context: &FileContext, methods: &'static str) 
         .insert_header(("tus-checksum-algorithm", checksum::ALGORITHMS))
         .insert_header(("tus-max-size", context.config.uploads.max_file.as_u64()))
         .finish();
-    if tell(request, context, &mut response) {
+    if add_headers(request, context, &mut response) {
         let headers = response.headers_mut();
         for (name, value) in [
             (header::ACCESS_CONTROL_ALLOW_METHODS, methods),
-            (header::ACCESS_CONTROL_ALLOW_HEADERS, MAY_SEND),
-            (header::ACCESS_CONTROL_MAX_AGE, "600"),
+            (header::ACCESS_CONTROL_ALLOW_HEADERS, CORS_REQUEST_HEADERS),
+            (header::ACCESS_CONTROL_MAX_AGE, PREFLIGHT_MAX_AGE_S),
         ] {
             headers.insert(name, HeaderValue::from_static(value));
         }
@@ -149,7 +151,7 @@ fn offered(request: &HttpRequest, context: &FileContext, methods: &'static str) 
         ("Upload-Length" = Option<u64>, Header, description = "Exactly so many bytes will come"),
         ("Upload-Defer-Length" = Option<u8>, Header, description = "`1`: the length comes with a later request"),
         ("Upload-Metadata" = Option<String>, Header, description = "`key base64,key base64`"),
-        ("Upload-Checksum" = Option<String>, Header, description = "Of the body: `sha1`, `sha256` or `crc32`, and Base64")),
+        ("Upload-Checksum" = Option<String>, Header, description = "Checksum of the body: `sha1`, `sha256` or `crc32`, and Base64")),
     responses(
         (status = 201, description = "Made: `Location`, `Upload-Expires`; with a body `Upload-Offset`, with all of it `Service-File-Id`"),
         (status = 404, description = "There is no such folder", body = crate::application::error::ErrorBody),
@@ -178,7 +180,7 @@ async fn make(
     let caller = admitted(request).await?;
     match meant(request)? {
         "POST" => {}
-        other => return Err(not_allowed(other, METHODS_OF_ALL)),
+        other => return Err(not_allowed(other, COLLECTION_METHODS)),
     }
     let creation = Creation::parse(request.headers())?;
     let length = creation.length;
@@ -203,14 +205,14 @@ async fn make(
     });
     let upload = made.await?;
     let empty = || (length == Some(0)).then(Chunk::empty);
-    let standing = match creation.chunk.or_else(empty) {
+    let state = match creation.chunk.or_else(empty) {
         Some(chunk) => first_bytes(context, caller, upload.id, chunk, payload).await?,
         None => UploadState::of(&upload),
     };
     let location = format!("{}/api/uploads/tus/{}", reached.address.base, upload.id);
     let mut response = HttpResponse::Created();
     response.insert_header((header::LOCATION, location));
-    Ok(standing_in(response, &standing).finish())
+    Ok(with_state(response, &state).finish())
 }
 
 /// Deletes an upload whose creation was rejected: its address was never answered.
@@ -241,14 +243,14 @@ async fn to_its_end<T: 'static>(
         .unwrap_or_else(|error| Err(ApiError::internal(error)))
 }
 
-/// How far is a resumable upload?
+/// Show a resumable upload
 ///
-/// HEAD is the protocol's own question before going on: it ends a request that still is at work on the upload, brings what came of it
+/// HEAD is the protocol's own request before continuing: it ends a request that still is at work on the upload, brings what came of it
 /// to the disk, and answers `Upload-Offset`, `Upload-Length`, `Upload-Metadata`, `Upload-Expires` and, once the upload is a
 /// file, `Service-File-Id`. GET says the same in JSON, and ends nothing.
 #[utoipa::path(get, path = "/api/uploads/tus/{id}", tag = "tus", params(("id" = Uuid, Path, description = "The upload's id")),
     responses(
-        (status = 200, description = "As far as it is", body = ResumableUploadAnswer),
+        (status = 200, description = "Its state", body = ResumableUploadAnswer),
         (status = 410, description = "Expired", body = crate::application::error::ErrorBody),
         (status = 412, description = "HEAD: another version of tus", body = crate::application::error::ErrorBody),
         (status = 423, description = "HEAD: an earlier request does not end", body = crate::application::error::ErrorBody)))]
@@ -278,7 +280,7 @@ async fn done(
         // The credential is checked first, as in every handler.
         Ok(other) => admitted(request)
             .await
-            .and(Err(not_allowed(other, METHODS_OF_ONE))),
+            .and(Err(not_allowed(other, UPLOAD_METHODS))),
         Err(error) => Err(error),
     };
     answer(request, context, reached, done)
@@ -335,7 +337,7 @@ async fn measured(
     if !is_there {
         return Err(lost(context, caller.account_id(), id).await);
     }
-    let mut response = standing_in(HttpResponse::Ok(), &UploadState::of(&upload));
+    let mut response = with_state(HttpResponse::Ok(), &UploadState::of(&upload));
     match upload.length() {
         Some(length) => response.insert_header((headers::LENGTH, length)),
         None => response.insert_header((headers::DEFER_LENGTH, "1")),
@@ -353,15 +355,15 @@ async fn find(context: &FileContext, account_id: Uuid, id: Uuid) -> Result<TusUp
 
 /// Send bytes of a resumable upload
 ///
-/// From `Upload-Offset` on, as many as the client likes. A request that is still at work on the upload is ended first. What came
+/// From `Upload-Offset` on, any number of bytes. A request that is still at work on the upload is ended first. What came
 /// before a connection broke is kept. The last byte makes the file, as other uploads do: the answer has its id in
 /// `Service-File-Id`.
 #[utoipa::path(patch, path = "/api/uploads/tus/{id}", tag = "tus",
     params(("id" = Uuid, Path, description = "The upload's id"),
         ("Tus-Resumable" = String, Header, description = "`1.0.0`"),
         ("Upload-Offset" = u64, Header, description = "The offset as HEAD answers it"),
-        ("Upload-Length" = Option<u64>, Header, description = "Of an upload that was made without it"),
-        ("Upload-Checksum" = Option<String>, Header, description = "Of the body: `sha1`, `sha256` or `crc32`, and Base64")),
+        ("Upload-Length" = Option<u64>, Header, description = "Length of an upload that was made without it"),
+        ("Upload-Checksum" = Option<String>, Header, description = "Checksum of the body: `sha1`, `sha256` or `crc32`, and Base64")),
     request_body(content = Vec<u8>, content_type = "application/offset+octet-stream"),
     responses(
         (status = 204, description = "The bytes are safe: `Upload-Offset`, `Upload-Expires`; with the last ones `Service-File-Id`"),
@@ -392,8 +394,8 @@ async fn appended(
     let caller = admitted(request).await?;
     let id = id_of(id)?;
     let chunk = Chunk::parse(request.headers())?;
-    let standing = to_its_end(receive(context.clone(), caller, id, chunk, payload)).await?;
-    Ok(standing_in(HttpResponse::NoContent(), &standing).finish())
+    let state = to_its_end(receive(context.clone(), caller, id, chunk, payload)).await?;
+    Ok(with_state(HttpResponse::NoContent(), &state).finish())
 }
 
 /// End a resumable upload
@@ -461,11 +463,11 @@ async fn admitted(request: &HttpRequest) -> Result<Caller<Write>, ApiError> {
     Ok(caller)
 }
 
-fn standing_in(mut response: HttpResponseBuilder, standing: &UploadState) -> HttpResponseBuilder {
+fn with_state(mut response: HttpResponseBuilder, state: &UploadState) -> HttpResponseBuilder {
     response
-        .insert_header((headers::OFFSET, standing.offset))
-        .insert_header((UPLOAD_EXPIRES, http_date(standing.expires_at).to_string()));
-    if let Some(file_id) = standing.file_id {
+        .insert_header((headers::OFFSET, state.offset))
+        .insert_header((UPLOAD_EXPIRES, http_date(state.expires_at).to_string()));
+    if let Some(file_id) = state.file_id {
         response.insert_header((FILE_ID, file_id.to_string()));
     }
     response
@@ -482,12 +484,12 @@ fn answer(
         let error = error.offering(|| reached.upgrade_url(context));
         error.error_response()
     });
-    tell(request, context, &mut response);
+    add_headers(request, context, &mut response);
     response
 }
 
 /// Sets the headers of every answer, and whether a page of another origin may read it.
-fn tell(request: &HttpRequest, context: &FileContext, response: &mut HttpResponse) -> bool {
+fn add_headers(request: &HttpRequest, context: &FileContext, response: &mut HttpResponse) -> bool {
     let may_read = allow_origin(request, context, response);
     let headers = response.headers_mut();
     headers.insert(
@@ -496,7 +498,7 @@ fn tell(request: &HttpRequest, context: &FileContext, response: &mut HttpRespons
     );
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     if may_read {
-        let exposed = HeaderValue::from_static(MAY_READ);
+        let exposed = HeaderValue::from_static(CORS_RESPONSE_HEADERS);
         headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, exposed);
     }
     may_read

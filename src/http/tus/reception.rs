@@ -1,4 +1,5 @@
-//! Bytes of a request on their way into an upload, and the file made after the last ones.
+//! Reception of a resumable upload's bytes: saves (`uploads.checkpoint`, every 5 s), storage of the plan, checksum, take-over by a
+//! newer request, the file at the end.
 //!
 //! - However a request ends, what came of it is on the disk before the offset says so, and is kept; but not without its
 //!   checksum where it has one, and not when it brings more than the upload has. What is not kept leaves the disk at once.
@@ -41,8 +42,8 @@ use crate::{
 /// Longest time between two saves, so that few bytes of a slow connection are flushed, too.
 const CHECKPOINT_EVERY: Duration = Duration::from_secs(5);
 
-/// Bytes that may remain in the buffers of a connection when its request is rejected.
-const LEFTOVER: usize = 128 * 1024;
+/// Most bytes that may remain in the buffers of a connection when its request is rejected.
+const MAX_LEFTOVER_BYTES: usize = 128 * 1024;
 
 /// State of an upload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,7 +64,7 @@ impl UploadState {
     }
 }
 
-/// Returns when an upload expires whose bytes come now.
+/// Returns the time at which an upload expires whose bytes come now.
 pub(super) fn expires_at(context: &FileContext) -> i64 {
     now_ms().saturating_add(duration_ms(context.config.uploads.keep_unfinished))
 }
@@ -95,9 +96,9 @@ pub(super) async fn receive(
         payload,
     )
     .await;
-    let is_a_file = matches!(&received, Ok(standing) if standing.file_id.is_some());
+    let is_a_file = matches!(&received, Ok(state) if state.file_id.is_some());
     if !is_a_file && let Err(error) = settle(&context, &upload).await {
-        tracing::warn!(%error, upload = %id, "what an upload may not keep is cut off by its next request");
+        tracing::warn!(%error, upload = %id, "bytes beyond the offset of an upload stay until its next request");
     }
     received
 }
@@ -129,7 +130,7 @@ async fn take_bytes(
         turn,
         partial,
         saved_at: Instant::now(),
-        standing: UploadState::of(upload),
+        state: UploadState::of(upload),
         upload,
         room,
         held: match plan.storage.as_u64() {
@@ -137,7 +138,7 @@ async fn take_bytes(
             _ => upload.held(),
         },
         plan,
-        leftover: LEFTOVER,
+        leftover: MAX_LEFTOVER_BYTES,
     };
     reception.run(chunk, payload).await
 }
@@ -148,7 +149,7 @@ async fn settle(context: &FileContext, upload: &TusUpload) -> Result<(), StoreEr
     let (account_id, id) = (upload.account_id, upload.id);
     let mut db = context.store.read().await?;
     let now = match tus::get(&mut db, account_id, id, now_ms()).await {
-        // Another's business by now, or the sweep's.
+        // Another request has it by now, or the sweep removed it.
         Err(StoreError::NotFound(_) | StoreError::Gone(_)) => return Ok(()),
         found => found?,
     };
@@ -233,7 +234,7 @@ struct Reception<'a> {
     upload: &'a TusUpload,
     partial: Partial,
     /// State as other requests see it.
-    standing: UploadState,
+    state: UploadState,
     saved_at: Instant,
     /// Length that the upload may have.
     room: u64,
@@ -248,7 +249,7 @@ enum ReceptionEnd {
     /// The body is at its end.
     Whole,
     /// The bytes received so far are kept.
-    CutOff(ApiError),
+    Stopped(ApiError),
 }
 
 impl Reception<'_> {
@@ -258,7 +259,7 @@ impl Reception<'_> {
         }
         let ending = self.fill(payload, chunk.checksum.is_none()).await?;
         if let Some(checksum) = chunk.checksum {
-            if let ReceptionEnd::CutOff(error) = ending {
+            if let ReceptionEnd::Stopped(error) = ending {
                 return Err(error);
             }
             let digest = self
@@ -275,8 +276,8 @@ impl Reception<'_> {
         }
         self.save(true).await?;
         match ending {
-            ReceptionEnd::Whole => Ok(self.standing),
-            ReceptionEnd::CutOff(error) => Err(error),
+            ReceptionEnd::Whole => Ok(self.state),
+            ReceptionEnd::Stopped(error) => Err(error),
         }
     }
 
@@ -287,7 +288,7 @@ impl Reception<'_> {
             let bytes = match self.next(&mut payload).await {
                 Ok(Some(bytes)) => bytes,
                 Ok(None) => return Ok(ReceptionEnd::Whole),
-                Err(error) => return Ok(ReceptionEnd::CutOff(error)),
+                Err(error) => return Ok(ReceptionEnd::Stopped(error)),
             };
             // Checked before the write, so that no byte beyond the declared length or the reserved storage reaches the
             // disk.
@@ -298,10 +299,10 @@ impl Reception<'_> {
             if length > self.held
                 && let Err(error) = self.hold(length).await
             {
-                return Ok(ReceptionEnd::CutOff(error));
+                return Ok(ReceptionEnd::Stopped(error));
             }
             self.partial.write(&bytes).await?;
-            let unsaved = self.partial.len() - self.standing.offset;
+            let unsaved = self.partial.len() - self.state.offset;
             let is_due = unsaved >= most_unsaved || self.saved_at.elapsed() >= CHECKPOINT_EVERY;
             // The last bytes are saved with the file.
             if saves && is_due && self.partial.len() < self.room {
@@ -324,16 +325,16 @@ impl Reception<'_> {
 
     /// Returns the next bytes. Once the request is cancelled, only bytes that have already arrived, up to `leftover`.
     async fn next(&mut self, payload: &mut Payload) -> Result<Option<Bytes>, ApiError> {
-        let patience = self.context.config.uploads.idle_timeout;
+        let timeout = self.context.config.uploads.idle_timeout;
         let mut body = payload.by_ref();
         let waited = tokio::select! {
             biased;
             () = self.turn.ended() => Err(taken_over()),
             () = self.context.closing.cancelled() => Err(stopping()),
-            piece = next_piece(&mut body, patience) => Ok(piece),
+            piece = next_piece(&mut body, timeout) => Ok(piece),
         };
-        let called_off = match waited {
-            Ok(piece) => return piece_of(piece, patience),
+        let ended = match waited {
+            Ok(piece) => return piece_of(piece, timeout),
             Err(error) => error,
         };
         let arrived = body.next().now_or_never().flatten();
@@ -342,14 +343,14 @@ impl Reception<'_> {
                 self.leftover -= bytes.len();
                 Ok(Some(bytes))
             }
-            _ => Err(called_off),
+            _ => Err(ended),
         }
     }
 
     /// Flushes the bytes to the disk, and then saves their offset.
     async fn save(&mut self, is_last: bool) -> Result<(), ApiError> {
         self.saved_at = Instant::now();
-        let is_saved = self.partial.len() == self.standing.offset;
+        let is_saved = self.partial.len() == self.state.offset;
         if is_saved && !self.partial.is_hashed_again() {
             return Ok(());
         }
@@ -365,8 +366,8 @@ impl Reception<'_> {
             Box::pin(async move { tus::advance(tx, &upload, &progress, step, now_ms()).await })
         });
         advanced.await?;
-        self.standing.offset = offset;
-        self.standing.expires_at = step.expires_at;
+        self.state.offset = offset;
+        self.state.expires_at = step.expires_at;
         Ok(())
     }
 
@@ -377,7 +378,7 @@ impl Reception<'_> {
             plan,
             upload,
             mut partial,
-            standing,
+            state,
             ..
         } = self;
         let upload = upload.clone();
@@ -420,7 +421,7 @@ impl Reception<'_> {
         Ok(UploadState {
             offset,
             file_id: Some(file.id),
-            ..standing
+            ..state
         })
     }
 }
@@ -429,7 +430,7 @@ impl Reception<'_> {
 /// continue after 409.
 fn piece_of(
     piece: Result<Option<Result<Bytes, PayloadError>>, ApiError>,
-    patience: Duration,
+    timeout: Duration,
 ) -> Result<Option<Bytes>, ApiError> {
     match piece {
         Ok(piece) => piece
@@ -437,7 +438,7 @@ fn piece_of(
             .map_err(|error| ApiError::Invalid(format!("the body could not be read: {error}"))),
         Err(ApiError::Timeout(_)) => Err(ApiError::Conflict(format!(
             "nothing of the body arrived for {} s (uploads.idle_timeout): ask for the offset with HEAD, and continue",
-            patience.as_secs()
+            timeout.as_secs()
         ))),
         Err(error) => Err(error),
     }

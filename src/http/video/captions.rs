@@ -1,4 +1,4 @@
-//! `/api/video/streams/{id}/captions`.
+//! `POST` and `DELETE /api/video/streams/{id}/captions`: add captions by form or JSON, remove them.
 
 use actix_web::{FromRequest as _, HttpRequest, HttpResponse, dev::Payload, web};
 use sluice_store::video;
@@ -43,7 +43,7 @@ pub struct CaptionForm {
 /// Add captions
 ///
 /// A form with `file`, or JSON with the text as `content`, or with a stored file or an address. WebVTT is checked, SubRip (SRT) is turned into it; a
-/// mistake is answered with its line. There is one for each language: another one takes its place.
+/// mistake is answered with its line. There is one for each language: another one replaces it.
 #[utoipa::path(post, path = "/api/video/streams/{id}/captions", tag = "video",
     params(("id" = Uuid, Path, description = "The stream's id")),
     request_body(content((CaptionForm = "multipart/form-data"), (CaptionRequest = "application/json"))),
@@ -61,7 +61,7 @@ pub async fn add_captions(
     payload: web::Payload,
 ) -> Result<HttpResponse, ApiError> {
     let (account_id, plan) = (caller.account_id(), caller.plan(&context));
-    // Before a body is read for it.
+    // Looked up before a body is read.
     let stream = video::get(&mut context.store.read().await?, account_id, *id).await?;
     let payload = payload.into_inner();
     let made = match is_json(&request) {

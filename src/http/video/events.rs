@@ -1,4 +1,4 @@
-//! `GET /api/video/streams/{id}/events`: a stream's progress as server-sent events (WHATWG HTML, "Server-sent events").
+//! `GET /api/video/streams/{id}/events`: progress of a video stream as server-sent events.
 
 use actix_web::HttpResponse;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! `/api/video/streams`: HLS assets that are made of stored clips, and `/video/v1`, where they are played.
+//! `/api/video/streams`: make, list (`status`, `sourceFileId`), show, change and delete video streams; default `limit`.
 //!
 //! A stream is committed with its charge and its captions before it is answered, and continues without its request.
 
@@ -43,7 +43,7 @@ use crate::application::{
 };
 
 /// Streams of one page when the client names no limit.
-const PAGE: u32 = 50;
+const DEFAULT_LIMIT: u32 = 50;
 
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -93,7 +93,7 @@ pub async fn list(
     context: web::Data<VideoContext>,
     caller: Caller<Read>,
     reached: Reached,
-    PageQuery(page): PageQuery<PAGE>,
+    PageQuery(page): PageQuery<DEFAULT_LIMIT>,
 ) -> Result<HttpResponse, ApiError> {
     let filter = filter(request.query_string())?;
     let mut db = context.store.read().await?;

@@ -1,4 +1,4 @@
-//! `POST /api/video/streams/{id}/playback-token`: leave to play a stream for a time.
+//! `POST /api/video/streams/{id}/playback-token`: a token to play a stream for a time.
 
 use actix_web::{HttpResponse, web};
 use serde::Serialize;
@@ -16,7 +16,7 @@ use crate::{
         reached::Reached,
         video::{
             record::playback_url,
-            request::{PlaybackTokenRequest, USUAL_TTL_S},
+            request::{DEFAULT_TOKEN_TTL_S, PlaybackTokenRequest},
         },
     },
     http::extract::Body,
@@ -52,7 +52,7 @@ pub async fn playback_token(
     let lifetime_s = wanted
         .expires_in
         .or(stream.token_ttl_s)
-        .unwrap_or(USUAL_TTL_S);
+        .unwrap_or(DEFAULT_TOKEN_TTL_S);
     let issued = issue(&tokens, stream.playback_id, lifetime_s, wanted.domains).await?;
     Ok(HttpResponse::Ok().json(PlaybackToken {
         expires_at: issued.expires_at,

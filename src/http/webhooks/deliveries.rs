@@ -1,4 +1,5 @@
-//! Deliveries to endpoints, attempt by attempt, and their repetition.
+//! `/api/webhooks/deliveries`: list (`status`, `httpStatus`, `since`), show and retry deliveries; test, probe and recover of an
+//! endpoint; default `limit`.
 
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Serialize;
@@ -29,7 +30,7 @@ use crate::{
 };
 
 /// Deliveries of one page when the client names no limit.
-const PAGE: u32 = 25;
+const DEFAULT_LIMIT: u32 = 25;
 
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -94,7 +95,7 @@ pub async fn deliveries(
 }
 
 fn list_query(query: &str) -> Result<(Page, DeliveryFilter), ApiError> {
-    let page = page(query, PAGE)?;
+    let page = page(query, DEFAULT_LIMIT)?;
     let mut filter = DeliveryFilter::default();
     for (name, value) in form_urlencoded::parse(query.as_bytes()) {
         match camel_case(&name).as_str() {
@@ -235,7 +236,7 @@ pub async fn probe(
 /// All that were made since a time and failed, oldest first, one attempt each.
 #[utoipa::path(post, path = "/api/webhooks/{id}/recover", tag = "webhooks", request_body = RecoverRequest,
     params(("id" = Uuid, Path, description = "The webhook's id")),
-    responses((status = 202, description = "How many will be sent", body = Recovered)))]
+    responses((status = 202, description = "The number that will be sent", body = Recovered)))]
 pub async fn recover(
     context: web::Data<EventContext>,
     caller: Caller<Write>,

@@ -1,4 +1,4 @@
-//! `/api/webhooks`: the endpoints that events are sent to, and what was sent to them.
+//! `/api/webhooks`: list, make, show, change and delete webhook endpoints, rotate their secret.
 
 mod deliveries;
 
@@ -73,7 +73,7 @@ pub async fn list(
 /// Make a webhook
 ///
 /// From the answer on, every event of the types asked for is posted to the URL, signed with the secret. A host that is, or now
-/// resolves to, an address of a private network is refused (400) unless the operator allows the network; a name that does not
+/// resolves to, an address of a private network is rejected (400) unless the operator allows the network; a name that does not
 /// resolve yet is accepted.
 #[utoipa::path(post, path = "/api/webhooks", tag = "webhooks", request_body = NewWebhookRequest, responses(
     (status = 201, description = "The webhook and its secret, shown once", body = WebhookWithSecret),
@@ -93,7 +93,7 @@ pub async fn create(
 
 /// Show a webhook
 #[utoipa::path(get, path = "/api/webhooks/{id}", tag = "webhooks", params(("id" = Uuid, Path, description = "The webhook's id")),
-    responses((status = 200, description = "The webhook and how it does", body = WebhookAnswer)))]
+    responses((status = 200, description = "The webhook and its state", body = WebhookAnswer)))]
 pub async fn show(
     context: web::Data<EventContext>,
     caller: Caller<Read>,
@@ -160,7 +160,7 @@ async fn shown(context: &EventContext, endpoint: Endpoint) -> Result<HttpRespons
     Ok(HttpResponse::Ok().json(WebhookAnswer { webhook }))
 }
 
-/// The record of an endpoint, with what waits for it.
+/// Returns the record of an endpoint, with the number of its waiting deliveries.
 async fn record(context: &EventContext, endpoint: Endpoint) -> Result<WebhookRecord, ApiError> {
     let waiting = webhooks::waiting(&mut context.store.read().await?, &[endpoint.id]).await?;
     let waiting = waiting.get(&endpoint.id).copied().unwrap_or(0);

@@ -1,4 +1,4 @@
-//! Description of workflow definitions for the API document, from the table by which definitions are read.
+//! Workflow definitions and kinds of nodes in the OpenAPI document, from the table by which definitions are read.
 
 use sluice_media::{
     operation::FieldInfo,
@@ -6,7 +6,7 @@ use sluice_media::{
 };
 use utoipa::openapi::OpenApi;
 
-/// Description of how the parts of a definition fit together.
+/// Description of the parts of a definition.
 const SHAPE: &str = "A `definition` has `nodes[{id, data{kind, title?, config?}}]` and `edges[{source, target, kind?}]`, where an edge out of a \
     branch has the kind `true` or `false`; `uploadGate?`, a condition group that an upload must meet; `branchConditions{nodeId: group}`; \
     `renamePattern?` and `webhookUrl?` for nodes without their own; `trigger{folderId}?`, a folder whose uploads it runs on. A group is \
@@ -24,7 +24,7 @@ pub(in crate::http) fn describe(document: &mut OpenApi) {
     }
 }
 
-/// The kinds in as much of Markdown as `/docs` shows: a line and a list for each.
+/// Writes the kinds in the part of Markdown that `/docs` shows: a line and a list for each.
 fn described_kinds() -> String {
     kinds().map(described).collect()
 }

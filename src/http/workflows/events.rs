@@ -1,4 +1,4 @@
-//! `GET /api/workflows/runs/{runId}/events`: a run's progress as server-sent events (WHATWG HTML, "Server-sent events").
+//! `GET /api/workflows/runs/{runId}/events`: progress of a workflow run as server-sent events.
 
 use actix_web::HttpResponse;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! The form of a run: exactly one file, which is spooled as it comes.
+//! Form of a workflow run: exactly one `file`, and `uploadSource`.
 
 use actix_web::{HttpRequest, dev::Payload};
 
@@ -25,7 +25,7 @@ pub(super) struct RunForm {
 }
 
 impl RunForm {
-    /// 400 for what is no form, and for none or several files; else as [`Form::read`].
+    /// Reads the form: 400 for what is no form, and for none or several files; else as [`Form::read`].
     pub(super) async fn read(
         request: &HttpRequest,
         payload: Payload,

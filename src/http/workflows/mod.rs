@@ -1,4 +1,4 @@
-//! `/api/workflows`: what is to be done with files, and the runs that do it.
+//! `/api/workflows`: list, save, lint, show, pause, delete, rotate the secret, versions; default `limit`.
 //!
 //! The handlers read requests and write answers; the work is in [`operations`], which agents' tools call too.
 
@@ -37,7 +37,7 @@ use crate::application::{
 };
 
 /// Workflows of one page when the client names no limit: each comes with its whole definition.
-const PAGE: u32 = 50;
+const DEFAULT_LIMIT: u32 = 50;
 
 #[derive(Serialize, ToSchema)]
 pub struct WorkflowAnswer {
@@ -70,7 +70,7 @@ pub async fn list(
     handles: web::Data<WorkflowContext>,
     caller: Caller<Read>,
     reached: Reached,
-    PageQuery(page): PageQuery<PAGE>,
+    PageQuery(page): PageQuery<DEFAULT_LIMIT>,
 ) -> Result<HttpResponse, ApiError> {
     let rows = operations::list(&RequestContext::of(&handles, &caller, &reached), page).await?;
     let next_cursor = next_cursor(&rows, page, Listed::cursor);
@@ -110,12 +110,12 @@ pub async fn save(
     }))
 }
 
-/// Judge a definition
+/// Check a definition
 ///
-/// What a save would refuse, and what it would let pass though it is probably not meant. Takes what `POST /api/workflows`
+/// Lists what a save would reject, and what it would accept though it is probably not meant. Takes what `POST /api/workflows`
 /// takes, or a definition by itself; saves nothing.
 #[utoipa::path(post, path = "/api/workflows/lint", tag = "workflows", request_body = SaveWorkflow,
-    responses((status = 200, description = "What was found, also when it is nothing", body = LintAnswer)))]
+    responses((status = 200, description = "All problems, also when there are none", body = LintAnswer)))]
 pub async fn lint(
     handles: web::Data<WorkflowContext>,
     caller: Caller<Read>,

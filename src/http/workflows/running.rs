@@ -1,4 +1,5 @@
-//! `/api/workflows/{id}/run` and `/api/workflows/runs`: running workflows by REST.
+//! `/api/workflows/{id}/run`, `…/run-file` and `/api/workflows/runs`: start, list, show, retry and cancel runs;
+//! `workflows.inline_wait`.
 
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Serialize;
@@ -67,7 +68,7 @@ pub async fn run(
     payload: web::Payload,
 ) -> Result<HttpResponse, ApiError> {
     let context = RequestContext::of(&handles, &caller, &reached);
-    // Spares the client the sending of what no one would run.
+    // Checked before the body, so that a client does not send a file that would not run.
     operations::reject_paused(&context, *id).await?;
     let form = RunForm::read(&request, payload.into_inner(), &handles, &context.plan).await?;
     let run = operations::run_upload(&context, *id, form.part, form.source).await?;
@@ -76,7 +77,7 @@ pub async fn run(
 
 /// Run a workflow on a stored file
 ///
-/// As on an upload; the file stays as it is.
+/// The same as on an upload; the file stays as it is.
 #[utoipa::path(post, path = "/api/workflows/{id}/run-file", tag = "workflows", request_body = RunFile,
     params(("id" = Uuid, Path, description = "The workflow's id")),
     responses(
@@ -99,10 +100,10 @@ pub async fn run_file(
     inline(&context, run).await
 }
 
-/// 200 when the run ends in time, else 202.
+/// Answers 200 when the run ends in time, else 202.
 async fn inline(context: &RequestContext<'_>, run: Run) -> Result<HttpResponse, ApiError> {
-    let patience = context.handles.config.workflows.inline_wait;
-    let answer = operations::awaited(context, run, patience).await?;
+    let longest = context.handles.config.workflows.inline_wait;
+    let answer = operations::awaited(context, run, longest).await?;
     let mut response = match answer.has_ended() {
         true => HttpResponse::Ok(),
         false => HttpResponse::Accepted(),

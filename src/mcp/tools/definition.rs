@@ -1,4 +1,4 @@
-//! Schema of a workflow definition as models read it, with the kinds and their fields from the operation table.
+//! MCP tool `list_operations`, and the schema of workflow definitions as models read it.
 
 use sluice_media::workflow::kinds;
 

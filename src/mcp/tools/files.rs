@@ -1,4 +1,4 @@
-//! Getting bytes to the service without sending them through a model, and finding what is stored.
+//! MCP tools `create_upload_url` and `list_files`.
 
 use serde::Deserialize;
 use url::form_urlencoded;

@@ -1,4 +1,4 @@
-//! Conversions that were begun elsewhere.
+//! MCP tool `get_job`: a conversion job.
 
 use serde::Deserialize;
 use uuid::Uuid;

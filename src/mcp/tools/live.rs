@@ -1,4 +1,4 @@
-//! Health of live streams.
+//! MCP tool `live_input_health`: health of live inputs, most inputs of an answer.
 
 use serde::Deserialize;
 use sluice_store::{
@@ -15,8 +15,8 @@ const MOST_INPUTS: u32 = 50;
 
 pub const LIVE_INPUT_HEALTH: Tool = Tool {
     name: "live_input_health",
-    title: "Show how live streams do",
-    description: "Tells for one live input, or for the newest 50, whether it is on air (health.status idle, live or \
+    title: "Show the health of live streams",
+    description: "Shows for one live input, or for the newest 50, whether it is on air (health.status idle, live or \
         reconnecting), its codecs, resolution, bitrate, key-frame interval, drift and losses, and in health.advice what to \
         change in the encoder, in plain words.",
     effect: Effect::Reads,

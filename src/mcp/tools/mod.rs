@@ -1,4 +1,4 @@
-//! The tools. One row each: what a model reads about it, what it does to the account, and the function behind it.
+//! Table of the MCP tools: what a model reads about each, its effect, and the function behind it.
 
 mod definition;
 mod files;
@@ -23,7 +23,7 @@ pub enum Effect {
     Adds,
     /// Sets what may be set again; once more has no further effect.
     Sets,
-    /// Writes over what was there.
+    /// Replaces what was there.
     Replaces,
     Deletes,
 }
@@ -33,7 +33,7 @@ pub enum Effect {
 pub enum CallError {
     /// The arguments are not of the tool's schema.
     Arguments(String),
-    /// An error as REST would have answered it.
+    /// The error that REST would answer.
     Api(ApiError),
 }
 
@@ -60,7 +60,7 @@ pub struct Tool {
 }
 
 impl Tool {
-    /// The schema of its arguments.
+    /// Returns the schema of its arguments.
     pub fn input(&self) -> Value {
         (self.input)()
     }
@@ -98,12 +98,12 @@ pub static ALL: &[Tool] = &[
     live::LIVE_INPUT_HEALTH,
 ];
 
-/// The tool of this name.
+/// Returns the tool of this name.
 pub fn named(name: &str) -> Option<&'static Tool> {
     ALL.iter().find(|tool| tool.name == name)
 }
 
-/// An answer as it goes out.
+/// Serializes an answer.
 fn shown(answer: impl Serialize) -> Outcome {
     serde_json::to_value(answer).map_err(|error| CallError::Api(ApiError::internal(error)))
 }

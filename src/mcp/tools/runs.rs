@@ -1,7 +1,7 @@
-//! Running workflows, and what became of their runs.
+//! MCP tools `run_workflow`, `get_workflow_run` and `list_workflow_runs`: wait (`mcp.wait`), progress, runs of a list.
 //!
-//! A call waits for its run as long as `mcp.wait` and reports each step to a client that asked for progress. The run
-//! continues whatever becomes of the call.
+//! A call waits for its run for at most `mcp.wait` and reports each step to a client that asked for progress. The run
+//! continues whether or not the call does.
 
 use std::convert::Infallible;
 
@@ -21,9 +21,11 @@ use crate::application::{
     },
 };
 
-/// Runs of a list when the agent names no number, and the most.
-const LISTED: u32 = 10;
-const MOST_LISTED: u32 = 50;
+/// Runs of a list when the agent names no number.
+const DEFAULT_RUNS: u32 = 10;
+
+/// Most runs of a list.
+const MAX_RUNS: u32 = 50;
 
 pub const RUN_WORKFLOW: Tool = Tool {
     name: "run_workflow",
@@ -52,7 +54,7 @@ pub const RUN_WORKFLOW: Tool = Tool {
                 "workflow": workflow,
                 "uploadUrl": schema::text("uploadUrl of create_upload_url, after the PUT. Either this or fileId. The upload is used up."),
                 "fileId": schema::id("A stored file."),
-                "uploadSource": schema::text("What conditions see as upload_source; mcp (for a stored file: storage) without it."),
+                "uploadSource": schema::text("Value of upload_source in conditions; mcp (for a stored file: storage) without it."),
             }),
             &[],
         )
@@ -71,7 +73,7 @@ fn run_schema() -> Value {
     }));
     let log = schema::list(json!({
         "nodeId": schema::text("Of the definition."),
-        "status": schema::word("What became of the step.", &["completed", "skipped", "failed"]),
+        "status": schema::word("Result of the step.", &["completed", "skipped", "failed"]),
         "message": schema::text("Action of the step, or the reason why it took none."),
     }));
     let run = schema::object(
@@ -193,28 +195,28 @@ async fn awaited(
     context: &RequestContext<'_>,
     run: Run,
 ) -> Result<RunAnswer, ApiError> {
-    let (id, patience) = (run.id, context.handles.config.mcp.wait);
+    let (id, longest) = (run.id, context.handles.config.mcp.wait);
     tokio::select! {
-        answer = operations::awaited(context, run, patience) => answer,
+        answer = operations::awaited(context, run, longest) => answer,
         () = call.abandoned() => operations::show_run(context, id).await,
-        never = tell(call, id) => match never {},
+        never = report_progress(call, id) => match never {},
     }
 }
 
 /// Reports the progress of the run to a client that asked for it. Never returns, so that it can be selected beside a
 /// future that does.
-async fn tell(call: &Call, run_id: Uuid) -> Infallible {
+async fn report_progress(call: &Call, run_id: Uuid) -> Infallible {
     if let Some(token) = call.context.meta.get_progress_token() {
         // Ends early when the client has disconnected and when too many requests follow runs; the call works without
         // it.
-        let _ = tell_steps(call, token, run_id).await;
+        let _ = report_steps(call, token, run_id).await;
     }
     std::future::pending().await
 }
 
 /// Reports each step. The first report is sent at once: it opens the stream, whose keep-alives show that the client is
 /// still connected.
-async fn tell_steps(call: &Call, token: ProgressToken, run_id: Uuid) -> Option<()> {
+async fn report_steps(call: &Call, token: ProgressToken, run_id: Uuid) -> Option<()> {
     let peer = &call.context.peer;
     let first = ProgressNotificationParam::new(token.clone(), 0.0);
     let first = first.with_message(format!("run {run_id}"));
@@ -293,7 +295,7 @@ pub const LIST_WORKFLOW_RUNS: Tool = Tool {
         schema::input(
             json!({
                 "workflowId": schema::id("The workflow."),
-                "limit": schema::integer("Runs to show; 10 without it.", 1, Some(MOST_LISTED.into())),
+                "limit": schema::integer("Runs to show; 10 without it.", 1, Some(MAX_RUNS.into())),
             }),
             &["workflowId"],
         )
@@ -327,9 +329,9 @@ async fn list(call: &Call, arguments: Arguments) -> Outcome {
     let caller = agent.reader()?;
     let context = RequestContext::agent(&agent.context.workflows, &caller, &agent.reached);
     let List { workflow_id, limit } = arguments.read()?;
-    let limit = limit.unwrap_or(LISTED);
-    if !(1..=MOST_LISTED).contains(&limit) {
-        let text = format!("limit must be 1 to {MOST_LISTED}, got {limit}");
+    let limit = limit.unwrap_or(DEFAULT_RUNS);
+    if !(1..=MAX_RUNS).contains(&limit) {
+        let text = format!("limit must be 1 to {MAX_RUNS}, got {limit}");
         return Err(CallError::Arguments(text));
     }
     let runs = operations::runs(&context, workflow_id, Some(limit)).await?;

@@ -1,4 +1,4 @@
-//! Workflows: what there are, making, changing and deleting them.
+//! MCP tools `list_workflows`, `create_workflow`, `update_workflow`, `set_workflow_active`, `delete_workflow`, `lint_workflow`.
 
 use serde::Deserialize;
 use sluice_store::{Listed as _, Page};
@@ -15,7 +15,7 @@ use crate::application::{
 };
 
 /// Workflows of one page when the agent names no limit: each takes a line of a model's attention.
-const PAGE: u32 = 50;
+const DEFAULT_LIMIT: u32 = 50;
 
 pub const LIST_WORKFLOWS: Tool = Tool {
     name: "list_workflows",
@@ -83,7 +83,7 @@ impl List {
         let mut query = url::form_urlencoded::Serializer::new(String::new());
         query.extend_pairs(self.limit.map(|limit| ("limit", limit.to_string())));
         query.extend_pairs(self.cursor.as_ref().map(|cursor| ("cursor", cursor)));
-        page(&query.finish(), PAGE)
+        page(&query.finish(), DEFAULT_LIMIT)
     }
 }
 
@@ -111,8 +111,8 @@ pub const CREATE_WORKFLOW: Tool = Tool {
     name: "create_workflow",
     title: "Make a workflow",
     description: "Saves a new workflow from a definition, or from the short form (outputFormat and/or compressionMode). \
-        Answers with its id and, this once, the webhookSecret that signs its webhooks. A wrong definition is refused with all \
-        its problems; lint_workflow tells them beforehand. To make and run one at once use run_workflow.",
+        Answers with its id and, this once, the webhookSecret that signs its webhooks. A wrong definition is rejected with all \
+        its problems; lint_workflow lists them beforehand. To make and run one at once use run_workflow.",
     effect: Effect::Adds,
     reaches_out: false,
     input: || {
@@ -132,7 +132,7 @@ pub const UPDATE_WORKFLOW: Tool = Tool {
     name: "update_workflow",
     title: "Change a workflow",
     description: "Saves a workflow again: what is left out stays, a definition replaces the whole one before (read that with \
-        list_workflows and its id). Pass the version that you read to be refused when another saved in between. Runs \
+        list_workflows and its id). Pass the version that you read to be rejected when another saved in between. Runs \
         in progress keep the version they began with.",
     effect: Effect::Replaces,
     reaches_out: false,
@@ -189,7 +189,7 @@ async fn save(call: &Call, request: SaveWorkflow) -> Outcome {
 pub const SET_WORKFLOW_ACTIVE: Tool = Tool {
     name: "set_workflow_active",
     title: "Pause or resume a workflow",
-    description: "Pauses a workflow (isActive false: new runs are refused, its folder trigger is silent, runs that were \
+    description: "Pauses a workflow (isActive false: new runs are rejected, its folder trigger is silent, runs that were \
         accepted continue) or resumes it.",
     effect: Effect::Sets,
     reaches_out: false,
@@ -226,7 +226,7 @@ pub const DELETE_WORKFLOW: Tool = Tool {
     name: "delete_workflow",
     title: "Delete a workflow",
     description: "Deletes a workflow with its versions and its run history; unfinished runs are cancelled. Files that runs \
-        stored stay. Without confirm: true nothing is deleted, and the answer tells what would be: show that to your user first.",
+        stored stay. Without confirm: true nothing is deleted, and the answer lists what would be: show that to your user first.",
     effect: Effect::Deletes,
     reaches_out: false,
     input: || {
@@ -301,7 +301,7 @@ pub const LINT_WORKFLOW: Tool = Tool {
     name: "lint_workflow",
     title: "Check a definition",
     description: "Checks a definition, or a short form, without saving it: all problems at once, each with severity (error: \
-        would be refused; warning: probably not what you mean), nodeId, field, code and a message that says what to change.",
+        would be rejected; warning: probably not what you mean), nodeId, field, code and a message that says what to change.",
     effect: Effect::Reads,
     reaches_out: false,
     input: || schema::input(definition::work(), &[]),

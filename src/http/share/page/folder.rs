@@ -1,4 +1,4 @@
-//! A shared folder as HTML. Pure: a listing comes in, the inside of `<main>` comes out.
+//! HTML of a shared folder: head, breadcrumb, grid or list of files, image widths. Pure.
 //!
 //! Every address is relative to the page's own, `/share/folder/{token}`, so that it holds under whatever name and path a reader has
 //! reached the service.
@@ -13,10 +13,11 @@ use crate::http::{
     share::listing::{Listing, SharedFileRecord},
 };
 
-/// Widths of the list's images, for screens of one dot to a pixel and of two, and of an image that is looked at by itself.
+/// Widths of the list's images, for screens of one dot to a pixel and of two.
 const TILE_WIDTHS: [u32; 2] = [320, 640];
+/// Width of an image that is looked at by itself.
 const LARGE_WIDTH: u32 = 2560;
-/// Below it lie the playlists of videos.
+/// Beginning of the paths of videos' playlists.
 const PLAYBACK: &str = "/video/v1/";
 
 /// Presentation of the files.
@@ -46,7 +47,7 @@ impl View {
 /// The requested page, and its link.
 pub(super) struct PageRequest<'a> {
     pub token: &'a str,
-    /// Not the page's beginning.
+    /// True when it is not the first page.
     pub is_continuation: bool,
     pub view: View,
 }
@@ -100,7 +101,7 @@ fn download_all(html: &mut Html, listing: &Listing, asked: &PageRequest<'_>) {
     );
 }
 
-/// Very large folders are not counted to their end.
+/// Words for a folder that is too large to be counted to its end.
 fn at_least(listing: &Listing) -> &'static str {
     match listing.totals.is_exact {
         true => "",
@@ -206,7 +207,7 @@ fn files(html: &mut Html, listing: &Listing, asked: &PageRequest<'_>) {
     html.put("</ul>", &[]);
 }
 
-/// The way to the next page, which scripts follow by themselves.
+/// Writes the link to the next page, which scripts follow by themselves.
 fn more(html: &mut Html, listing: &Listing, asked: &PageRequest<'_>) {
     if let Some(cursor) = &listing.next_cursor {
         let next = Address::new(asked).folder(place(listing)).after(cursor);
@@ -277,7 +278,7 @@ fn file(html: &mut Html, file: &SharedFileRecord, asked: &PageRequest<'_>) {
     html.put("</li>", &[]);
 }
 
-/// A symbol, and over it the image once that is there.
+/// Writes a symbol, and over it the image once that is there.
 fn thumb(html: &mut Html, kind: Kind, preview: Option<&str>) {
     html.put(
         "<span class=\"thumb\"><svg class=\"icon\" aria-hidden=\"true\"><use href=\"#icon-{}\"/></svg>",

@@ -1,14 +1,15 @@
-//! Sizes, counts, dates and types as a person reads them. Pure.
+//! Sizes, counts, dates, durations and file types in words, for the share page. Pure.
 
 use jiff::{Timestamp, tz::TimeZone};
 
 use crate::application::answer::Time;
 
+/// Decimal units of sizes.
 const UNITS: [&str; 5] = ["kB", "MB", "GB", "TB", "PB"];
-/// Longest text behind a name's last dot that is shown as a type.
-const LONGEST_EXTENSION: usize = 5;
+/// Longest extension of a name that is shown as a type.
+const MAX_EXTENSION: usize = 5;
 
-/// `0 bytes`, `1.4 MB`, `214 GB`: decimal units, as browsers show downloads. The unit stays on its number's line.
+/// Writes `0 bytes`, `1.4 MB`, `214 GB`: decimal units, as browsers show downloads. The unit stays on its number's line.
 pub(super) fn size(bytes: i64) -> String {
     let bytes = bytes.max(0);
     if bytes < 1000 {
@@ -25,14 +26,14 @@ pub(super) fn size(bytes: i64) -> String {
     format!("{amount:.decimals$}\u{a0}{}", UNITS[unit])
 }
 
-/// `1 file`, `17,000 files`
+/// Writes `1 file`, `17,000 files`.
 pub(super) fn counted(count: impl Into<i128>, one: &str, many: &str) -> String {
     let count = count.into();
     let word = if count == 1 { one } else { many };
     format!("{} {word}", grouped(count))
 }
 
-/// `17,000`
+/// Writes `17,000`.
 fn grouped(number: i128) -> String {
     let digits = number.to_string();
     let mut grouped = String::with_capacity(digits.len() * 4 / 3);
@@ -45,7 +46,7 @@ fn grouped(number: i128) -> String {
     grouped
 }
 
-/// `0:07`, `1:02:03`
+/// Writes `0:07`, `1:02:03`.
 pub(super) fn duration(seconds: f64) -> String {
     let whole = seconds.max(0.0).round() as u64;
     let (hours, minutes, seconds) = (whole / 3600, whole / 60 % 60, whole % 60);
@@ -55,28 +56,28 @@ pub(super) fn duration(seconds: f64) -> String {
     }
 }
 
-/// `29 Nov 2026`, in UTC
+/// Writes `29 Nov 2026`, in UTC.
 pub(super) fn date(at: Time) -> String {
     formatted(at, "%-d %b %Y")
 }
 
-/// `29 Nov 2026, 14:05 UTC`
+/// Writes `29 Nov 2026, 14:05 UTC`.
 pub(super) fn moment(at: Time) -> String {
     formatted(at, "%-d %b %Y, %H:%M UTC")
 }
 
-/// 1970 for what no calendar has.
+/// Formats a time; 1970 for what no calendar has.
 fn formatted(Time(at_ms): Time, format: &str) -> String {
     let at = Timestamp::from_millisecond(at_ms).unwrap_or_default();
     at.to_zoned(TimeZone::UTC).strftime(format).to_string()
 }
 
-/// `JPG`, `MP4`: by the name, which people know files by, else by the media type.
+/// Writes `JPG`, `MP4`: by the name, which people know files by, else by the media type.
 pub(super) fn kind(filename: &str, mime_type: &str) -> String {
     let extension = filename
         .rsplit_once('.')
         .map(|(_, extension)| extension)
-        .filter(|it| (1..=LONGEST_EXTENSION).contains(&it.len()))
+        .filter(|it| (1..=MAX_EXTENSION).contains(&it.len()))
         .filter(|it| it.bytes().all(|byte| byte.is_ascii_alphanumeric()));
     match (extension, mime_type.split_once('/')) {
         (Some(extension), _) => extension.to_ascii_uppercase(),

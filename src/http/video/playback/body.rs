@@ -1,4 +1,4 @@
-//! Bodies of playback: generated text, and ranges of files, in pieces as the client reads them.
+//! Bodies at `/video/v1`: playlists as text with entity tags, ranges of stream files in pieces, 304.
 
 use std::{fs::File, sync::Arc};
 
@@ -36,7 +36,7 @@ pub(super) enum Content {
     Blob(BlobHash),
 }
 
-/// 200 with the text, or 304 to a client that has it.
+/// Answers 200 with the text, or 304 to a client that has it.
 pub(super) fn text(
     request: &HttpRequest,
     cache: String,
@@ -56,7 +56,7 @@ pub(super) fn text(
         .body(text)
 }
 
-/// 200, 206, 304 or 416 with the bytes.
+/// Answers 200, 206, 304 or 416 with the bytes.
 pub(super) async fn send(
     request: &HttpRequest,
     context: &VideoContext,

@@ -1,4 +1,5 @@
-//! Addresses that viewers of video streams fetch, below `/video/v1/{playbackId or token}`.
+//! `/video/v1/{playbackId}`: playlists, segments, poster, storyboard and captions of a video stream; `Cache-Control`, `Retry-After`
+//! of parts being made.
 //!
 //! One function admits ([`playback_access::admit`]), for every address here. Names are compared with what the stream has and never
 //! become paths. Nothing sends an actor message: answers come from the published state of a stream and from ranges of its
@@ -30,7 +31,7 @@ type Viewer = playback_access::Viewer<Arc<Playback>>;
 const PLAYLIST_TYPE: &str = "application/vnd.apple.mpegurl";
 const CAPTIONS_TYPE: &str = "text/vtt; charset=utf-8";
 const IMAGE_TYPE: &str = "image/jpeg";
-/// Seconds after which to ask again for a part that is being made.
+/// `Retry-After` of a part that is being made, in seconds.
 const RETRY_AFTER_S: u64 = 2;
 
 /// The routes below `/video/v1/{playbackId}`.
@@ -50,7 +51,7 @@ pub fn configure(routes: &mut web::ServiceConfig) {
 /// The multivariant playlist of a stream
 ///
 /// With the renditions that are there, the audio and the captions as groups of their own, and playlists of key frames.
-/// BANDWIDTH and AVERAGE-BANDWIDTH are measured. All addresses in it are relative, so that a token in the path carries on.
+/// BANDWIDTH and AVERAGE-BANDWIDTH are measured. All addresses in it are relative, so that they keep a token in the path.
 #[utoipa::path(get, path = "/video/v1/{playback_id}/master.m3u8", tag = "playback", security(()),
     params(("playback_id" = String, Path, description = "`pb_…`, or a playback token")),
     responses(
@@ -75,13 +76,13 @@ pub async fn master(request: HttpRequest, playback_id: web::Path<String>) -> Htt
 /// of a stream that is ready never change under their addresses.
 #[utoipa::path(get, path = "/video/v1/{playback_id}/{rendition}/{name}", tag = "playback", security(()),
     params(("playback_id" = String, Path, description = "`pb_…`, or a playback token"),
-        ("rendition" = String, Path, description = "As the multivariant playlist names it, such as `720p` or `audio`"),
+        ("rendition" = String, Path, description = "The name in the multivariant playlist, such as `720p` or `audio`"),
         ("name" = String, Path, description = "`media.m3u8`, `iframes.m3u8`, `init.mp4` or `{n}.m4s`")),
     responses(
         (status = 200, description = "The bytes", content_type = "video/mp4", body = Vec<u8>),
         (status = 206, description = "The range asked for", content_type = "video/mp4", body = Vec<u8>),
         (status = 304, description = "Unchanged"),
-        (status = 403, description = "As of the multivariant playlist", body = crate::application::error::ErrorBody),
+        (status = 403, description = "The same as of the multivariant playlist", body = crate::application::error::ErrorBody),
         (status = 404, description = "Not there, or not yet (`not_ready`)", body = crate::application::error::ErrorBody),
         (status = 416, description = "No such range", body = crate::application::error::ErrorBody)))]
 pub async fn rendition_file(
@@ -122,7 +123,7 @@ pub async fn rendition_file(
 
 /// The poster or the storyboard of a stream
 ///
-/// `poster.jpg`, and `storyboard.vtt`, which maps times to places in `storyboard.jpg`.
+/// `poster.jpg`, and `storyboard.vtt`, which maps times to areas of `storyboard.jpg`.
 #[utoipa::path(get, path = "/video/v1/{playback_id}/{name}", tag = "playback", security(()),
     params(("playback_id" = String, Path, description = "`pb_…`, or a playback token"),
         ("name" = String, Path, description = "`poster.jpg`, `storyboard.vtt` or `storyboard.jpg`")),
@@ -130,7 +131,7 @@ pub async fn rendition_file(
         (status = 200, description = "The bytes", content_type = "image/jpeg", body = Vec<u8>),
         (status = 206, description = "The range asked for", content_type = "image/jpeg", body = Vec<u8>),
         (status = 304, description = "Unchanged"),
-        (status = 403, description = "As of the multivariant playlist", body = crate::application::error::ErrorBody),
+        (status = 403, description = "The same as of the multivariant playlist", body = crate::application::error::ErrorBody),
         (status = 404, description = "Not there, or not yet (`not_ready`)", body = crate::application::error::ErrorBody),
         (status = 416, description = "No such range", body = crate::application::error::ErrorBody)))]
 pub async fn picture(request: HttpRequest, path: web::Path<(String, String)>) -> HttpResponse {
@@ -176,7 +177,7 @@ pub async fn picture(request: HttpRequest, path: web::Path<(String, String)>) ->
         (status = 200, description = "The text", content_type = "text/vtt", body = String),
         (status = 206, description = "The range asked for", content_type = "text/vtt", body = String),
         (status = 304, description = "Unchanged"),
-        (status = 403, description = "As of the multivariant playlist", body = crate::application::error::ErrorBody),
+        (status = 403, description = "The same as of the multivariant playlist", body = crate::application::error::ErrorBody),
         (status = 404, description = "No captions in this language", body = crate::application::error::ErrorBody)))]
 pub async fn captions_file(
     request: HttpRequest,
@@ -309,7 +310,7 @@ fn find(request: &HttpRequest) -> impl AsyncFnOnce(&str) -> Result<Arc<Playback>
     async move |playback_id: &str| Ok(video.streams.playback(playback_id).await?)
 }
 
-/// A preflight: it names the origins that the answer itself would name.
+/// Answers a preflight: it names the origins that the answer itself would name.
 async fn preflight(request: HttpRequest) -> HttpResponse {
     let playback_id = request.match_info().get("playback_id").unwrap_or_default();
     let (cors, _) = playback_access::admit(&request, playback_id, find(&request)).await;

@@ -1,4 +1,4 @@
-//! Tracks of playlists, from the rows of a stream.
+//! Tracks, captions and duration for the playlists of a video stream, from its rows.
 
 use sluice_actors::video::{Playback, Track};
 use sluice_media::hls::{
@@ -14,7 +14,7 @@ pub(super) fn all(playback: &Playback) -> Vec<VodTrack> {
     tracks.filter_map(|track| one(track, target_s)).collect()
 }
 
-/// `None` until its init section is stored. `target_duration_s`: of all segments of the stream.
+/// Returns one rendition; `None` until its init section is stored. `target_duration_s`: of all segments of the stream.
 pub(super) fn one(track: &Track, target_duration_s: u32) -> Option<VodTrack> {
     let rendition = &track.rendition;
     let has_video = rendition.kind == RenditionKind::Video;
@@ -41,7 +41,7 @@ pub(super) fn one(track: &Track, target_duration_s: u32) -> Option<VodTrack> {
     })
 }
 
-/// Returns captions as players name them: a label that occurs twice gets its language beside it.
+/// Returns the captions: a label that occurs twice gets its language beside it.
 pub(super) fn captions(playback: &Playback) -> Vec<Caption> {
     let captions = &playback.captions;
     captions
@@ -62,7 +62,7 @@ pub(super) fn captions(playback: &Playback) -> Vec<Caption> {
         .collect()
 }
 
-/// Returns the duration of the stream, as far as it is known.
+/// Returns the duration of the stream, or of the part that is known.
 pub(super) fn duration_90k(playback: &Playback) -> i64 {
     let ends = playback
         .tracks
