@@ -1,5 +1,5 @@
-//! Leases of durable rows (jobs, runs, recordings, streams): claim, heartbeat, back-off, and begins after which a row is
-//! given up (`MOST_BEGINS`). A lease is the right to work on a row, over crashes and restarts.
+//! Leases of durable rows (jobs, runs, recordings, streams): claim, heartbeat, back-off, and begins after which a row
+//! is given up (`MOST_BEGINS`). A lease is the right to work on a row, over crashes and restarts.
 //!
 //! A row of `work` represents something unfinished: a job, a run, a delivery, named by its kind and id. It is inserted
 //! with the entity's own row, and deleted with the change that ends it. A claimer holds a [`Lease`] for a while; its
@@ -272,7 +272,8 @@ pub async fn begin(tx: &mut Tx<'_>, lease: &Lease) -> Result<(), Error> {
     one(changed.rows_affected(), lease)
 }
 
-/// Notes that the work made progress, so that a long row is not given up for being interrupted often. Errors as [`hold`].
+/// Notes that the work made progress, so that a long row is not given up for being interrupted often. Errors as
+/// [`hold`].
 pub async fn progressed(tx: &mut Tx<'_>, lease: &Lease) -> Result<(), Error> {
     let changed =
         query("UPDATE work SET begins = is_begun, is_suspect = 0, retries = 0 WHERE kind = $1 AND id = $2 AND fence = $3")

@@ -1,5 +1,5 @@
-//! Appends to a file that will be a blob: bytes are gathered, then hashed (SHA-256, CRC-32) and written in pieces on the
-//! blocking pool.
+//! Appends to a file that will be a blob: bytes are gathered, then hashed (SHA-256, CRC-32) and written in pieces on
+//! the blocking pool.
 
 use std::{
     fs::{File, OpenOptions},

@@ -1,5 +1,5 @@
-//! Change log: what the writer and actors append for followers of `GET /api/changes`, one part for each account that has
-//! any.
+//! Change log: what the writer and actors append for followers of `GET /api/changes`, one part for each account that
+//! has any.
 //!
 //! An append takes a lock for a few lines and wakes those who wait; it never waits for a reader. Without followers of its
 //! account a change costs one look into a map.

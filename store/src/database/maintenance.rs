@@ -1,5 +1,5 @@
-//! Sweeps of expired rows and files: jobs 90 days after their end, broadcasts 400 days, sessions, shares, uploads, audit
-//! log. They run in short turns of the writer, so that other work is done between them.
+//! Sweeps of expired rows and files: jobs 90 days after their end, broadcasts 400 days, sessions, shares, uploads,
+//! audit log. They run in short turns of the writer, so that other work is done between them.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! Order of lists: ascending or descending by a time, size or name, and the position after which their next page begins.
+//! Order of lists: ascending or descending by a time, size or name, and the position after which their next page
+//! begins.
 
 use uuid::Uuid;
 

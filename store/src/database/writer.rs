@@ -1,5 +1,6 @@
 //! The one writer of the database: group commits, a locked database, a full or failing disk, truncation of the
-//! write-ahead log. It takes queued units of work in groups, each group one commit, each unit in a savepoint of its own.
+//! write-ahead log. It takes queued units of work in groups, each group one commit, each unit in a savepoint of its
+//! own.
 //!
 //! - A caller is answered after the commit, whatever the answer is: a rejection may rest on an uncommitted unit of the
 //!   same group.

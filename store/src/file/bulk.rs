@@ -1,5 +1,5 @@
-//! Bulk changes of files in one transaction: move, delete, add and remove tags. A file that the account does not have is
-//! left out, and the others are changed.
+//! Bulk changes of files in one transaction: move, delete, add and remove tags. A file that the account does not have
+//! is left out, and the others are changed.
 
 use std::collections::{HashMap, HashSet};
 

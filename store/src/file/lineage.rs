@@ -172,7 +172,8 @@ pub async fn sources(
         .collect())
 }
 
-/// Returns the objects that were made from a file and still exist, oldest first: at most `limit`, after the first `offset`.
+/// Returns the objects that were made from a file and still exist, oldest first: at most `limit`, after the first
+/// `offset`.
 pub async fn products(
     db: &mut impl Connection,
     file_id: Uuid,

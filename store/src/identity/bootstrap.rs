@@ -1,5 +1,5 @@
-//! First start: account, user `admin`, API key and live input of an empty database, and their credentials until they are
-//! shown.
+//! First start: account, user `admin`, API key and live input of an empty database, and their credentials until they
+//! are shown.
 //!
 //! The secrets are stored as hashes only. Until [`first_credentials_shown`] notes that a person could read them, each
 //! start replaces them, so that a start that failed or was killed before it printed them loses nothing.

@@ -114,7 +114,8 @@ impl Form {
         text
     }
 
-    /// Writes bytes that only their maker can distinguish from random ones in this form: the last digits of the number that they are.
+    /// Writes bytes that only their maker can distinguish from random ones in this form: the last digits of the number
+    /// that they are.
     fn of_bytes(&self, bytes: [u8; 32]) -> String {
         let digits = digits(self.alphabet, bytes);
         let mut text = String::with_capacity(self.prefix.len() + self.length);

@@ -1,5 +1,5 @@
-//! Rows of dashboard sessions: cookie token, CSRF token, expiry that moves with use, list and end. The cookie's token is
-//! stored as a hash.
+//! Rows of dashboard sessions: cookie token, CSRF token, expiry that moves with use, list and end. The cookie's token
+//! is stored as a hash.
 
 use sqlx::{query, query_as};
 use uuid::Uuid;

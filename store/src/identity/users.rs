@@ -104,7 +104,8 @@ pub async fn get(db: &mut impl Connection, id: Uuid) -> Result<User, Error> {
         .ok_or(Error::NotFound("user"))
 }
 
-/// Returns the user of a name; `None` for an unknown or malformed one: verify against [`crate::credentials::verify_no_one`] then.
+/// Returns the user of a name; `None` for an unknown or malformed one: verify against
+/// [`crate::credentials::verify_no_one`] then.
 pub async fn by_username(db: &mut impl Connection, username: &str) -> Result<Option<User>, Error> {
     let Ok(username) = normalise_username(username) else {
         return Ok(None);

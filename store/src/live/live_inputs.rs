@@ -1,5 +1,5 @@
-//! Rows of live inputs: create, patch, stream keys, record mode, latency, defaults such as the reconnect window. The row
-//! is the truth that actors work from.
+//! Rows of live inputs: create, patch, stream keys, record mode, latency, defaults such as the reconnect window. The
+//! row is the truth that actors work from.
 
 use sqlx::{query_as, types::Json};
 use uuid::Uuid;

@@ -1,5 +1,5 @@
-//! Monthly meter of media operations: charge against the plan's cap, refund. One operation is one file processed. Beside
-//! it each day's operations are counted by kind, for the account's history.
+//! Monthly meter of media operations: charge against the plan's cap, refund. One operation is one file processed.
+//! Beside it each day's operations are counted by kind, for the account's history.
 //!
 //! A charge joins the transaction that makes the work, a refund the one that records the failure, so that neither can
 //! be doubled or lost. The counter's key includes the month (UTC). A clock that is set back never reopens a month:

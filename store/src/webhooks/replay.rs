@@ -1,5 +1,5 @@
-//! Replays of webhook deliveries, test events (`webhook.test`), probes and recovery of failed deliveries, at the owner's
-//! request. Each makes one attempt, whatever the endpoint's state.
+//! Replays of webhook deliveries, test events (`webhook.test`), probes and recovery of failed deliveries, at the
+//! owner's request. Each makes one attempt, whatever the endpoint's state.
 
 use serde_json::{Map, Value};
 use sqlx::{query, query_scalar};

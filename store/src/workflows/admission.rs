@@ -1,5 +1,5 @@
-//! Admission of a workflow's runs: which are worked on, which wait, and which are rejected (`max_active`, `max_queued`);
-//! their charge.
+//! Admission of a workflow's runs: which are worked on, which wait, and which are rejected (`max_active`,
+//! `max_queued`); their charge.
 //!
 //! Admitted runs have a row in [`crate::work`], in the transaction that admits them. The number of them is counted
 //! there too, along an index that holds nothing else, so that two runs that end at once admit two.

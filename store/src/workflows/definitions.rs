@@ -1,4 +1,5 @@
-//! Rows of workflows and their versions: create, replace, pause, list, delete; workflows of a folder (`MOST_OF_FOLDER`).
+//! Rows of workflows and their versions: create, replace, pause, list, delete; workflows of a folder
+//! (`MOST_OF_FOLDER`).
 
 use sqlx::{query, query_as, query_scalar};
 use uuid::Uuid;

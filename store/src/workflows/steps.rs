@@ -217,8 +217,8 @@ fn whole(text: &str) -> String {
     rows::text(text, usize::MAX)
 }
 
-/// Journals finished steps, in one statement, and notes that the run made progress. One that is journalled already is an internal error.
-/// `Error::Conflict` when the lease is lost.
+/// Journals finished steps, in one statement, and notes that the run made progress. One that is journalled already is
+/// an internal error. `Error::Conflict` when the lease is lost.
 pub async fn record_steps(tx: &mut Tx<'_>, lease: &Lease, steps: &[Step]) -> Result<(), Error> {
     work::progressed(tx, lease).await?;
     insert(tx, lease.id, steps).await

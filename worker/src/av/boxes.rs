@@ -14,7 +14,8 @@ pub(super) struct Header {
 }
 
 impl Header {
-    /// Reads a header; `None` for bytes that begin no box: too few bytes, or a size that has no room for the header itself.
+    /// Reads a header; `None` for bytes that begin no box: too few bytes, or a size that has no room for the header
+    /// itself.
     pub(super) fn read(bytes: &[u8]) -> Option<Self> {
         let size = u32::from_be_bytes(*bytes.first_chunk()?);
         let kind = *bytes.get(4..)?.first_chunk()?;

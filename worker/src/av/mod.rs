@@ -1,5 +1,5 @@
-//! Video and audio tasks of a worker (probe, transcode, ladder, still, sheet, animation, waveform): one process performs
-//! one with GStreamer.
+//! Video and audio tasks of a worker (probe, transcode, ladder, still, sheet, animation, waveform): one process
+//! performs one with GStreamer.
 //!
 //! ```text
 //! Input ─ probe ─► MediaFacts ─► plan ─► Graph (decoded or coded branches) ─► elements of the task ─► sink ─► output

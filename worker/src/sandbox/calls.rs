@@ -1,5 +1,5 @@
-//! Seccomp filter of workers: the allow list of system calls, with arguments of `ioctl`, `fcntl` and `prctl`; everything
-//! else fails.
+//! Seccomp filter of workers: the allow list of system calls, with arguments of `ioctl`, `fcntl` and `prctl`;
+//! everything else fails.
 //!
 //! Allowed are memory, threads of this process, clocks, its own signals, and reading and writing of what is open or, as
 //! far as landlock lets it, opened to be read. A known call that is not listed fails with EPERM, so a library that tries

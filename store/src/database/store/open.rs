@@ -1,5 +1,5 @@
-//! Opens a data folder: lock, migrations, writer, readers, SQLite options, recovery after a crash; also beside a running
-//! service.
+//! Opens a data folder: lock, migrations, writer, readers, SQLite options, recovery after a crash; also beside a
+//! running service.
 
 use std::{cmp::Ordering, path::Path, sync::Arc, time::Duration};
 

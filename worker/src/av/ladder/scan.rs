@@ -1,5 +1,5 @@
-//! Decides whether a source's coded frames can be copied into segments as they are: distance of key frames, open groups,
-//! jumps of timestamps. Pure: it takes frames one by one.
+//! Decides whether a source's coded frames can be copied into segments as they are: distance of key frames, open
+//! groups, jumps of timestamps. Pure: it takes frames one by one.
 
 use sluice_media::hls::vod::SegmentBoundaries;
 

@@ -1,4 +1,5 @@
-//! Encoders of conversions and their settings: x264, VP9, AAC, MP3, Opus, FLAC, WAV; key frame interval, speed, threads.
+//! Encoders of conversions and their settings: x264, VP9, AAC, MP3, Opus, FLAC, WAV; key frame interval, speed,
+//! threads.
 
 use std::thread;
 

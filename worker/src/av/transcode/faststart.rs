@@ -1,5 +1,5 @@
-//! Fast start of MP4: moves the movie box (`moov`) in front of the media in place; writes the rotation of copied frames,
-//! which the multiplexer does not.
+//! Fast start of MP4: moves the movie box (`moov`) in front of the media in place; writes the rotation of copied
+//! frames, which the multiplexer does not.
 //!
 //! ```text
 //! ftyp │ mdat ············· │ moov │ uuid        as multiplexers write it
@@ -7,8 +7,8 @@
 //! ```
 //!
 //! Chunk offsets (`stco`, `co64`; ISO/IEC 14496-12 §8.7.5) grow by what was put in front of them. The box tree is walked
-//! along one path of fixed depth; sizes are checked against what is there, so a file that is something else is rejected and
-//! left as it was.
+//! along one path of fixed depth; sizes are checked against what is there, so a file that is something else is rejected
+//! and left as it was.
 
 use std::{fs::File, io, ops::Range, os::unix::fs::FileExt};
 

@@ -7,8 +7,8 @@
 //!       └ Audio ─► audio (rate, channels, envelope) ► enc ────┴► multiplexer ─► file ─► fast start ─► check
 //! ```
 //!
-//! What is copied and what is encoded, [`plan`] decides; here it is carried out. A result is returned only when it is as
-//! long as it has to be: a source that breaks off is a failure, not a short file.
+//! What is copied and what is encoded, [`plan`] decides; here it is carried out. A result is returned only when it is
+//! as long as it has to be: a source that breaks off is a failure, not a short file.
 
 mod audio;
 mod check;

@@ -1,5 +1,5 @@
-//! Layout of a planar render, decided before a sample is read: which requests the planar path takes, decode scale, crop,
-//! size, chroma sampling.
+//! Layout of a planar render, decided before a sample is read: which requests the planar path takes, decode scale,
+//! crop, size, chroma sampling.
 
 use sluice_media::format::Format;
 use sluice_media::geometry::{self, Plan, Rect};

@@ -79,7 +79,8 @@ fn delays(image: &Image<'_>) -> Vec<u32> {
         .collect()
 }
 
-/// Returns the density only where the file has one: a raster without density is given one pixel per millimetre by libvips.
+/// Returns the density only where the file has one: a raster without density is given one pixel per millimetre by
+/// libvips.
 fn density(format: Format, image: &Image<'_>) -> Option<f64> {
     const UNSAID: f64 = 1.0;
     let density = image.density();
