@@ -28,7 +28,7 @@ pub struct ComputeSettings {
     pub queue_per_account: usize,
     #[serde(with = "duration")]
     pub timeout: Duration,
-    /// The same for SVG and PDF, whose few bytes can ask for endless drawing.
+    /// Longest time of an SVG or PDF, whose few bytes can ask for endless drawing.
     #[serde(with = "duration")]
     pub document_timeout: Duration,
     pub recycle_after: u32,

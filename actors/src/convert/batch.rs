@@ -36,7 +36,7 @@ pub(crate) type ConversionBatch = RowOwner<Batch>;
 pub(crate) struct Batch {
     pub(super) services: Arc<ConversionServices>,
     pub(super) lease: Lease,
-    /// Until the row has ended or is given back.
+    /// Held until the row has ended or is given back.
     pub(super) guard: WorkGuard,
 }
 

@@ -226,7 +226,7 @@ impl ItemOutcome {
         }
     }
 
-    /// Returns the message of a failure for people.
+    /// Returns the message of a failure.
     pub(super) fn message(&self) -> Option<&str> {
         match self {
             Self::Failed { message, .. } => Some(message),

@@ -132,7 +132,7 @@ pub(crate) async fn begin() -> Result<(), StoreError> {
 /// Ways to give a row back.
 #[derive(Clone, Copy)]
 enum Return {
-    /// As if it had not been claimed.
+    /// Unchanged, as before the claim.
     Untouched,
     /// To be tried again after a pause.
     Later,

@@ -1,4 +1,5 @@
-//! Health of a live input over the last 15 minutes, a sample each second, for graphs (`GET …/health/history`).
+//! Health of a live input over the last 15 minutes, a sample each second, for graphs (`GET
+//! /api/live/inputs/{id}/health/history`).
 //!
 //! Belongs to the input's `Playback`, so that it survives its actor, continues over reconnects and broadcasts, and is read
 //! without a message. Seconds without media have no value, never zero: a graph shows them as a gap. At most

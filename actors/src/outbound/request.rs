@@ -25,7 +25,7 @@ pub struct Post<'a> {
     pub url: &'a str,
     pub headers: Vec<(HeaderName, HeaderValue)>,
     pub body: Bytes,
-    /// From the lookup to the last byte of the answer that is read.
+    /// Longest time from the lookup to the last byte of the answer that is read.
     pub timeout: Duration,
     /// Bytes of the answer's body that are read; the rest is not, and costs the connection.
     pub max_answer: usize,

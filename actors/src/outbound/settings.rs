@@ -17,10 +17,10 @@ pub struct OutboundSettings {
     pub allow: Vec<Cidr>,
     /// PEM file with further certificate authorities; empty: those of the system alone.
     pub ca_file: PathBuf,
-    /// For resolving a name.
+    /// Longest time for resolving a name.
     #[serde(with = "duration")]
     pub resolve_timeout: Duration,
-    /// For a connection, TLS included.
+    /// Longest time for a connection, TLS included.
     #[serde(with = "duration")]
     pub connect_timeout: Duration,
     /// Names that are resolved at a time.
@@ -35,7 +35,7 @@ pub struct OutboundSettings {
     pub keep_idle: Duration,
     /// Files that are fetched (`sourceUrl`) at a time.
     pub max_fetches: usize,
-    /// For a whole fetch, and for the silence between two pieces of it.
+    /// Longest time for a whole fetch, and longest silence between two pieces of it.
     #[serde(with = "duration")]
     pub fetch_timeout: Duration,
     #[serde(with = "duration")]

@@ -24,7 +24,7 @@ pub struct Outgoing<'a> {
     pub url: &'a str,
     pub headers: Vec<(HeaderName, HeaderValue)>,
     pub body: Body,
-    /// From the lookup to the head of the answer, the sending of the body included.
+    /// Longest time from the lookup to the head of the answer, the sending of the body included.
     pub patience: Duration,
     /// The longest wait for a piece of the answer's body.
     pub silence: Duration,

@@ -53,7 +53,7 @@ const HEIGHTS: std::ops::RangeInclusive<u32> = 90..=4_320;
 pub(crate) struct RecordingTask {
     pub(super) services: Arc<RecordingServices>,
     pub(super) lease: Lease,
-    /// Until the row has ended or is given back.
+    /// Held until the row has ended or is given back.
     pub(super) guard: WorkGuard,
 }
 

@@ -47,7 +47,7 @@ pub(crate) type VideoAsset = RowOwner<AssetTask>;
 pub(crate) struct AssetTask {
     pub(super) services: Arc<VideoServices>,
     pub(super) lease: Lease,
-    /// Until the row has ended or is given back.
+    /// Held until the row has ended or is given back.
     pub(super) guard: WorkGuard,
 }
 

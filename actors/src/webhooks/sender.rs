@@ -264,7 +264,7 @@ struct Recovered {
 
 /// Notes attempts that no sender makes any more, and at the start of the process repairs due times.
 async fn recover(services: &WebhookServices) -> Result<Recovered, Error> {
-    // What an actor of this process claimed, or else whatever an earlier process left.
+    // The claims of an actor of this process, or else those of an earlier process.
     let of = services.has_started.load(Relaxed).then_some(services.owner);
     let now_ms = services.clock.now_ms();
     let horizon_ms = after(now_ms, services.schedule.longest());

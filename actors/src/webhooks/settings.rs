@@ -26,7 +26,7 @@ pub struct WebhookSettings {
     /// An endpoint that has an attempt in flight for longer gets one at a time.
     #[serde(with = "duration")]
     pub slow_after: Duration,
-    /// From the first packet to the last byte of the answer that is read.
+    /// Longest time from the first packet to the last byte of the answer that is read.
     #[serde(with = "duration")]
     pub timeout: Duration,
     /// Pauses before the second and the further attempts, in whole seconds, each ±20 %.
@@ -34,12 +34,12 @@ pub struct WebhookSettings {
     /// The longest `Retry-After` that is honoured.
     #[serde(with = "duration")]
     pub max_retry_after: Duration,
-    /// An endpoint is suspended after so many failures in a row ...
+    /// Failures in a row after which an endpoint is suspended ...
     pub suspend_after: u32,
-    /// ... over at least so long.
+    /// ... when they last at least so long.
     #[serde(with = "duration")]
     pub suspend_over: Duration,
-    /// Between two probes of a suspended endpoint.
+    /// Pause between two probes of a suspended endpoint.
     #[serde(with = "duration")]
     pub probe_every: Duration,
     /// The longest rest of a failing endpoint before its next attempt.

@@ -1,4 +1,4 @@
-//! Workflow runs (`/api/workflows/…/runs`): submitting, triggers, cancelling, retrying, waiting, following; metrics
+//! Workflow runs (`/api/workflows/runs`): submitting, triggers, cancelling, retrying, waiting, following; metrics
 //! `workflow_runs`, `workflow_runs_ended`.
 //!
 //! One actor makes each run under a registry; rows and leases are the truth.

@@ -23,7 +23,7 @@ pub(super) fn count(nodes: usize) -> u32 {
     u32::try_from(nodes).unwrap_or(u32::MAX)
 }
 
-/// Reason why a run goes no further.
+/// Reason why a run ends.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum PathEnd<'a> {
     /// Nothing follows.

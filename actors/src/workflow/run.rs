@@ -64,7 +64,7 @@ pub(crate) type WorkflowRun = RowOwner<RunTask>;
 pub(crate) struct RunTask {
     pub(super) services: Arc<WorkflowServices>,
     pub(super) lease: Lease,
-    /// Until the row has ended or is given back.
+    /// Held until the row has ended or is given back.
     pub(super) guard: WorkGuard,
 }
 
@@ -111,7 +111,7 @@ impl From<OwnerError> for RunError {
     }
 }
 
-/// Failure of a step, for people and for programs.
+/// Failure of a step: its code and its message.
 #[derive(Clone, Debug)]
 struct StepFailure {
     code: String,

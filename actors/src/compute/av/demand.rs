@@ -10,7 +10,7 @@ const BASE_BYTES: u64 = 200 * MIB;
 /// Memory for each pixel of a source's frame: reference frames of decoder and encoder, x264's lookahead, queues. Measured: 420 MiB
 /// at 1080p.
 const TRANSCODE_BYTES_PER_PIXEL: u64 = 112;
-/// The same for a ladder of four renditions, of which all but the largest are small: 650 MiB at 1080p.
+/// Memory for each pixel for a ladder of four renditions, of which all but the largest are small: 650 MiB at 1080p.
 const LADDER_BYTES_PER_PIXEL: u64 = 228;
 /// Pixels of a source of unknown size: 2560 × 1440.
 const UNKNOWN_PIXELS: u64 = 2_560 * 1_440;

@@ -1,4 +1,4 @@
-//! Work on clips: how far it is while it lasts, and results of two files.
+//! Work on clips: progress while it lasts, and results of two files.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! SRT passphrases of inputs (`srt.passphrase`), derived from the installation's key, so that none is stored or chosen.
+//! SRT passphrases of inputs (`srtPassphrase`), derived from the installation's key, so that none is stored or chosen.
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use hmac::{Hmac, KeyInit as _, Mac as _};

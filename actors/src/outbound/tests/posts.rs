@@ -271,7 +271,7 @@ async fn resets_and_closed_ports_are_distinguished() {
 
 #[tokio::test]
 async fn five_hundred_and_twelve_attempts_run_at_once() {
-    // No one is answered before everybody is there.
+    // No request is answered before all have come.
     let all_there = std::sync::Arc::new(tokio::sync::Barrier::new(512));
     let receiver = Receiver::start(move |mut stream| {
         let all_there = all_there.clone();

@@ -1,4 +1,4 @@
-//! Certificates: whose are believed, and for whom.
+//! Certificates: those that are trusted, and for which hosts.
 
 use std::{io::Write as _, sync::Arc};
 

@@ -1,4 +1,4 @@
-//! Workers that play a ladder, round by round: in each, every rendition gets a segment, and a test decides when.
+//! Workers that make a ladder round by round: in each, every rendition gets a segment when the test lets it.
 
 use std::{
     fs::File,

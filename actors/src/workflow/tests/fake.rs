@@ -1,4 +1,4 @@
-//! Workers that write down what they did in the text of their output, and that a test can hold up.
+//! Workers that record their work in the text of their output, and that a test can hold up.
 
 use std::{
     collections::{HashMap, HashSet},

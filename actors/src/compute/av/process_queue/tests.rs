@@ -1,4 +1,4 @@
-//! The line without any process: permits are held and dropped, places are looked at.
+//! The process queue without any process: permits are held and dropped, places are checked.
 
 use std::{
     pin::{Pin, pin},
