@@ -117,7 +117,7 @@ pub fn of_store(store: Statistics, parked: usize) -> Vec<Metric> {
         Metric::gauge("store_commits", "Commits since the start", store.commits),
         Metric::gauge(
             "store_failures",
-            "Units of work refused or failed",
+            "Units of work rejected or failed",
             store.failures,
         ),
         Metric::gauge(

@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn chosen_names_are_refused_not_repaired() {
+    fn chosen_names_are_rejected_not_repaired() {
         assert_eq!(checked("name", " Ferien ’26 ").unwrap(), "Ferien ’26");
         for odd in [
             "",

@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn one_row_more_tells_of_another_page_and_is_not_shown() {
+    fn one_row_more_means_another_page_and_is_not_shown() {
         let position = |id: &u128| Cursor {
             created_at: 1,
             id: Uuid::from_u128(*id),

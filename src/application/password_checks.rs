@@ -199,8 +199,8 @@ mod tests {
         for turn in &mut waiting {
             assert!(turn.as_mut().now_or_never().is_none());
         }
-        let refused = turn(1).await.unwrap_err();
-        assert!(matches!(refused, ApiError::TooMany { .. }), "{refused:?}");
+        let rejected = turn(1).await.unwrap_err();
+        assert!(matches!(rejected, ApiError::TooMany { .. }), "{rejected:?}");
         // A second network gets the other slot at once, and a third one the next that is free.
         let second = turn(2).await.unwrap();
         let mut third = turn(3);

@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_window_counts_down_refuses_and_starts_again() {
+    fn a_window_counts_down_rejects_and_starts_again() {
         let start = Instant::now();
         let limits = RateLimit::new(start);
         let account = Uuid::now_v7();

@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn tries_that_a_name_refuses_do_not_count_for_the_network() {
+    fn tries_that_a_name_rejects_do_not_count_for_the_network() {
         let (attempts, now) = (Attempts::new(1, 10, WINDOW), Instant::now());
         assert_eq!(attempts.begin("admin", None, now), Ok(()));
         for _ in 0..100 {

@@ -209,7 +209,7 @@ fn rejection(error: outbound::Error, which: &str, limit: SizeLimit) -> ApiError 
         Outbound::Unfinished { cause, .. } if matches!(*cause, Outbound::TooLarge(_)) => {
             rejection(*cause, which, limit)
         }
-        Outbound::Refused(refused) => ApiError::Invalid(format!("{which}: {refused}")),
+        Outbound::Refused(rejected) => ApiError::Invalid(format!("{which}: {rejected}")),
         Outbound::TooLarge(_) => limit.rejection(&format!("the file of {which}")),
         Outbound::Busy(_) => busy(),
         other => source_failed(format!("{which}: {other}")),
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn each_failure_tells_whose_it_is() {
+    fn each_failure_names_its_cause() {
         use outbound::Error as Outbound;
         let limit = SizeLimit {
             bytes: 10,
@@ -333,13 +333,13 @@ mod tests {
         ];
         for (error, says, expected) in cases {
             let shown = error.to_string();
-            let refused = rejection(error, "sourceUrl 2 of 3", limit);
-            let code = match &refused {
+            let rejected = rejection(error, "sourceUrl 2 of 3", limit);
+            let code = match &rejected {
                 ApiError::Unprocessable { code, .. } => Some(*code),
                 _ => None,
             };
             assert_eq!(code, expected, "{shown}");
-            assert!(refused.to_string().contains(says), "{refused}");
+            assert!(rejected.to_string().contains(says), "{rejected}");
         }
     }
 }

@@ -154,7 +154,7 @@ mod tests {
         for line_end in ["", "\ndata: "] {
             let mut reader = Reader::new(MAX);
             let mut pushed = 0;
-            let refused = loop {
+            let rejected = loop {
                 pushed += piece.len();
                 let line = [line_end.as_bytes(), piece.as_slice()].concat();
                 if let Err(error) = reader.push(&line) {
@@ -162,7 +162,7 @@ mod tests {
                 }
                 assert!(pushed <= MAX, "{pushed} bytes were taken");
             };
-            assert_eq!(refused, TooLarge(MAX));
+            assert_eq!(rejected, TooLarge(MAX));
         }
     }
 }

@@ -371,10 +371,10 @@ mod tests {
             data_dir: folder.path().join("data"),
             ..StoreSettings::default()
         };
-        let refused = list(&settings).await.unwrap_err();
+        let rejected = list(&settings).await.unwrap_err();
         assert!(
-            refused.to_string().contains("start the service once"),
-            "{refused}"
+            rejected.to_string().contains("start the service once"),
+            "{rejected}"
         );
         assert!(!settings.data_dir.exists(), "looking makes no folder");
 

@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn a_setting_under_both_names_is_refused() {
+    fn a_setting_under_both_names_is_rejected() {
         for text in [
             "[worker]\nworkers = 2\n[image_workers]\nworkers = 3",
             "[shares]\nguesses = 2\nfailed_tokens = 3",

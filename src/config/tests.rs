@@ -1,3 +1,5 @@
+//! Tests of the settings: file, environment, documentation of each, secrets.
+
 use std::{collections::HashSet, io::Write as _};
 
 use super::*;
@@ -78,7 +80,7 @@ fn environment_overrides_file_overrides_defaults() {
 }
 
 #[test]
-fn a_wrong_file_is_refused_with_the_key_and_what_is_allowed() {
+fn a_wrong_file_is_rejected_with_the_key_and_what_is_allowed() {
     let cases: &[(&str, &[&str])] = &[
         ("[http]\nlisen = 'x'", &["http.lisen", "listen"]),
         ("[htp]\nlisten = 'x'", &["`htp`", "http"]),

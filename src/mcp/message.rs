@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_message_is_refused_with_its_reason() {
+    fn what_is_no_message_is_rejected_with_its_reason() {
         let deep = "[".repeat(100_000);
         let cases: [(&str, i32, &str); 11] = [
             ("", -32700, "EOF"),
@@ -166,19 +166,19 @@ mod tests {
     fn what_every_answer_repeats_is_bounded() {
         let message = |id: &str, token: &str| json!({"jsonrpc": "2.0", "id": id, "method": "ping", "params": {"_meta": {"progressToken": token}}});
         let (most, long) = ("x".repeat(MAX_LABEL_BYTES), "x".repeat(MAX_LABEL_BYTES + 1));
-        for (id, token, refused) in [
+        for (id, token, rejected) in [
             (&most, &most, None),
             (&long, &most, Some("id must have")),
             (&most, &long, Some("progressToken must have")),
         ] {
             let found = read(message(id, token).to_string().as_bytes());
             let text = found.err().map(|rejection| rejection.error.message);
-            let is_as_expected = match (&text, refused) {
+            let is_as_expected = match (&text, rejected) {
                 (None, None) => true,
                 (Some(text), Some(words)) => text.starts_with(words),
                 _ => false,
             };
-            assert!(is_as_expected, "{text:?}, expected {refused:?}");
+            assert!(is_as_expected, "{text:?}, expected {rejected:?}");
         }
     }
 

@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_is_not_the_services_own_is_refused() {
+    fn a_name_that_is_not_the_services_own_is_rejected() {
         let hosts = ["agents".to_owned(), "inside.example:8443".to_owned()];
         let cases = [
             ("127.0.0.1:8080", true),
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_foreign_page_is_refused() {
+    fn a_foreign_page_is_rejected() {
         let origins = ["https://agents.example/".to_owned()];
         let own = "https://media.example.org";
         let cases = [

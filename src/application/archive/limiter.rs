@@ -173,11 +173,11 @@ mod tests {
         let (one, other) = (Uuid::from_u128(1), Uuid::from_u128(2));
         let first = places.place(one).unwrap();
         let second = places.place(one).unwrap();
-        let refused = places.place(one).unwrap_err();
-        assert!(refused.to_string().contains("this account"), "{refused}");
+        let rejected = places.place(one).unwrap_err();
+        assert!(rejected.to_string().contains("this account"), "{rejected}");
         let third = places.place(other).unwrap();
-        let refused = places.place(other).unwrap_err();
-        assert!(!refused.to_string().contains("this account"), "{refused}");
+        let rejected = places.place(other).unwrap_err();
+        assert!(!rejected.to_string().contains("this account"), "{rejected}");
         drop(first);
         let again = places.place(one).unwrap();
         drop((second, third, again));

@@ -199,8 +199,8 @@ mod tests {
         CredentialId::Key(Uuid::from_u128(number))
     }
 
-    fn bound(refused: Result<FollowerPermit, ApiError>) -> String {
-        refused.map(|_| ()).unwrap_err().to_string()
+    fn bound(rejected: Result<FollowerPermit, ApiError>) -> String {
+        rejected.map(|_| ()).unwrap_err().to_string()
     }
 
     #[test]
@@ -209,14 +209,14 @@ mod tests {
         let (one, other) = (Uuid::from_u128(1), Uuid::from_u128(2));
         let first = limiter.take(one, key(1)).unwrap();
         let _second = limiter.take(one, key(1)).unwrap();
-        let refused = bound(limiter.take(one, key(1)));
-        assert!(refused.contains("per_credential"), "{refused}");
+        let rejected = bound(limiter.take(one, key(1)));
+        assert!(rejected.contains("per_credential"), "{rejected}");
         let _third = limiter.take(one, key(2)).unwrap();
-        let refused = bound(limiter.take(one, key(3)));
-        assert!(refused.contains("per_account"), "{refused}");
+        let rejected = bound(limiter.take(one, key(3)));
+        assert!(rejected.contains("per_account"), "{rejected}");
         let fourth = limiter.take(other, key(4)).unwrap();
-        let refused = bound(limiter.take(other, key(4)));
-        assert!(refused.contains("changes.max_followers is"), "{refused}");
+        let rejected = bound(limiter.take(other, key(4)));
+        assert!(rejected.contains("changes.max_followers is"), "{rejected}");
         drop((first, fourth));
         let again = [limiter.take(one, key(1)), limiter.take(other, key(4))];
         assert!(again.iter().all(Result::is_ok));

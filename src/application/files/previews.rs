@@ -148,8 +148,8 @@ mod tests {
         let _second = previews.turn(one).await.unwrap();
         assert!(previews.turn(one).now_or_never().is_none());
         drop(previews.turn(other).await.unwrap());
-        let refused = previews.turn(one).await.unwrap_err();
-        assert!(refused.to_string().contains("previews"), "{refused}");
+        let rejected = previews.turn(one).await.unwrap_err();
+        assert!(rejected.to_string().contains("previews"), "{rejected}");
         drop(first);
         drop(previews.turn(one).await.unwrap());
         drop(previews.turn(other).await.unwrap());

@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_change_tells_null_from_nothing() {
+    fn a_change_distinguishes_null_from_nothing() {
         let read = |body| {
             serde_json::from_value::<ChangeFile>(body)
                 .unwrap()

@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn odd_paths_are_refused_by_their_part() {
+    fn odd_paths_are_rejected_by_their_part() {
         for (path, named) in [
             (json!(""), "path must have at least one name"),
             (json!(["/"]), "path[0] must not hold path separators"),

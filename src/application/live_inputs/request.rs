@@ -172,8 +172,8 @@ mod tests {
         for (body, expected) in cases {
             assert_eq!(rejection(body), expected);
         }
-        let refused = rejection(json!({"pullUrl": "http://camera"}));
-        assert!(refused.starts_with("pullUrl: "), "{refused}");
+        let rejected = rejection(json!({"pullUrl": "http://camera"}));
+        assert!(rejected.starts_with("pullUrl: "), "{rejected}");
     }
 
     #[test]

@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn odd_checksums_are_refused() {
+    fn odd_checksums_are_rejected() {
         for odd in [
             "",
             "sha1",

@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_tells_null_from_nothing() {
+    fn a_change_distinguishes_null_from_nothing() {
         let read = |body| {
             let change: ChangeWebhook = serde_json::from_value(body).unwrap();
             change.checked().unwrap()

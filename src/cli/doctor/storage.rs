@@ -188,10 +188,10 @@ mod tests {
 
     #[test]
     fn a_folder_that_cannot_be_written_fails_and_an_open_one_warns() {
-        let refused = || Err(io::Error::from(io::ErrorKind::PermissionDenied));
+        let rejected = || Err(io::Error::from(io::ErrorKind::PermissionDenied));
         for (exists, written, mode, level) in [
-            (true, refused(), Some(0o40700), Level::Fail),
-            (false, refused(), None, Level::Fail),
+            (true, rejected(), Some(0o40700), Level::Fail),
+            (false, rejected(), None, Level::Fail),
             (false, Ok(()), None, Level::Ok),
             (true, Ok(()), Some(0o40755), Level::Warn),
             (true, Ok(()), Some(0o40750), Level::Ok),

@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_envelope_is_refused() {
+    fn what_is_no_envelope_is_rejected() {
         for text in [
             "",
             "{}",

@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn what_covers_nothing_is_refused_with_what_there_is() {
+    fn what_covers_nothing_is_rejected_with_what_there_is() {
         for text in [
             "",
             "file",

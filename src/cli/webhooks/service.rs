@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_sent_is_refused_by_name() {
+    fn what_cannot_be_sent_is_rejected_by_name() {
         let mut service = service();
         assert_eq!(service.headers(Some("7f")).unwrap().len(), 3);
         let rejection = service.headers(Some("7\n")).unwrap_err().to_string();

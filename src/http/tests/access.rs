@@ -40,19 +40,19 @@ async fn every_route_of_the_api_needs_a_credential() {
     let delivery = format!("svc_pub_{}", "0".repeat(32));
     for (method, path) in guarded() {
         let none = site.send(request(method, &path).set_payload("{")).await;
-        let mut refused = vec![none];
+        let mut rejected = vec![none];
         for key in [unknown.as_str(), &delivery, "", "nonsense"] {
-            refused.push(site.call_as(key, method, &path, None).await);
-            refused.push(
+            rejected.push(site.call_as(key, method, &path, None).await);
+            rejected.push(
                 site.send(request(method, &path).insert_header(("x-api-key", key)))
                     .await,
             );
         }
-        refused.push(
+        rejected.push(
             site.send(request(method, &path).insert_header(("cookie", "sluice_session=x")))
                 .await,
         );
-        for answer in refused {
+        for answer in rejected {
             assert_eq!(answer.status, 401, "{method} {path}: {answer:?}");
             assert_eq!(answer.header("www-authenticate"), "Bearer");
         }
@@ -129,8 +129,8 @@ async fn playback_keys_are_shown_once_and_bounded() {
     for _ in 1..20 {
         assert_eq!(site.call("POST", PATH, Some(json!({}))).await.status, 201);
     }
-    let refused = site.call("POST", PATH, Some(json!({}))).await;
-    assert_eq!(refused.status, 409, "{refused:?}");
+    let rejected = site.call("POST", PATH, Some(json!({}))).await;
+    assert_eq!(rejected.status, 409, "{rejected:?}");
     let path = format!("{PATH}/{}", made["key"]["id"].as_str().unwrap());
     assert_eq!(site.call("DELETE", &path, None).await.status, 200);
     assert_eq!(site.call("DELETE", &path, None).await.status, 404);
@@ -229,12 +229,12 @@ async fn requests_count_against_the_plan_of_the_account() {
             .header("x-ratelimit-remaining"),
         "0"
     );
-    let refused = site.call("GET", "/api/keys", None).await;
+    let rejected = site.call("GET", "/api/keys", None).await;
     assert_eq!(
-        (refused.status, refused.header("x-ratelimit-remaining")),
+        (rejected.status, rejected.header("x-ratelimit-remaining")),
         (429, "0")
     );
-    assert!((1..=60).contains(&refused.header("retry-after").parse::<u32>().unwrap()));
+    assert!((1..=60).contains(&rejected.header("retry-after").parse::<u32>().unwrap()));
     assert_eq!(site.call("GET", "/readyz", None).await.status, 200);
     let stranger = site.stranger().await;
     assert_eq!(

@@ -1,4 +1,4 @@
-//! What the service can do, as forms get it.
+//! The catalogue of operations, as forms get it.
 
 use sluice_media::{operation::TABLE, variant, workflow::kinds};
 use sluice_store::api_keys::Scope;

@@ -1,4 +1,4 @@
-//! Video and audio at the operations' paths: what is refused before anything is charged, and what is accepted.
+//! Video and audio at the paths of operations: accepted requests, and those rejected before anything is charged.
 
 use bytesize::ByteSize;
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ const PLAYLIST: &[u8] = b"#EXTM3U\n#EXTINF:1,\nfile:///etc/passwd\n";
 type File<'a> = (&'a str, &'a str, &'a [u8]);
 type Fields<'a> = Vec<(&'a str, &'a str)>;
 /// Path, files, fields, status, and what the error says.
-type Refused<'a> = (&'a str, Vec<File<'a>>, Fields<'a>, u16, &'a str);
+type Rejected<'a> = (&'a str, Vec<File<'a>>, Fields<'a>, u16, &'a str);
 
 /// A form with files under their fields and names, and text fields.
 fn form(files: &[File<'_>], fields: &[(&str, &str)]) -> Vec<u8> {
@@ -47,7 +47,7 @@ async fn open() -> Site {
 }
 
 #[actix_web::test]
-async fn what_cannot_be_done_is_refused_and_costs_nothing() {
+async fn what_cannot_be_done_is_rejected_and_costs_nothing() {
     let site = open().await;
     let clip: File = ("file", "film.mp4", MP4);
     let song: File = ("file", "song.mp3", MP3);
@@ -55,7 +55,7 @@ async fn what_cannot_be_done_is_refused_and_costs_nothing() {
     let playlist: File = ("file", "film.mp4", PLAYLIST);
     let long = [MP4, &[0; 200]].concat();
     let large_image = [PNG, &[0; 100]].concat();
-    let cases: Vec<Refused> = vec![
+    let cases: Vec<Rejected> = vec![
         (
             "media/trim",
             vec![playlist],

@@ -41,9 +41,9 @@ async fn every_address_of_the_dashboard_answers_its_page_under_its_policy() {
             assert_eq!((known.status, known.body.len()), (304, 0), "{path}");
             assert_eq!(known.header("content-security-policy"), POLICY);
         }
-        let refused = site.send(request("POST", "/app/live")).await;
+        let rejected = site.send(request("POST", "/app/live")).await;
         assert_eq!(
-            (refused.status, refused.header("allow")),
+            (rejected.status, rejected.header("allow")),
             (405, "GET, HEAD")
         );
         assert_eq!(site.send(request("GET", "/application")).await.status, 404);

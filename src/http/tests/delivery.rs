@@ -1,4 +1,4 @@
-//! Delivery keys, presets, and image delivery with a substitute for the workers.
+//! Delivery keys, presets, and delivery of images with a substitute for the workers.
 
 use actix_web::{http::header, test::TestRequest};
 use futures_util::future::{BoxFuture, FutureExt as _};
@@ -347,22 +347,22 @@ async fn a_cap_is_kept_and_says_where_more_can_be_had() {
             (200, used)
         );
     }
-    let refused = gallery.fetch("?w=100", &[]).await;
-    assert_eq!(refused.status, 429);
-    assert_eq!(refused.header("x-service-cdn-limit-month"), "3");
-    assert_eq!(refused.header("x-service-cdn-remaining-month"), "0");
-    assert_eq!(refused.header("cache-control"), "no-store");
-    assert!(refused.header("retry-after").parse::<u64>().unwrap() > 0);
-    assert!(refused.json()["upgradeUrl"].is_string());
+    let rejected = gallery.fetch("?w=100", &[]).await;
+    assert_eq!(rejected.status, 429);
+    assert_eq!(rejected.header("x-service-cdn-limit-month"), "3");
+    assert_eq!(rejected.header("x-service-cdn-remaining-month"), "0");
+    assert_eq!(rejected.header("cache-control"), "no-store");
+    assert!(rejected.header("retry-after").parse::<u64>().unwrap() > 0);
+    assert!(rejected.json()["upgradeUrl"].is_string());
 }
 
 #[actix_web::test]
 async fn new_variants_are_bounded_and_published_ones_are_not() {
     let gallery = Gallery::open_with(|config| config.cdn.new_variants_per_minute = 1).await;
     assert_eq!(gallery.fetch("?w=1", &[]).await.status, 200);
-    let refused = gallery.fetch("?w=2", &[]).await;
-    assert_eq!(refused.status, 429);
-    assert!(refused.header("retry-after").parse::<u64>().unwrap() <= 60);
+    let rejected = gallery.fetch("?w=2", &[]).await;
+    assert_eq!(rejected.status, 429);
+    assert!(rejected.header("retry-after").parse::<u64>().unwrap() <= 60);
     assert_eq!(gallery.fetch("?w=1", &[]).await.status, 200);
 }
 
@@ -610,7 +610,7 @@ async fn a_key_is_changed_and_delivery_knows_it_at_once() {
 }
 
 #[actix_web::test]
-async fn statistics_tell_hits_and_misses_by_day() {
+async fn statistics_show_hits_and_misses_by_day() {
     let gallery = Gallery::open().await;
     let size = gallery.fetch("?w=100", &[]).await.body.len();
     gallery.fetch("?w=100", &[]).await;

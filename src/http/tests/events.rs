@@ -1,4 +1,4 @@
-//! The feed of events and its stream, without anybody who delivers webhooks.
+//! The feed of events and its stream, without a deliverer of webhooks.
 
 use std::{future::poll_fn, pin::Pin, time::Duration};
 
@@ -378,12 +378,15 @@ async fn followers_are_bounded_and_leave_their_places() {
     let site = Site::open_with(|config| config.webhooks.max_followers = 1).await;
     let first = Stream::open(&site, "", None).await;
     assert_eq!(first.status, 200);
-    let refused = site.call("GET", "/api/events/stream", None).await;
-    assert_eq!((refused.status, refused.header("retry-after")), (503, "5"));
+    let rejected = site.call("GET", "/api/events/stream", None).await;
+    assert_eq!(
+        (rejected.status, rejected.header("retry-after")),
+        (503, "5")
+    );
     assert!(
-        refused.error().contains("webhooks.max_followers"),
+        rejected.error().contains("webhooks.max_followers"),
         "{}",
-        refused.error()
+        rejected.error()
     );
     drop(first);
     assert_eq!(Stream::open(&site, "", None).await.status, 200);

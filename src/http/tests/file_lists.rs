@@ -126,9 +126,9 @@ async fn files_are_sorted_filtered_and_found_below() {
         ("createdAfter=soon", "createdAfter must be"),
     ] {
         for path in ["/api/files?q=a", "/api/files/search?q=a"] {
-            let refused = site.call("GET", &format!("{path}&{query}"), None).await;
-            assert_eq!(refused.status, 400);
-            assert!(refused.error().contains(named), "{}", refused.error());
+            let rejected = site.call("GET", &format!("{path}&{query}"), None).await;
+            assert_eq!(rejected.status, 400);
+            assert!(rejected.error().contains(named), "{}", rejected.error());
         }
     }
 }
@@ -182,11 +182,11 @@ async fn folders_show_their_path_and_what_is_in_them() {
         (vec!["Ärmel".to_owned()], &Value::Null)
     );
     for (query, named) in [("sort=size", "sort must"), ("totals=2", "totals must")] {
-        let refused = site
+        let rejected = site
             .call("GET", &format!("/api/folders?{query}"), None)
             .await;
-        assert_eq!(refused.status, 400);
-        assert!(refused.error().contains(named));
+        assert_eq!(rejected.status, 400);
+        assert!(rejected.error().contains(named));
     }
 }
 
@@ -238,15 +238,15 @@ async fn a_path_of_folders_is_made_once() {
             "folders lie at most",
         ),
     ] {
-        let refused = site.call("POST", path, Some(body)).await;
-        assert_eq!(refused.status, status, "{refused:?}");
-        assert!(refused.error().contains(named), "{}", refused.error());
+        let rejected = site.call("POST", path, Some(body)).await;
+        assert_eq!(rejected.status, status, "{rejected:?}");
+        assert!(rejected.error().contains(named), "{}", rejected.error());
     }
     let reader = site.key(Scope::Read).await;
-    let refused = site
+    let rejected = site
         .call_as(&reader, "POST", path, Some(json!({"path": "x"})))
         .await;
-    assert_eq!(refused.status, 403);
+    assert_eq!(rejected.status, 403);
 }
 
 #[actix_web::test]
@@ -349,16 +349,16 @@ async fn wrong_changes_of_many_files_change_nothing() {
             "tags is missing",
         ),
     ] {
-        let refused = site.bulk(body.clone()).await;
-        assert_eq!(refused.status, status, "{body}: {refused:?}");
-        assert!(refused.error().contains(named), "{}", refused.error());
+        let rejected = site.bulk(body.clone()).await;
+        assert_eq!(rejected.status, status, "{body}: {rejected:?}");
+        assert!(rejected.error().contains(named), "{}", rejected.error());
     }
     let delete = json!({"ids": [file], "action": "delete"});
     let reader = site.key(Scope::Read).await;
-    let refused = site
+    let rejected = site
         .call_as(&reader, "POST", "/api/files/bulk", Some(delete.clone()))
         .await;
-    assert_eq!(refused.status, 403);
+    assert_eq!(rejected.status, 403);
     let stranger = site.stranger().await;
     let foreign = site
         .call_as(&stranger, "POST", "/api/files/bulk", Some(delete))
@@ -450,9 +450,9 @@ async fn a_selection_has_an_address_for_its_archive() {
         ),
         (json!({"ids": [UNKNOWN]}), 404, "file or folder not found"),
     ] {
-        let refused = select(body).await;
-        assert_eq!(refused.status, status, "{refused:?}");
-        assert!(refused.error().contains(named), "{}", refused.error());
+        let rejected = select(body).await;
+        assert_eq!(rejected.status, status, "{rejected:?}");
+        assert!(rejected.error().contains(named), "{}", rejected.error());
     }
     let forged = path.replace("/api/downloads/", "/api/downloads/A");
     assert_eq!(site.send(super::request("GET", &forged)).await.status, 404);
@@ -588,9 +588,9 @@ async fn a_file_shows_its_place_and_its_hash() {
     );
     assert!(shown["updated_at"].is_string() && shown["download_url"].is_string());
     let preview = format!("/api/files/{file}/preview");
-    let refused = site.call("GET", &preview, None).await;
-    assert_eq!(refused.status, 415);
-    assert!(refused.error().contains("text/plain"));
+    let rejected = site.call("GET", &preview, None).await;
+    assert_eq!(rejected.status, 415);
+    assert!(rejected.error().contains("text/plain"));
     for (path, status) in [
         (format!("{preview}?w=0"), 400),
         (format!("{preview}?w=2561"), 400),

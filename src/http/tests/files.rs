@@ -1,4 +1,4 @@
-//! Files, folders and direct uploads by their API, without a network between.
+//! Files, folders and direct uploads by their API, in process.
 
 use actix_web::http::header::HeaderMap;
 use serde_json::{Value, json};
@@ -58,10 +58,10 @@ async fn files_are_searched_by_their_names() {
     let second = site.call("GET", &path, None).await.json();
     assert_eq!(second["files"][0]["filename"], "50 off.png");
     for path in ["/api/files/search", "/api/files/search?q="] {
-        let refused = site.call("GET", path, None).await;
-        assert_eq!(refused.status, 400);
+        let rejected = site.call("GET", path, None).await;
+        assert_eq!(rejected.status, 400);
         assert!(
-            refused.json()["error"]
+            rejected.json()["error"]
                 .as_str()
                 .unwrap()
                 .starts_with("q is missing")
@@ -70,16 +70,16 @@ async fn files_are_searched_by_their_names() {
 }
 
 #[actix_web::test]
-async fn a_slug_is_refused_and_not_dropped() {
+async fn a_slug_is_rejected_and_not_dropped() {
     let site = Site::open().await;
     let file = site.stored("a.png", PNG).await;
     let with = |slug: &str| {
         let slug = part("name=\"cdnSlug\"", slug.as_bytes());
         form(&[slug, part("name=\"file\"; filename=\"a.png\"", PNG)])
     };
-    let refused = site.post_form(with("my-image")).await;
-    assert_eq!(refused.status, 400, "{refused:?}");
-    let message = refused.json()["error"].as_str().unwrap().to_owned();
+    let rejected = site.post_form(with("my-image")).await;
+    assert_eq!(rejected.status, 400, "{rejected:?}");
+    let message = rejected.json()["error"].as_str().unwrap().to_owned();
     assert!(message.starts_with("cdnSlug is not supported"), "{message}");
     assert_eq!(site.post_form(with("")).await.status, 201);
     let path = format!("/api/files/{}", file["id"].as_str().unwrap());
@@ -349,7 +349,7 @@ async fn names_come_back_safe_in_any_script() {
 }
 
 #[actix_web::test]
-async fn what_is_no_form_or_half_of_one_is_refused_and_leaves_nothing() {
+async fn what_is_no_form_or_half_of_one_is_rejected_and_leaves_nothing() {
     let site = Site::open_with(|config| {
         config.uploads.max_file = bytesize::ByteSize::kb(300);
         config.uploads.max_fields = 2;
@@ -520,10 +520,10 @@ async fn folders_hold_files_and_each_other() {
         .await;
     assert_eq!(cycle.status, 409, "{cycle:?}");
     for name in ["", "a/b", "a\u{0}b", &"x".repeat(256)] {
-        let refused = site
+        let rejected = site
             .call("POST", "/api/folders", Some(json!({"name": name})))
             .await;
-        assert_eq!(refused.status, 400, "{name}");
+        assert_eq!(rejected.status, 400, "{name}");
     }
     let renamed = site
         .call(
@@ -569,8 +569,8 @@ async fn a_file_is_changed_and_deleted() {
         json!({"tags": "sea"}),
         json!({"folderId": "x"}),
     ] {
-        let refused = site.call("PATCH", &path, Some(wrong.clone())).await;
-        assert_eq!(refused.status, 400, "{wrong}: {refused:?}");
+        let rejected = site.call("PATCH", &path, Some(wrong.clone())).await;
+        assert_eq!(rejected.status, 400, "{wrong}: {rejected:?}");
     }
     let unknown = json!({"folderId": "00000000-0000-0000-0000-000000000000"});
     assert_eq!(site.call("PATCH", &path, Some(unknown)).await.status, 404);
@@ -613,8 +613,8 @@ async fn download_addresses_expire_and_cannot_be_made_up() {
             "{wrong}"
         );
     }
-    let is_refused = async || site.send(request("GET", &good)).await.status != 200;
-    eventually("the address does not expire", is_refused).await;
+    let is_rejected = async || site.send(request("GET", &good)).await.status != 200;
+    eventually("the address does not expire", is_rejected).await;
 }
 
 #[actix_web::test]
@@ -718,23 +718,23 @@ async fn the_plan_bounds_what_is_stored() {
     })
     .await;
     site.stored("six", b"123456").await;
-    let refused = site.post_form(one_file("five", b"12345")).await;
+    let rejected = site.post_form(one_file("five", b"12345")).await;
     assert_eq!(
-        (refused.status, &refused.json()["code"]),
+        (rejected.status, &rejected.json()["code"]),
         (413, &json!("storage_used_up"))
     );
     assert_eq!(
-        refused.json()["upgradeUrl"],
+        rejected.json()["upgradeUrl"],
         "http://media.test:8080/app/settings/usage"
     );
-    let refused = site
+    let rejected = site
         .call(
             "POST",
             "/api/uploads",
             Some(json!({"filename": "x", "sizeBytes": 5})),
         )
         .await;
-    assert_eq!(refused.status, 413, "{refused:?}");
+    assert_eq!(rejected.status, 413, "{rejected:?}");
     site.stored("four", b"1234").await;
 }
 

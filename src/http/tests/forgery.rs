@@ -1,4 +1,4 @@
-//! Forged calls: what other sites make a signed-in browser send changes nothing, on any route.
+//! Forged calls (CSRF): a request that another site makes a signed-in browser send changes nothing, on any route.
 
 use actix_web::test::TestRequest;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Jobs by their API, without anybody who works on them: what is accepted stays pending.
+//! Jobs (`/api/jobs`) without workers: accepted jobs stay pending.
 
 use std::{sync::Arc, time::Duration};
 
@@ -143,8 +143,8 @@ async fn a_job_is_shown_to_its_owner_only_and_ends_once() {
         let answer = site.call_as(key, method, &path, None).await;
         assert_eq!(answer.status, status, "{method} {path}: {answer:?}");
     }
-    let refused = site.send_form(&reader, "/api/jobs", form(1, &[])).await;
-    assert_eq!(refused.status, 403);
+    let rejected = site.send_form(&reader, "/api/jobs", form(1, &[])).await;
+    assert_eq!(rejected.status, 403);
     let theirs = site
         .call_as(&stranger, "GET", "/api/jobs", None)
         .await
@@ -226,10 +226,13 @@ async fn without_workers_no_one_waits_in_vain() {
         is_known,
     )
     .await;
-    let refused = site
+    let rejected = site
         .send_form(key, "/api/convert", form(1, &[("format", "png")]))
         .await;
-    assert_eq!((refused.status, refused.header("retry-after")), (503, "10"));
+    assert_eq!(
+        (rejected.status, rejected.header("retry-after")),
+        (503, "10")
+    );
     assert_eq!(site.used().await, 0);
     site.pending_job().await;
 }
@@ -238,15 +241,15 @@ async fn without_workers_no_one_waits_in_vain() {
 async fn followers_are_bounded() {
     let site = Site::open_with(|config| config.convert.max_followers = 0).await;
     let id = site.pending_job().await;
-    let refused = site
+    let rejected = site
         .call("GET", &format!("/api/jobs/{id}/events"), None)
         .await;
-    assert_eq!(refused.status, 503);
-    assert_eq!(refused.header("retry-after"), "1");
+    assert_eq!(rejected.status, 503);
+    assert_eq!(rejected.header("retry-after"), "1");
 }
 
 #[actix_web::test]
-async fn usage_tells_meters_and_limits() {
+async fn usage_shows_meters_and_limits() {
     let site = Site::open_with(|config| {
         let plan = config.plans.get_mut("unlimited").unwrap();
         plan.operations_per_month = 9;

@@ -108,7 +108,7 @@ async fn lists_and_records_show_no_secret() {
 }
 
 #[actix_web::test]
-async fn values_that_cannot_be_honoured_are_refused() {
+async fn values_that_cannot_be_honoured_are_rejected() {
     let site = Site::open().await;
     let made = create(&site, json!({})).await;
     let cases = [
@@ -372,9 +372,12 @@ async fn a_playback_token_is_in_addresses_and_has_an_end() {
         (json!({"expiresIn": 604_801}), "60 to 604800"),
         (json!({"allowedDomains": ["a b"]}), "allowedDomains[0]"),
     ] {
-        let refused = site.call("POST", &path, Some(body)).await;
-        let message = refused.json()["error"].as_str().unwrap().to_owned();
-        assert!(refused.status == 400 && message.contains(word), "{message}");
+        let rejected = site.call("POST", &path, Some(body)).await;
+        let message = rejected.json()["error"].as_str().unwrap().to_owned();
+        assert!(
+            rejected.status == 400 && message.contains(word),
+            "{message}"
+        );
     }
     let reader = site.key(Scope::Read).await;
     assert_eq!(site.call_as(&reader, "POST", &path, None).await.status, 403);
@@ -452,10 +455,10 @@ async fn a_list_is_searched_narrowed_sorted_and_counted() {
         "cursor=x",
         "sort=name&cursor=1-00000000000000000000000000000001",
     ] {
-        let refused = site.call("GET", &format!("{PATH}?{query}"), None).await;
+        let rejected = site.call("GET", &format!("{PATH}?{query}"), None).await;
         let name = query.split('=').next().unwrap();
-        assert_eq!(refused.status, 400, "{query}");
-        let message = refused.error();
+        assert_eq!(rejected.status, 400, "{query}");
+        let message = rejected.error();
         assert!(
             message.starts_with(name) || message.starts_with("cursor"),
             "{message}"
@@ -553,8 +556,8 @@ async fn a_key_is_shown_again_as_often_as_asked_and_each_time_noted() {
         "limit=101",
         "cursor=x",
     ] {
-        let refused = site.call("GET", &format!("/api/audit?{query}"), None).await;
-        assert_eq!(refused.status, 400, "{query}");
+        let rejected = site.call("GET", &format!("/api/audit?{query}"), None).await;
+        assert_eq!(rejected.status, 400, "{query}");
     }
     let stranger = site.stranger().await;
     let others = site.call_as(&stranger, "GET", "/api/audit", None).await;
@@ -619,8 +622,8 @@ async fn an_input_that_was_never_on_air_has_no_history() {
         connections.json(),
         json!({"connections": [], "nextCursor": null})
     );
-    let refused = site
+    let rejected = site
         .call("GET", &format!("{path}/connections?limit=0"), None)
         .await;
-    assert_eq!(refused.status, 400);
+    assert_eq!(rejected.status, 400);
 }

@@ -1,4 +1,4 @@
-//! The façade as a client meets it: a real store in a temporary folder, live inputs faked.
+//! Tests of the REST façade: a real store in a temporary folder, faked live inputs.
 
 mod access;
 mod catalogue;

@@ -82,7 +82,7 @@ async fn secrets_are_shown_at_create_only() {
 }
 
 #[actix_web::test]
-async fn addresses_that_cannot_be_targets_are_refused() {
+async fn addresses_that_cannot_be_targets_are_rejected() {
     let site = open().await;
     let input = input(&site).await;
     let made = output(&site, &input).await;
@@ -127,9 +127,9 @@ async fn there_are_only_so_many() {
         (&other, "restream.max_outputs)"),
     ] {
         let path = format!("{input}/outputs");
-        let refused = site.call("POST", &path, Some(body.clone())).await;
-        assert_eq!(refused.status, 409);
-        assert!(refused.error().contains(setting), "{}", refused.error());
+        let rejected = site.call("POST", &path, Some(body.clone())).await;
+        assert_eq!(rejected.status, 409);
+        assert!(rejected.error().contains(setting), "{}", rejected.error());
     }
     // Whatever goes makes room: an output, or an input with its outputs.
     assert_eq!(site.call("DELETE", &last, None).await.status, 200);

@@ -1,4 +1,4 @@
-//! Who may do what: every route with every kind of user, against one table.
+//! Roles and permissions: every route with every kind of user, against one table.
 
 use serde_json::json;
 use sluice_store::users::Role;
@@ -209,7 +209,7 @@ const USERS: [(&str, Role, bool, &[Needs]); 4] = [
     ),
 ];
 
-fn is_refused(answer: &Answer) -> bool {
+fn is_rejected(answer: &Answer) -> bool {
     answer.status == 401 || answer.status == 403
 }
 
@@ -248,7 +248,7 @@ async fn each_role_reaches_what_the_table_says() {
             let answer = site.send(browser.request(method, &path)).await;
             let expected = !reached.contains(needs);
             assert_eq!(
-                is_refused(&answer),
+                is_rejected(&answer),
                 expected,
                 "{name}: {method} {path}: {answer:?}"
             );

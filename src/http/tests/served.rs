@@ -1,4 +1,4 @@
-//! The server on a real socket: plain HTTP, HTTPS with HTTP/2, ports, stopping.
+//! The server on a real socket: HTTP, HTTPS with HTTP/2, ports, shutdown.
 
 use std::{net::TcpListener, time::Duration};
 

@@ -1,4 +1,4 @@
-//! Dashboard sessions: sign-in, the cookie, forged calls, guessing.
+//! Dashboard sessions: sign-in, cookie, forged calls, guessed passwords.
 
 use actix_web::{http::header::HeaderValue, test::TestRequest};
 use serde_json::{Value, json};
@@ -143,8 +143,8 @@ async fn each_scheme_takes_its_own_cookie_only() {
 async fn guessing_stops_for_a_network_whatever_the_names() {
     let site = Site::open_with(|config| config.sign_in.network_attempts = 6).await;
     for number in 0..6 {
-        let refused = sign_in(&site, &format!("user {number}"), "wrong").await;
-        assert_eq!(refused.status, 401);
+        let rejected = sign_in(&site, &format!("user {number}"), "wrong").await;
+        assert_eq!(rejected.status, 401);
         // An own, right password does not give the others back.
         if number < 5 {
             assert_eq!(sign_in(&site, "admin", PASSWORD).await.status, 201);
@@ -189,9 +189,9 @@ async fn the_client_behind_proxies_is_read_from_all_lines() {
 async fn guessing_stops_at_five_for_one_user_and_address() {
     let site = Site::open().await;
     for _ in 0..5 {
-        let refused = sign_in(&site, "admin", "wrong").await;
+        let rejected = sign_in(&site, "admin", "wrong").await;
         assert_eq!(
-            (refused.status, refused.error()),
+            (rejected.status, rejected.error()),
             (401, "wrong user name or password".to_owned())
         );
     }
@@ -269,9 +269,9 @@ async fn a_welcome_link_sets_the_password_once() {
     let before = sign_in(&site, "admin", PASSWORD).await;
     let code = site.welcome_code().await;
     for short in ["", "1234567"] {
-        let refused = welcome(&site, code.expose(), short).await;
-        assert_eq!(refused.status, 400, "{refused:?}");
-        assert!(refused.error().contains("at least 8 characters"));
+        let rejected = welcome(&site, code.expose(), short).await;
+        assert_eq!(rejected.status, 400, "{rejected:?}");
+        assert!(rejected.error().contains("at least 8 characters"));
     }
     let typed = code.expose().to_lowercase().replace('-', " ");
     let welcomed = welcome(&site, &typed, "a new password").await;
@@ -295,9 +295,9 @@ async fn a_welcome_link_sets_the_password_once() {
     // Used, unknown and malformed ones are answered alike, and counted as guesses.
     let mut answers = Vec::new();
     for odd in [code.expose(), "2222-2222-2222-2222-2222", "x", ""] {
-        let refused = welcome(&site, odd, "yet another one").await;
-        assert_eq!(refused.status, 410, "{odd}");
-        answers.push(refused.json());
+        let rejected = welcome(&site, odd, "yet another one").await;
+        assert_eq!(rejected.status, 410, "{odd}");
+        answers.push(rejected.json());
     }
     answers.dedup();
     assert_eq!(answers.len(), 1, "{answers:?}");
@@ -327,8 +327,8 @@ async fn a_suspended_account_keeps_its_welcome_link() {
         set.await.unwrap();
     };
     suspend(true).await;
-    let refused = welcome(&site, code.expose(), "a new password").await;
-    assert_eq!(refused.json()["code"], "account_suspended");
+    let rejected = welcome(&site, code.expose(), "a new password").await;
+    assert_eq!(rejected.json()["code"], "account_suspended");
     suspend(false).await;
     assert_eq!(
         welcome(&site, code.expose(), "a new password").await.status,
@@ -359,15 +359,15 @@ async fn another_password_needs_the_present_one_and_ends_every_session() {
         let request = browser.request("PATCH", "/api/session/password");
         site.send(request.set_json(body)).await
     };
-    let refused = change("wrong", "a new password").await;
+    let rejected = change("wrong", "a new password").await;
     assert_eq!(
-        (refused.status, &refused.json()["code"]),
+        (rejected.status, &rejected.json()["code"]),
         (403, &json!("wrong_password"))
     );
     for (new, words) in [("short", "at least 8"), (&"x".repeat(1_025), "1024 bytes")] {
-        let refused = change(PASSWORD, new).await;
-        assert_eq!(refused.status, 400);
-        assert!(refused.error().contains(words), "{}", refused.error());
+        let rejected = change(PASSWORD, new).await;
+        assert_eq!(rejected.status, 400);
+        assert!(rejected.error().contains(words), "{}", rejected.error());
     }
     let changed = change(PASSWORD, "a new password").await;
     assert_eq!(changed.status, 200, "{changed:?}");
@@ -478,7 +478,7 @@ async fn each_session_has_a_bound_of_its_own() {
         (answer.status, left, answer)
     };
     // A minute may end between any two requests.
-    let refused = loop {
+    let rejected = loop {
         let (status, left, answer) = get(&one).await;
         assert_eq!(answer.header("x-ratelimit-limit"), "2");
         match status {
@@ -486,9 +486,9 @@ async fn each_session_has_a_bound_of_its_own() {
             _ => break answer,
         }
     };
-    assert_eq!(refused.status, 429);
-    assert!(refused.error().contains("sign_in.requests_per_minute"));
-    assert!(!refused.header("retry-after").is_empty());
+    assert_eq!(rejected.status, 429);
+    assert!(rejected.error().contains("sign_in.requests_per_minute"));
+    assert!(!rejected.header("retry-after").is_empty());
     assert_eq!(get(&other).await.0, 200);
     let by_key = site.call("GET", "/api/files", None).await;
     assert_eq!(
@@ -520,7 +520,7 @@ async fn nothing_that_a_session_sees_is_stored_by_the_browser() {
 }
 
 #[actix_web::test]
-async fn unknown_users_and_odd_bodies_are_refused_alike() {
+async fn unknown_users_and_odd_bodies_are_rejected_alike() {
     let site = Site::open().await;
     let wrong = sign_in(&site, "admin", "wrong").await.json();
     for (username, password) in [
@@ -529,9 +529,9 @@ async fn unknown_users_and_odd_bodies_are_refused_alike() {
         ("a\u{0}b", "x"),
         ("admin", ""),
     ] {
-        let refused = sign_in(&site, username, password).await;
+        let rejected = sign_in(&site, username, password).await;
         assert_eq!(
-            (refused.status, refused.json()),
+            (rejected.status, rejected.json()),
             (401, wrong.clone()),
             "{username:?}"
         );

@@ -1,4 +1,4 @@
-//! The page of a shared folder, without a network between.
+//! The page of a shared folder, in process.
 
 use serde_json::{Value, json};
 use sluice_store::{
@@ -273,8 +273,8 @@ async fn a_password_cannot_be_guessed_for_long() {
     for _ in 0..allowed {
         assert_eq!(guess().await.status, 403);
     }
-    let refused = guess().await;
-    assert_eq!(refused.status, 429);
-    assert!(!refused.header("retry-after").is_empty());
-    assert!(refused.text().contains("too many wrong passwords"));
+    let rejected = guess().await;
+    assert_eq!(rejected.status, 429);
+    assert!(!rejected.header("retry-after").is_empty());
+    assert!(rejected.text().contains("too many wrong passwords"));
 }

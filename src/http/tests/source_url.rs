@@ -1,4 +1,4 @@
-//! `sourceUrl` as far as it goes without a file: what is asked for, and what is refused before anything is dialled or kept.
+//! `sourceUrl` in forms: requests rejected before a connection is made or a file is kept.
 
 use serde_json::json;
 use tokio::{
@@ -20,7 +20,7 @@ impl Site {
 
 /// Every way in leads to the guard; nothing is charged or stored.
 #[actix_web::test]
-async fn a_refused_address_is_named_with_the_setting_that_allows_it() {
+async fn a_rejected_address_is_named_with_the_setting_that_allows_it() {
     let site = Site::with_slow_workers(|_| {}).await;
     let (png, source) = (("format", "png"), ("sourceUrl", LOOPBACK));
     let mut answers = Vec::new();
@@ -58,7 +58,7 @@ async fn a_refused_address_is_named_with_the_setting_that_allows_it() {
 }
 
 #[actix_web::test]
-async fn what_is_no_address_is_refused() {
+async fn what_is_no_address_is_rejected() {
     let site = Site::open().await;
     for (address, says) in [
         ("photo.png", "URL"),
@@ -88,7 +88,7 @@ async fn what_is_no_address_is_refused() {
     }
 }
 
-/// Errors that need no file are answered without a fetch: these would be refused for their address otherwise.
+/// Errors that need no file are answered without a fetch: these would be rejected for their address otherwise.
 #[actix_web::test]
 async fn a_request_is_judged_before_its_files_are_fetched() {
     let site = Site::with_slow_workers(|config| {
@@ -158,7 +158,7 @@ async fn a_request_is_judged_before_its_files_are_fetched() {
     site.nothing_temporary_is_left().await;
 }
 
-/// It would be refused for its address otherwise.
+/// It would be rejected for its address otherwise.
 #[actix_web::test]
 async fn who_has_no_operations_left_has_nothing_fetched() {
     let site = Site::with_slow_workers(|config| {
@@ -167,11 +167,11 @@ async fn who_has_no_operations_left_has_nothing_fetched() {
     })
     .await;
     let fields = [("format", "png"), ("sourceUrl", LOOPBACK)];
-    let refused = site.post_fields("/api/convert", 0, &fields).await;
-    assert_eq!(refused.status, 400, "{refused:?}");
+    let rejected = site.post_fields("/api/convert", 0, &fields).await;
+    assert_eq!(rejected.status, 400, "{rejected:?}");
     site.pending_job().await;
-    let refused = site.post_fields("/api/convert", 0, &fields).await;
-    assert_eq!(refused.status, 402, "{refused:?}");
+    let rejected = site.post_fields("/api/convert", 0, &fields).await;
+    assert_eq!(rejected.status, 402, "{rejected:?}");
 }
 
 #[actix_web::test]
@@ -220,9 +220,9 @@ async fn no_more_is_fetched_than_the_account_may_store() {
         "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n",
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n12345\r\n",
     ] {
-        let refused = store(answer).await;
+        let rejected = store(answer).await;
         assert_eq!(
-            (refused.status, &refused.json()["code"]),
+            (rejected.status, &rejected.json()["code"]),
             (413, &json!("storage_used_up")),
             "{answer}"
         );

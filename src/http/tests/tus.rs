@@ -1,4 +1,4 @@
-//! Resumable uploads by their protocol, without a network between.
+//! Resumable uploads (tus), in process.
 
 use actix_web::http::header::{HeaderName, HeaderValue};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
@@ -129,17 +129,17 @@ async fn what_is_spoken_is_reported_without_a_credential() {
         );
     }
     // A rejection must be readable for the page, too.
-    let refused = request("POST", ALL)
+    let rejected = request("POST", ALL)
         .insert_header(("origin", ORIGIN))
         .insert_header(("tus-resumable", "1.0.0"));
-    let refused = site.send(refused).await;
+    let rejected = site.send(rejected).await;
     assert_eq!(
-        (refused.status, refused.header("tus-resumable")),
+        (rejected.status, rejected.header("tus-resumable")),
         (401, "1.0.0")
     );
-    assert_eq!(refused.header("access-control-allow-origin"), ORIGIN);
+    assert_eq!(rejected.header("access-control-allow-origin"), ORIGIN);
     assert!(
-        refused
+        rejected
             .header("access-control-expose-headers")
             .contains("service-file-id")
     );
@@ -256,7 +256,7 @@ async fn a_creation_may_bring_all_or_some_or_nothing() {
     assert_eq!(empty.status, 201, "{empty:?}");
     assert_eq!(site.bytes_of(empty.header("service-file-id")).await, b"");
 
-    // Refused, and nothing of it is left.
+    // Rejected, and nothing of it is left.
     let too_much = site
         .tus("POST", ALL, &[("upload-length", "5")], b"too much")
         .await;
@@ -341,7 +341,7 @@ async fn bytes_without_their_checksum_do_not_count() {
 }
 
 #[actix_web::test]
-async fn what_lies_or_is_odd_is_refused_and_changes_nothing() {
+async fn what_lies_or_is_odd_is_rejected_and_changes_nothing() {
     let site = Site::open().await;
     let path = site.begun(&[("upload-length", "10")]).await;
     site.patched(&path, 0, b"four").await;
@@ -489,9 +489,9 @@ async fn the_storage_of_the_plan_counts_at_the_beginning_and_at_the_end() {
         config.uploads.max_unfinished = 2;
     })
     .await;
-    let refused = site.tus("POST", ALL, &[("upload-length", "11")], b"").await;
+    let rejected = site.tus("POST", ALL, &[("upload-length", "11")], b"").await;
     assert_eq!(
-        (refused.status, &refused.json()["code"]),
+        (rejected.status, &rejected.json()["code"]),
         (413, &json!("storage_used_up"))
     );
     let (first, second) = (
@@ -501,9 +501,9 @@ async fn the_storage_of_the_plan_counts_at_the_beginning_and_at_the_end() {
     let third = site.tus("POST", ALL, &[("upload-length", "1")], b"").await;
     assert_eq!(third.status, 409, "{third:?}");
     assert_eq!(site.patched(&first, 0, b"12345678").await.status, 204);
-    let refused = site.patched(&second, 0, b"12345678").await;
+    let rejected = site.patched(&second, 0, b"12345678").await;
     assert_eq!(
-        (refused.status, &refused.json()["code"]),
+        (rejected.status, &rejected.json()["code"]),
         (413, &json!("storage_used_up"))
     );
     assert_eq!(site.offset(&second).await, "0");
@@ -512,9 +512,9 @@ async fn the_storage_of_the_plan_counts_at_the_beginning_and_at_the_end() {
     assert_eq!(site.patched(&second, 0, b"1").await.status, 204);
     let typed = ("content-type", "application/offset+octet-stream");
     let unknown = [("upload-offset", "1"), ("content-length", ""), typed];
-    let refused = site.tus("PATCH", &second, &unknown, b"2345678").await;
+    let rejected = site.tus("PATCH", &second, &unknown, b"2345678").await;
     assert_eq!(
-        (refused.status, &refused.json()["code"]),
+        (rejected.status, &rejected.json()["code"]),
         (413, &json!("storage_used_up"))
     );
     assert_eq!(site.partial_bytes(), 1);
@@ -535,17 +535,17 @@ async fn direct_uploads_and_resumable_ones_count_for_each_other() {
     // A repeat takes the place of the first.
     assert_eq!(put(&first).await.status, 200);
     let used_up = (413, json!("storage_used_up"));
-    for refused in [
+    for rejected in [
         put(&second).await,
         site.patched(&resumable, 0, b"123456").await,
         site.tus("POST", ALL, &[("upload-length", "5")], b"").await,
     ] {
-        assert_eq!((refused.status, refused.json()["code"].clone()), used_up);
+        assert_eq!((rejected.status, rejected.json()["code"].clone()), used_up);
     }
     assert_eq!(site.patched(&resumable, 0, b"1234").await.status, 204);
     let wanted = json!({"filename": "c", "sizeBytes": 1});
-    let refused = site.call("POST", "/api/uploads", Some(wanted)).await;
-    assert_eq!((refused.status, refused.json()["code"].clone()), used_up);
+    let rejected = site.call("POST", "/api/uploads", Some(wanted)).await;
+    assert_eq!((rejected.status, rejected.json()["code"].clone()), used_up);
 }
 
 #[actix_web::test]

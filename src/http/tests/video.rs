@@ -1,4 +1,4 @@
-//! Video streams by REST: what is asked, refused, shown and changed. No one works on them here: tests write what an owner would.
+//! Video streams by REST: accepted and rejected requests, records, changes. No worker runs: tests write its rows.
 
 mod captions;
 mod playback;
@@ -344,7 +344,7 @@ async fn a_stream_that_failed_says_why_and_costs_nothing() {
 }
 
 #[actix_web::test]
-async fn sources_that_are_no_media_are_refused() {
+async fn sources_that_are_no_media_are_rejected() {
     let site = Site::open().await;
     let stranger = site.stranger().await;
     let clip = site.stored("clip.mp4", MP4).await;

@@ -1,4 +1,4 @@
-//! Webhooks by their API, without anybody who delivers: what was made stays pending until a test plays the deliverer.
+//! Webhooks (`/api/webhooks`) without a deliverer: deliveries stay pending until a test plays one.
 
 use std::time::Duration;
 
@@ -161,7 +161,7 @@ async fn a_rejection_says_what_to_change() {
     let now = site.call("GET", &one, None).await.json();
     assert_eq!(
         now["webhook"], made["webhook"],
-        "a refused change changes nothing"
+        "a rejected change changes nothing"
     );
 }
 
@@ -350,12 +350,12 @@ async fn endpoints_are_bounded_and_paged() {
         made.insert(0, id(&site.hook(json!(["*"])).await["webhook"]));
     }
     let body = json!({"url": URL, "eventTypes": ["*"]});
-    let refused = site.send_json("/api/webhooks", body.clone()).await;
-    assert_eq!(refused.status, 409);
+    let rejected = site.send_json("/api/webhooks", body.clone()).await;
+    assert_eq!(rejected.status, 409);
     assert!(
-        refused.error().contains("webhooks.max_endpoints"),
+        rejected.error().contains("webhooks.max_endpoints"),
         "{}",
-        refused.error()
+        rejected.error()
     );
     let first = site.call("GET", "/api/webhooks?limit=2", None).await.json();
     let path = format!(
@@ -691,9 +691,13 @@ async fn a_suspended_webhook_says_since_when_and_is_tried_at_once() {
     assert_eq!(probe["delivery"], all["deliveries"][2], "the oldest");
     site.call("PATCH", &one, Some(json!({"isActive": false})))
         .await;
-    let refused = site.call("POST", &format!("{one}/probe"), None).await;
-    assert_eq!(refused.status, 409);
-    assert!(refused.error().contains("isActive"), "{}", refused.error());
+    let rejected = site.call("POST", &format!("{one}/probe"), None).await;
+    assert_eq!(rejected.status, 409);
+    assert!(
+        rejected.error().contains("isActive"),
+        "{}",
+        rejected.error()
+    );
 }
 
 #[actix_web::test]
@@ -730,12 +734,12 @@ async fn recover_takes_up_what_failed_since_then() {
     site.record(claimed, None, || Next::Failed).await;
     let path = format!("/api/webhooks/{}/recover", id(&hook));
     let late = json!({"since": now_ms() / 1000 + 3600});
-    let refused = site.send_json(&path, late).await;
-    assert_eq!(refused.status, 400, "{refused:?}");
+    let rejected = site.send_json(&path, late).await;
+    assert_eq!(rejected.status, 400, "{rejected:?}");
     assert!(
-        refused.error().contains("lies in the future"),
+        rejected.error().contains("lies in the future"),
         "{}",
-        refused.error()
+        rejected.error()
     );
     let answer = site
         .send_json(&path, json!({"since": "2020-01-01T00:00:00Z"}))

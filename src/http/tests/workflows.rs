@@ -1,4 +1,4 @@
-//! Workflows by their API. Without a tree no one works on runs and they stay queued; [`Working`] has one, for definitions whose
+//! Workflows by their API. Without an actor tree runs stay queued; [`Working`] has one, for definitions whose
 //! steps need no worker.
 
 mod definitions;

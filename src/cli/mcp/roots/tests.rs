@@ -1,3 +1,5 @@
+//! Tests of the roots of `sluice mcp`: paths, links, folders of clients.
+
 use std::{
     collections::BTreeSet,
     io::Read as _,
@@ -205,7 +207,7 @@ fn only_regular_files_below_a_root_are_opened() {
 }
 
 #[test]
-fn devices_and_the_links_of_proc_are_refused() {
+fn devices_and_the_links_of_proc_are_rejected() {
     let machine = roots(&["/dev", "/proc"]);
     for (path, is_device) in [
         ("/dev/null", true),
@@ -219,8 +221,8 @@ fn devices_and_the_links_of_proc_are_refused() {
         (&format!("/proc/{}/exe", std::process::id()), false),
     ] {
         for access in BOTH {
-            let refused = machine.open_with(path, access, || {}).unwrap_err();
-            match refused {
+            let rejected = machine.open_with(path, access, || {}).unwrap_err();
+            match rejected {
                 Rejection::NoFile { kind, .. } => {
                     assert!(is_device && kind == "a device", "{path}")
                 }
@@ -245,9 +247,9 @@ fn what_is_exchanged_after_the_look_is_not_read() {
             let exchange = || {
                 renameat_with(CWD, at("a.jpg"), CWD, at(other), RenameFlags::EXCHANGE).unwrap();
             };
-            let refused = machine.roots().open_with("a.jpg", access, exchange);
-            let refused = refused.expect_err(other).to_string();
-            assert!(refused.contains(rejection), "{other}: {refused}");
+            let rejected = machine.roots().open_with("a.jpg", access, exchange);
+            let rejected = rejected.expect_err(other).to_string();
+            assert!(rejected.contains(rejection), "{other}: {rejected}");
         }
         let machine = Machine::new();
         let at = |name: &str| machine.path(name);
@@ -255,9 +257,9 @@ fn what_is_exchanged_after_the_look_is_not_read() {
             let (inner, outer) = (at("pictures/sub"), at("pictures/folder"));
             renameat_with(CWD, inner, CWD, outer, RenameFlags::EXCHANGE).unwrap();
         };
-        let refused = machine.roots().open_with("sub/b.jpg", access, exchange);
-        let refused = refused.expect_err("a link by now");
-        assert_eq!(refused, Rejection::Link("sub/b.jpg".to_owned()));
+        let rejected = machine.roots().open_with("sub/b.jpg", access, exchange);
+        let rejected = rejected.expect_err("a link by now");
+        assert_eq!(rejected, Rejection::Link("sub/b.jpg".to_owned()));
     }
 }
 
@@ -270,13 +272,13 @@ fn a_root_is_what_it_was_when_it_was_allowed() {
         let read = |path: &str| roots.open_with(path, access, || {});
         fs::rename(at("pictures"), at("before")).unwrap();
         symlink(at("pictures-private"), at("pictures")).unwrap();
-        let refused = read("d.jpg").map(text);
+        let rejected = read("d.jpg").map(text);
         assert!(
             matches!(
-                refused,
+                rejected,
                 Err(Rejection::Link(_) | Rejection::Unopened { .. })
             ),
-            "{access:?}: {refused:?}"
+            "{access:?}: {rejected:?}"
         );
         fs::remove_file(at("pictures")).unwrap();
         fs::rename(at("before"), at("pictures")).unwrap();

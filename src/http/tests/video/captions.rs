@@ -1,4 +1,4 @@
-//! Captions of streams: sent, named, replaced, removed, played.
+//! Captions of video streams: added, named, replaced, removed, played.
 
 use serde_json::{Value, json};
 
@@ -148,9 +148,9 @@ async fn captions_come_as_text_in_json() {
             "vod.max_caption",
         ),
     ] {
-        let refused = add(body).await;
-        let text = refused.json()["error"].as_str().unwrap().to_owned();
-        assert_eq!(refused.status, status, "{text}");
+        let rejected = add(body).await;
+        let text = rejected.json()["error"].as_str().unwrap().to_owned();
+        assert_eq!(rejected.status, status, "{text}");
         assert!(text.contains(words), "{text}");
     }
     let lease = site.make(3).await;
@@ -165,7 +165,7 @@ async fn captions_come_as_text_in_json() {
 }
 
 #[actix_web::test]
-async fn what_is_no_captions_is_refused_in_plain_words() {
+async fn what_is_no_captions_is_rejected_in_plain_words() {
     let site = Site::open_with(|config| {
         config.vod.max_caption = bytesize::ByteSize::b(200);
         config.vod.max_captions = 1;
@@ -244,8 +244,8 @@ async fn what_is_no_captions_is_refused_in_plain_words() {
         "{}",
         answer.error()
     );
-    let refused = json!({"language": "en", "url": "http://127.0.0.1/a.vtt"});
-    let body = json!({"sourceFileId": clip["id"], "captions": [refused]});
+    let rejected = json!({"language": "en", "url": "http://127.0.0.1/a.vtt"});
+    let body = json!({"sourceFileId": clip["id"], "captions": [rejected]});
     let answer = site.call("POST", PATH, Some(body)).await;
     assert_eq!(answer.status, 400);
     assert!(

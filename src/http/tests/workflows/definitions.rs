@@ -1,4 +1,4 @@
-//! Saving, judging, pausing and deleting workflows.
+//! Workflows (`/api/workflows`): save, lint, pause, delete.
 
 use serde_json::{Value, json};
 use sluice_store::api_keys::Scope;
@@ -307,15 +307,15 @@ async fn what_the_account_does_not_have_is_named_with_its_node() {
         ),
     ];
     for (definition, node, code, said) in cases {
-        let refused = rejection(&site, &definition).await;
-        assert_eq!(refused["code"], "invalid_definition", "{refused}");
-        let problem = &refused["detail"][0];
+        let rejected = rejection(&site, &definition).await;
+        assert_eq!(rejected["code"], "invalid_definition", "{rejected}");
+        let problem = &rejected["detail"][0];
         assert_eq!(
             (&problem["severity"], &problem["nodeId"], &problem["code"]),
             (&json!("error"), &node, &json!(code)),
-            "{refused}"
+            "{rejected}"
         );
-        let error = refused["error"].as_str().unwrap();
+        let error = rejected["error"].as_str().unwrap();
         assert_eq!(problem["message"], error);
         assert!(error.contains(said), "{error}");
         if let Some(node) = node.as_str() {
@@ -333,7 +333,7 @@ async fn what_the_account_does_not_have_is_named_with_its_node() {
 }
 
 #[actix_web::test]
-async fn hostile_definitions_are_refused_with_a_word() {
+async fn hostile_definitions_are_rejected_with_a_word() {
     let site = Site::open_with(|config| {
         config.workflows.max_definition = bytesize::ByteSize::kib(4);
     })
@@ -466,7 +466,7 @@ async fn short_forms_expand_to_definitions() {
 }
 
 #[actix_web::test]
-async fn lint_tells_what_a_save_would_and_saves_nothing() {
+async fn lint_shows_what_a_save_would_and_saves_nothing() {
     let site = Site::open().await;
     let lint = async |body: Value| {
         let answer = site.call("POST", "/api/workflows/lint", Some(body)).await;
@@ -559,9 +559,9 @@ async fn a_workflow_is_paused_given_another_secret_and_deleted() {
         ),
         (&json!(false), &json!(1))
     );
-    let refused = site.run(&workflow, "a.png", PNG).await;
+    let rejected = site.run(&workflow, "a.png", PNG).await;
     assert_eq!(
-        (refused.status, refused.error().contains("paused")),
+        (rejected.status, rejected.error().contains("paused")),
         (409, true)
     );
     assert_eq!(site.used().await, 0);

@@ -1,4 +1,4 @@
-//! Runs that are worked on, of steps that need no worker.
+//! Workflow runs to their end, with steps that need no worker.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Runs that no one works on: what is taken, refused, cancelled and tried again.
+//! Workflow runs that stay queued: accepted, rejected, cancelled and retried.
 
 use std::time::Duration;
 
@@ -93,20 +93,20 @@ async fn a_run_ends_once_and_is_tried_again_under_its_id() {
         let answer = site.call("POST", path, body).await;
         (answer.status, answer.json())
     };
-    let (status, refused) = post(&retry, None).await;
-    assert_eq!(status, 409, "{refused}");
+    let (status, rejected) = post(&retry, None).await;
+    assert_eq!(status, 409, "{rejected}");
     let (status, cancelled) = post(&cancel, None).await;
     assert_eq!((status, &cancelled["status"]), (200, &json!("cancelled")));
     assert_eq!(site.used().await, 0);
-    let (status, refused) = post(&cancel, None).await;
-    assert_eq!(status, 409, "{refused}");
-    let (status, refused) = post(&retry, Some(json!({"version": 2}))).await;
-    assert_eq!(status, 400, "{refused}");
-    let (status, refused) = post(&retry, Some(json!({"version": "newest"}))).await;
+    let (status, rejected) = post(&cancel, None).await;
+    assert_eq!(status, 409, "{rejected}");
+    let (status, rejected) = post(&retry, Some(json!({"version": 2}))).await;
+    assert_eq!(status, 400, "{rejected}");
+    let (status, rejected) = post(&retry, Some(json!({"version": "newest"}))).await;
     assert_eq!(
         (
             status,
-            refused["error"]
+            rejected["error"]
                 .as_str()
                 .unwrap()
                 .contains("ran or current")
@@ -225,7 +225,7 @@ async fn a_run_takes_exactly_one_file() {
 }
 
 #[actix_web::test]
-async fn what_the_plan_and_the_queue_do_not_allow_is_refused_before_it_costs() {
+async fn what_the_plan_and_the_queue_do_not_allow_is_rejected_before_it_costs() {
     let site = Site::open_with(|config| {
         impatient(config);
         config

@@ -1,4 +1,4 @@
-//! Odd headers first: what clients may write, and what they may not.
+//! Tests of the tus headers: accepted and rejected values.
 
 use actix_web::http::header::{HeaderName, HeaderValue};
 use base64::engine::general_purpose::STANDARD;
@@ -27,8 +27,8 @@ fn one_version_is_spoken() {
         &[("tus-resumable", "0.2.2")],
         &[("tus-resumable", "1.0")],
     ] {
-        let refused = check_version(&map(odd)).unwrap_err();
-        assert!(matches!(refused, ApiError::OtherVersion { .. }), "{odd:?}");
+        let rejected = check_version(&map(odd)).unwrap_err();
+        assert!(matches!(rejected, ApiError::OtherVersion { .. }), "{odd:?}");
     }
 }
 
@@ -50,10 +50,10 @@ fn numbers_are_digits_that_fit() {
         "9e9",
         "1,2",
     ] {
-        let refused = rejection(number(&map(&[("upload-offset", odd)]), OFFSET));
+        let rejected = rejection(number(&map(&[("upload-offset", odd)]), OFFSET));
         assert!(
-            refused.starts_with("upload-offset must be"),
-            "{odd:?}: {refused}"
+            rejected.starts_with("upload-offset must be"),
+            "{odd:?}: {rejected}"
         );
     }
     let twice = map(&[("upload-offset", "1"), ("upload-offset", "1")]);
@@ -124,7 +124,7 @@ fn metadata_names_the_file_and_its_folder() {
 }
 
 #[test]
-fn odd_metadata_is_refused_by_what_is_wrong_with_it() {
+fn odd_metadata_is_rejected_by_what_is_wrong_with_it() {
     let not_text = format!("filename {}", STANDARD.encode([0xFF, 0xFE]));
     let too_long = "k ".repeat(MAX_METADATA);
     let cases = [
@@ -140,8 +140,8 @@ fn odd_metadata_is_refused_by_what_is_wrong_with_it() {
     ];
     for (given, expected) in cases {
         let headers = map(&[("upload-length", "1"), ("upload-metadata", given)]);
-        let refused = rejection(Creation::parse(&headers));
-        assert!(refused.contains(expected), "{given:?}: {refused}");
+        let rejected = rejection(Creation::parse(&headers));
+        assert!(rejected.contains(expected), "{given:?}: {rejected}");
     }
 }
 
@@ -172,7 +172,7 @@ fn bytes_come_with_their_type_and_offset() {
 
 proptest! {
     #[test]
-    fn whatever_comes_is_parsed_or_refused(
+    fn whatever_comes_is_parsed_or_rejected(
         length in "\\PC{0,24}", metadata in "[ -~]{0,80}", checksum in "[ -~]{0,60}", concat in proptest::option::of("[ -~]{0,9}"),
     ) {
         let mut headers = HeaderMap::new();
