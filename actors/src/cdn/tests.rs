@@ -47,7 +47,7 @@ struct Fake {
     permits: Arc<Semaphore>,
     tasks: Arc<Mutex<Vec<Task>>>,
     fails: Arc<AtomicBool>,
-    under_way: Arc<AtomicUsize>,
+    in_progress: Arc<AtomicUsize>,
 }
 
 impl Fake {
@@ -63,7 +63,7 @@ impl Fake {
             permits: Arc::new(Semaphore::new(0)),
             tasks: Arc::default(),
             fails: Arc::default(),
-            under_way: Arc::default(),
+            in_progress: Arc::default(),
         }
     }
 
@@ -79,7 +79,7 @@ impl Renderer for Fake {
         assignment: Assignment,
     ) -> BoxFuture<'_, Result<Finished, compute::Error>> {
         async move {
-            self.under_way.fetch_add(1, SeqCst);
+            self.in_progress.fetch_add(1, SeqCst);
             self.tasks.lock().push(assignment.task.clone());
             self.permits.acquire().await.unwrap().forget();
             if self.fails.load(SeqCst) {
@@ -279,7 +279,7 @@ async fn a_thousand_equal_requests_make_one_render() {
     });
     let asking: Vec<_> = asking.collect();
     until("a render is in progress", async || {
-        site.fake.under_way.load(SeqCst) > 0
+        site.fake.in_progress.load(SeqCst) > 0
     })
     .await;
     // Some leave before it is done; the others get it all the same.
@@ -306,7 +306,7 @@ async fn a_render_continues_when_everyone_has_left() {
         tokio::spawn(async move { images.fetch(wanted, key).await })
     };
     until("a render is in progress", async || {
-        site.fake.under_way.load(SeqCst) > 0
+        site.fake.in_progress.load(SeqCst) > 0
     })
     .await;
     leaving.abort();
@@ -352,7 +352,7 @@ async fn a_purge_reaches_memory_disk_and_what_is_on_its_way() {
         tokio::spawn(async move { images.fetch(wanted, key).await })
     };
     until("a render is in progress", async || {
-        site.fake.under_way.load(SeqCst) == 2
+        site.fake.in_progress.load(SeqCst) == 2
     })
     .await;
 
