@@ -198,7 +198,7 @@ impl Failures {
     }
 }
 
-/// Returns an error's text as an event has it, at most [`ERROR_CHARS`] long.
+/// Returns an error's text as an event has it, at most `ERROR_CHARS` long.
 pub fn error_text(text: &str) -> String {
     text.chars().take(ERROR_CHARS).collect()
 }

@@ -61,7 +61,7 @@ pub struct Args {
     pub stop: CancellationToken,
 }
 
-/// Binds the address of a setting; one that is in use is tried again for [`BIND_TIMEOUT`].
+/// Binds the address of a setting; one that is in use is tried again for `BIND_TIMEOUT`.
 pub async fn bind(setting: &str, address: SocketAddr) -> Result<Arc<TcpListener>, Error> {
     bind_with(setting, address, async || TcpListener::bind(address).await).await
 }

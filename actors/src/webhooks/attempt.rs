@@ -81,7 +81,7 @@ impl AttemptOutcome {
 }
 
 impl Attempt {
-    /// Makes the attempt; returns within the time-out and [`GRACE`].
+    /// Makes the attempt; returns within the time-out and `GRACE`.
     pub async fn perform(
         &self,
         carrier: &dyn Carrier,

@@ -140,7 +140,7 @@ fn query_of(text: &str) -> &str {
 }
 
 /// Returns the address with its secrets hidden: all behind RTMP's application, and the values of SRT's parameters but for
-/// [`SHOWN`].
+/// `SHOWN`.
 pub fn masked(text: &str) -> String {
     let Ok(url) = OutputUrl::parse(text) else {
         return MASK.to_owned();
