@@ -1,9 +1,10 @@
 //! Monthly meter of image deliveries and a plan's cap on them: blocks are taken durably, and spent from an atomic that the
 //! façade reads.
 //!
-//! A block counts as used in the store before its first delivery, so the cap is never exceeded. What is left of it is
-//! given back when the service stops ([`Meter::close`]); a killed service has used it. Accounts without a cap are counted after the fact,
-//! every [`SETTLE_EVERY`]; the days' statistics, those of each delivery key among them, and the last uses of keys once a second.
+//! A block counts as used in the store before its first delivery, so the cap is never exceeded. What is left of it is given
+//! back when the service stops ([`Meter::close`]); a killed service has used it. Accounts without a cap are counted after
+//! the fact, every [`SETTLE_EVERY`]; the days' statistics, those of each delivery key among them, and the last uses of keys
+//! once a second.
 //!
 //! Survives a restart of the actor: everything (in [`Meter`]). Mailbox 64, nudges only: one that is dropped is repeated
 //! by callers that wait.
@@ -450,8 +451,8 @@ fn after_a_while(
     AbortOnDropHandle::new(keeper.tell(Flush).send_after(FLUSH_EVERY))
 }
 
-/// Pauses after each write for at least as long as it took, so that others get the writer. After a failure the next flush comes first, which writes each
-/// account alone.
+/// Pauses after each write for at least as long as it took, so that others get the writer. After a failure the next flush
+/// comes first, which writes each account alone.
 async fn settle_often(meter: Meter) {
     loop {
         let began = Instant::now();

@@ -33,8 +33,8 @@ pub trait Subsystem: Send + Sync {
         Box::pin(ready(()))
     }
 
-    /// Returns when all work in flight has ended or was given back, after [`Self::drain`] and the last request, and before the
-    /// tree and the store end.
+    /// Returns when all work in flight has ended or was given back, after [`Self::drain`] and the last request, and before
+    /// the tree and the store end.
     fn close(&self) -> BoxFuture<'_, ()> {
         Box::pin(ready(()))
     }

@@ -1,8 +1,8 @@
 //! Root of the supervision tree: starts components, parks those whose restart budget is spent, ends the process when live
 //! inputs are lost, waits at the stop.
 //!
-//! Root owns one [`Supervisor`] per component. It holds no state that matters: what a component needs after a restart is in the
-//! component's own arguments. Mailbox 64; only the start of the service, timers and ended links write to it.
+//! Root owns one [`Supervisor`] per component. It holds no state that matters: what a component needs after a restart is in
+//! the component's own arguments. Mailbox 64; only the start of the service, timers and ended links write to it.
 
 use std::{collections::HashMap, ops::ControlFlow, time::Duration};
 

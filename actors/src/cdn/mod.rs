@@ -1,8 +1,8 @@
 //! Image delivery (`/cdn/v1`): memory and disk cache, one render for equal requests, purge of changed files; metrics
 //! `cdn_variants`, `cdn_cache`.
 //!
-//! A variant that is in memory is answered without any message. Else one message goes to the shard of the file, which
-//! takes the variant from disk or renders it once for all who ask. A change of the file marks its [`ImageSource`] as stale and
+//! A variant that is in memory is answered without any message. Else one message goes to the shard of the file, which takes
+//! the variant from disk or renders it once for all who ask. A change of the file marks its [`ImageSource`] as stale and
 //! then empties the tiers; what is rendered from a stale source is neither kept nor answered.
 //!
 //! ```text

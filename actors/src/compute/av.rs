@@ -1,8 +1,9 @@
 //! Work on video and audio (`av_workers.jobs`, `short_jobs`, `memory_total`): a worker process for each task, as many as
 //! cores and memory allow.
 //!
-//! A task waits in the [process queue](process_queue), then has a thread and a process of its own. The thread lives as long as the process, which the
-//! kernel ends with it. Dropping the future of a task ends both, or gives its place up. Nothing runs when there is nothing to do.
+//! A task waits in the [process queue](process_queue), then has a thread and a process of its own. The thread lives as long
+//! as the process, which the kernel ends with it. Dropping the future of a task ends both, or gives its place up. Nothing
+//! runs when there is nothing to do.
 
 mod attempt;
 mod demand;

@@ -1,9 +1,9 @@
 //! Image workers and [video and audio workers](av): start of the processes, task to worker, degradations in `/readyz`,
 //! metrics.
 //!
-//! Each thread of an actix `SyncArbiter` owns one worker process and blocks on it. A task comes through the [admission](admission)
-//! to a thread that is free, with a deadline; when it is over, or when its caller leaves, the process is killed and replaced. What a
-//! file does to its process is that process's end and no other's.
+//! Each thread of an actix `SyncArbiter` owns one worker process and blocks on it. A task comes through the
+//! [admission](admission) to a thread that is free, with a deadline; when it is over, or when its caller leaves, the process
+//! is killed and replaced. What a file does to its process is that process's end and no other's.
 
 mod admission;
 mod assignment;

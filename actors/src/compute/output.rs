@@ -76,8 +76,8 @@ fn memory() -> io::Result<File> {
     Ok(File::from(memfd_create("result", flags)?))
 }
 
-/// Reads a result. The file is sealed first: the worker has a descriptor too, and the content must neither change nor grow any
-/// more. It is emptied at the end, since a descriptor that a worker keeps would keep the memory.
+/// Reads a result. The file is sealed first: the worker has a descriptor too, and the content must neither change nor grow
+/// any more. It is emptied at the end, since a descriptor that a worker keeps would keep the memory.
 fn read(file: &File, max_bytes: u64) -> Result<Bytes, Failure> {
     let seals = SealFlags::SEAL | SealFlags::GROW | SealFlags::WRITE;
     fcntl_add_seals(file, seals).map_err(|error| unreadable(error.into()))?;

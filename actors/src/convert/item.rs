@@ -234,8 +234,8 @@ impl ItemOutcome {
         }
     }
 
-    /// Records it under the lease, and returns the job as it is then. `Error::OverQuota` when the result was to be stored and the account's
-    /// storage is full.
+    /// Records it under the lease, and returns the job as it is then. `Error::OverQuota` when the result was to be stored
+    /// and the account's storage is full.
     pub(super) async fn record(
         &self,
         tx: &mut Tx<'_>,

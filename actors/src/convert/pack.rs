@@ -75,8 +75,8 @@ fn write(output: File, entries: Vec<(File, String)>, abandoned: &AtomicBool) -> 
     Ok(())
 }
 
-/// Returns the name, with " (2)" and so on before the extension when an entry has it already. Names compare without case, since
-/// many file systems do.
+/// Returns the name, with " (2)" and so on before the extension when an entry has it already. Names compare without case,
+/// since many file systems do.
 fn distinct(name: &str, taken: &mut HashSet<String>) -> String {
     let (stem, extension) = match name.rfind('.') {
         Some(dot) if dot > 0 => name.split_at(dot),

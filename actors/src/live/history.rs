@@ -169,8 +169,8 @@ impl History {
         self.0.lock().back().copied().map(Sample::from)
     }
 
-    /// Returns one sample for each second from the first one within the last `seconds` to `now_ms`, without values where there is
-    /// none.
+    /// Returns one sample for each second from the first one within the last `seconds` to `now_ms`, without values where
+    /// there is none.
     pub fn last(&self, seconds: u32, now_ms: i64) -> Vec<Sample> {
         let now_s = now_ms.div_euclid(1_000);
         let from_s = now_s - i64::from(seconds.min(HISTORY_S)) + 1;

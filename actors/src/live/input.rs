@@ -237,7 +237,8 @@ impl LiveInput {
         self.deadline_ms = Some(now_ms + i64::from(self.args.row.reconnect_window_s) * 1000);
     }
 
-    /// Ends the session of a publisher that is gone: whole units go out, and the reconnect window opens or the broadcast ends.
+    /// Ends the session of a publisher that is gone: whole units go out, and the reconnect window opens or the broadcast
+    /// ends.
     fn finish_session(&mut self, how: Ended, reason: Parting) {
         let now_ms = unix_ms();
         if let Some(session) = self.session.take() {

@@ -39,8 +39,8 @@ use super::{
 use crate::tree::OwnedActor;
 
 pub(super) const MAILBOX: usize = 128;
-/// Panics of an input's actor within [`CRASH_WINDOW`] after which its broadcast is given up, and its publishers are rejected for a
-/// while.
+/// Panics of an input's actor within [`CRASH_WINDOW`] after which its broadcast is given up, and its publishers are rejected
+/// for a while.
 const CRASH_BUDGET: u32 = 5;
 const CRASH_WINDOW: Duration = Duration::from_secs(60);
 /// Longest wait of the service's end for all inputs to write their last parts.

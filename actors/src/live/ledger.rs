@@ -2,7 +2,8 @@
 //! database is locked.
 //!
 //! No part ever waits for a row. Entries go into a bounded queue and are written in groups, at once. While the database is
-//! locked they wait, and beyond the bound the oldest are left out: for playback the window journal is the truth, not the rows.
+//! locked they wait, and beyond the bound the oldest are left out: for playback the window journal is the truth, not the
+//! rows.
 
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 

@@ -1,8 +1,8 @@
 //! RTMP and RTMPS listeners: accepting publishers, `rtmp.max_connections`, `rtmp.max_unadmitted`, TLS handshake, a port that
 //! is taken.
 //!
-//! Survives a restart (in `Args`): the bound socket, the running sessions and the permits, so that a crash of the
-//! accept loop costs no stream. A connection beyond the permits is closed at once, and one of a client network that has too many
+//! Survives a restart (in `Args`): the bound socket, the running sessions and the permits, so that a crash of the accept
+//! loop costs no stream. A connection beyond the permits is closed at once, and one of a client network that has too many
 //! connections which have shown no admitted key.
 
 use std::{
@@ -169,7 +169,8 @@ async fn serve(socket: TcpStream, remote: SocketAddr, place: KeyedPermit<IpAddr>
     }
 }
 
-/// Admits as the authorizer behind it; an admitted publisher's socket is read at an interval, and its place among the unadmitted comes free.
+/// Admits as the authorizer behind it; an admitted publisher's socket is read at an interval, and its place among the
+/// unadmitted comes free.
 #[derive(Clone)]
 struct BatchingAuthorizer {
     authorizer: LiveAuthorizer,

@@ -98,7 +98,8 @@ impl Live {
             .map_or(InputStatus::Idle, |playback| playback.status())
     }
 
-    /// Returns begin and end of the newest broadcasts. Newer than the row: the ledger writes these to the store a moment later.
+    /// Returns begin and end of the newest broadcasts. Newer than the row: the ledger writes these to the store a moment
+    /// later.
     pub fn times(&self, input_id: Uuid) -> Times {
         self.directory
             .by_input(input_id)
@@ -127,8 +128,8 @@ impl Live {
         self.directory.by_playback(playback_id)
     }
 
-    /// Takes up a row whose creation or change is committed: admissions follow it from now on, and a running publish ends when
-    /// the input was disabled or its key changed.
+    /// Takes up a row whose creation or change is committed: admissions follow it from now on, and a running publish ends
+    /// when the input was disabled or its key changed.
     pub async fn changed(&self, input: InputRow) -> Result<(), Error> {
         self.ask(inputs::Changed(input)).await
     }

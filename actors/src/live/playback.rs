@@ -1,8 +1,9 @@
 //! State of a live input for viewers: phase, rendered playlists, access policy, health, viewers; directory of all inputs by
 //! id, playback id and key.
 //!
-//! Each input has one [`Playback`], whose state its actor publishes. A viewer costs no actor message: a request reads it, and a blocking reload waits on the same
-//! `watch`. Playlists are rendered at most once per published state, by the first viewer who asks.
+//! Each input has one [`Playback`], whose state its actor publishes. A viewer costs no actor message: a request reads it,
+//! and a blocking reload waits on the same `watch`. Playlists are rendered at most once per published state, by the first
+//! viewer who asks.
 
 use std::{
     collections::HashMap,

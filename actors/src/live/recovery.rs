@@ -1,9 +1,9 @@
 //! Recovery of broadcasts from disk after a crash or power loss: journals are replayed, unsynced segments left out, leftover
 //! folders deleted.
 //!
-//! Every broadcast that was on air is served again before the service is ready. A journal counts line by line, and a part only
-//! if its segment's file holds it whole. After a power loss (another boot id) only whole segments whose bytes have the journal's
-//! checksums are listed, and the media sequence skips ahead of all that had been published and not synced.
+//! Every broadcast that was on air is served again before the service is ready. A journal counts line by line, and a part
+//! only if its segment's file holds it whole. After a power loss (another boot id) only whole segments whose bytes have the
+//! journal's checksums are listed, and the media sequence skips ahead of all that had been published and not synced.
 
 use std::{
     fs, io,

@@ -33,8 +33,8 @@ pub fn count_authorities(settings: &OutboundSettings) -> Result<usize, SetupErro
     Ok(authorities(&settings.ca_file)?.0.len())
 }
 
-/// Reads all authorities. A file of the operator that cannot be used is an error; unusable certificates of the system are left
-/// out, and returned as errors beside.
+/// Reads all authorities. A file of the operator that cannot be used is an error; unusable certificates of the system are
+/// left out, and returned as errors beside.
 fn authorities(
     ca_file: &Path,
 ) -> Result<(RootCertStore, Vec<rustls_native_certs::Error>), SetupError> {

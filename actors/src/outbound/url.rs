@@ -1,9 +1,9 @@
 //! URLs of receivers and `sourceUrl`: longest URL, forbidden characters, host names, no user name, spellings of IP
 //! addresses.
 //!
-//! One parser (WHATWG) reads an address; nothing reads it again. Spellings that other parsers read otherwise (spaces, control
-//! characters, backslashes) are rejected. Every spelling of an IP address is stored as the address that it means, and that one
-//! is checked.
+//! One parser (WHATWG) reads an address; nothing reads it again. Spellings that other parsers read otherwise (spaces,
+//! control characters, backslashes) are rejected. Every spelling of an IP address is stored as the address that it means,
+//! and that one is checked.
 
 use std::{fmt, net::IpAddr};
 

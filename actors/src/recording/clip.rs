@@ -1,8 +1,9 @@
 //! Clips of what is on air (`POST /api/live/inputs/{id}/clips`): `start`, `end`, `recordings.max_clip`, file name; cut from
 //! stored fragments.
 //!
-//! Nothing is encoded again. A clip begins with the last frame at or before its start that a decoder can start with, and ends with the part that holds
-//! its end. It reaches back to the beginning of a broadcast that is recorded, else as far as the playlist does.
+//! Nothing is encoded again. A clip begins with the last frame at or before its start that a decoder can start with, and
+//! ends with the part that holds its end. It reaches back to the beginning of a broadcast that is recorded, else as far as
+//! the playlist does.
 
 use std::{collections::BTreeMap, sync::Arc};
 

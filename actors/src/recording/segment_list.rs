@@ -138,8 +138,8 @@ impl SegmentList {
         Ok(splice.finish(next))
     }
 
-    /// Cuts a file from the last frame that a decoder can start with at or before `start_90k` to the part that holds `end_90k`.
-    /// `None` without any media there; `Err` names codecs that changed in between.
+    /// Cuts a file from the last frame that a decoder can start with at or before `start_90k` to the part that holds
+    /// `end_90k`. `None` without any media there; `Err` names codecs that changed in between.
     pub(crate) fn clip(
         &self,
         start_90k: i64,

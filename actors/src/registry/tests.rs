@@ -226,7 +226,8 @@ impl Message<Me> for Registry<Errand> {
 }
 
 impl Site {
-    /// The reference of the registry that runs now, once it is a restarted one with the one row's owner, and nothing else lives.
+    /// The reference of the registry that runs now, once it is a restarted one with the one row's owner, and nothing else
+    /// lives.
     async fn at_rest(&self, row: Uuid, times: usize) -> WeakActorRef<Registry<Errand>> {
         self.started("the row has an owner", row, times).await;
         // This test's, the component's, its supervisor's, the registry's and the owner's.

@@ -179,7 +179,8 @@ impl Subsystem for Webhooks {
         Box::pin(ready(()))
     }
 
-    /// Waits until attempts in flight have ended and are recorded; those that were interrupted are made again at the next start.
+    /// Waits until attempts in flight have ended and are recorded; those that were interrupted are made again at the next
+    /// start.
     fn close(&self) -> BoxFuture<'_, ()> {
         if self.handle.get().is_none() {
             return Box::pin(ready(()));

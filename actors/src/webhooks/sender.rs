@@ -2,14 +2,15 @@
 //! interrupted ones after a crash.
 //!
 //! A turn reads the lanes, plans ([`Dispatcher`]), and carries the plan out in one transaction: outcomes are recorded,
-//! released endpoints put into order, deliveries claimed. Outcomes and events that come meanwhile are taken by the next turn. A turn follows a commit of events, a nudge, an outcome, an alarm, and a scan each second.
+//! released endpoints put into order, deliveries claimed. Outcomes and events that come meanwhile are taken by the next
+//! turn. A turn follows a commit of events, a nudge, an outcome, an alarm, and a scan each second.
 //!
 //! When the database takes no changes, outcomes wait in their places, nothing is claimed, and only the scan tries again.
 //!
 //! Mailbox 64: nudges and ticks may be dropped, a scan follows; of a turn's own messages there is one at a time. What
-//! survives a restart (in `Args`): the clock, the owner's id and the counters. The mailbox does too: messages of a
-//! panicked actor's turn name that actor, and are ignored by its successor. The attempts of a panicked actor end with it; the
-//! first turn of its successor notes them as interrupted, as the first turn of a process does with those of the process before.
+//! survives a restart (in `Args`): the clock, the owner's id and the counters. The mailbox does too: messages of a panicked
+//! actor's turn name that actor, and are ignored by its successor. The attempts of a panicked actor end with it; the first
+//! turn of its successor notes them as interrupted, as the first turn of a process does with those of the process before.
 
 use std::{
     collections::HashMap,

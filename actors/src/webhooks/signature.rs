@@ -41,8 +41,8 @@ pub enum Unverified {
     Mismatch,
 }
 
-/// Returns the headers that name and sign one attempt. `secrets`: newest first; `event_id`: with its `evt_`; `timestamp_s`: of
-/// the attempt, in Unix seconds.
+/// Returns the headers that name and sign one attempt. `secrets`: newest first; `event_id`: with its `evt_`; `timestamp_s`:
+/// of the attempt, in Unix seconds.
 ///
 /// A secret that Standard Webhooks cannot use (see [`standard_key`]) signs in the service's form only.
 pub fn headers(
@@ -95,8 +95,8 @@ pub fn verify(
         .ok_or(Unverified::Mismatch)
 }
 
-/// Returns the key that Standard Webhooks makes of a secret; `None` when the part behind `whsec_` is no base64. Secrets of the
-/// service always have one: 32 base62 characters are base64 of 24 bytes.
+/// Returns the key that Standard Webhooks makes of a secret; `None` when the part behind `whsec_` is no base64. Secrets of
+/// the service always have one: 32 base62 characters are base64 of 24 bytes.
 pub fn standard_key(secret: &str) -> Option<Vec<u8>> {
     /// Padding is optional, since libraries differ in it.
     const ENGINE: GeneralPurpose = GeneralPurpose::new(

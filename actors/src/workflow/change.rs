@@ -83,8 +83,8 @@ pub(super) struct Changed {
 }
 
 impl Change {
-    /// Makes the change. `Error::Conflict` when the lease is lost, `Error::OverQuota` when there is no room for the file that is kept,
-    /// `Error::Invalid` when no video stream can be paid for.
+    /// Makes the change. `Error::Conflict` when the lease is lost, `Error::OverQuota` when there is no room for the file
+    /// that is kept, `Error::Invalid` when no video stream can be paid for.
     pub(super) async fn make(&self, tx: &mut Tx<'_>) -> Result<Changed, Error> {
         let now = now_ms();
         work::hold(tx, &self.lease).await?;

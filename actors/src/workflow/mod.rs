@@ -193,8 +193,8 @@ impl Workflows {
         }
     }
 
-    /// Commits a run with its charge and its upload, and announces it; see [`workflows::submit`]. The upload may go once this has
-    /// returned.
+    /// Commits a run with its charge and its upload, and announces it; see [`workflows::submit`]. The upload may go once
+    /// this has returned.
     pub async fn submit(
         &self,
         request: Request,
@@ -238,8 +238,8 @@ impl Workflows {
         workflows::submit(tx, &new, upload, now_ms()).await
     }
 
-    /// Makes the runs that a stored file triggers, in the transaction that stores it; a run that cannot be charged is a failed
-    /// one. [`Self::announce`] once it is committed.
+    /// Makes the runs that a stored file triggers, in the transaction that stores it; a run that cannot be charged is a
+    /// failed one. [`Self::announce`] once it is committed.
     pub async fn stored(
         &self,
         tx: &mut Tx<'_>,
@@ -275,7 +275,8 @@ impl Workflows {
         Ok(run)
     }
 
-    /// Deletes a workflow and cancels its unfinished runs; files that runs have stored are kept. Errors as [`workflows::delete`].
+    /// Deletes a workflow and cancels its unfinished runs; files that runs have stored are kept. Errors as
+    /// [`workflows::delete`].
     pub async fn delete(&self, account_id: Uuid, id: Uuid) -> Result<(), Error> {
         let (store, terms) = (&self.services.store, self.services.terms());
         let cancelled = store
@@ -331,8 +332,8 @@ impl Workflows {
         Ok(definition::done(steps).len())
     }
 
-    /// Tries a run that failed or was cancelled again, from its first unfinished step; with the current version, only the steps
-    /// are kept that it does in the same way. Errors as [`workflows::retry`].
+    /// Tries a run that failed or was cancelled again, from its first unfinished step; with the current version, only the
+    /// steps are kept that it does in the same way. Errors as [`workflows::retry`].
     pub async fn retry(
         &self,
         account_id: Uuid,

@@ -7,8 +7,8 @@ use sluice_store::{
 
 use super::{definition, path::PathEnd, run::ending::left_out};
 
-/// Notes the steps that an ended run has not done as skipped, those ahead for this reason. None when this version of the service
-/// does not read the run's definition: that keeps no run from ending.
+/// Notes the steps that an ended run has not done as skipped, those ahead for this reason. None when this version of the
+/// service does not read the run's definition: that keeps no run from ending.
 pub(super) async fn note(tx: &mut Tx<'_>, run: &Run, reason: &str) -> Result<(), Error> {
     let definition = match definition::load(tx, run).await {
         Err(Error::Internal(_)) => return Ok(()),

@@ -73,8 +73,8 @@ impl AvRing {
         }
     }
 
-    /// Performs a task, in a second process if the first dies and the cause is unknown. A ladder is not tried again: its files
-    /// have grown, and their owner knows where they end.
+    /// Performs a task, in a second process if the first dies and the cause is unknown. A ladder is not tried again: its
+    /// files have grown, and their owner knows where they end.
     pub(super) fn perform(
         &self,
         task: &AvTask,

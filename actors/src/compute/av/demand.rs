@@ -7,8 +7,8 @@ use crate::compute::assignment::Lane;
 const MIB: u64 = 1 << 20;
 /// Memory of GStreamer with a demuxer, a decoder and their queues.
 const BASE_BYTES: u64 = 200 * MIB;
-/// Memory for each pixel of a source's frame: reference frames of decoder and encoder, x264's lookahead, queues. Measured: 420 MiB
-/// at 1080p.
+/// Memory for each pixel of a source's frame: reference frames of decoder and encoder, x264's lookahead, queues. Measured:
+/// 420 MiB at 1080p.
 const TRANSCODE_BYTES_PER_PIXEL: u64 = 112;
 /// Memory for each pixel for a ladder of four renditions, of which all but the largest are small: 650 MiB at 1080p.
 const LADDER_BYTES_PER_PIXEL: u64 = 228;

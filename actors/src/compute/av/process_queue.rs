@@ -2,12 +2,12 @@
 //! (`av_workers.queue`), places.
 //!
 //! - Short work needs a slot, and never waits for memory or for long work.
-//! - Long work needs a slot and its memory. It goes in turn: what does not fit yet holds up those behind it, so that it gets its
-//!   memory once enough of those before it have ended. Work that needs more than there is at all runs alone.
-//! - Interactive work comes before delivery and that before batch work of its queue; each task is passed [`MOST_PASSED`] times
-//!   at most.
-//! - Delivery may take one waiting place of [`PLACES_FOR_DELIVERY`]: anonymous requests for frames of clips, which take long, do
-//!   not keep out those with a key.
+//! - Long work needs a slot and its memory. It goes in turn: what does not fit yet holds up those behind it, so that it gets
+//!   its memory once enough of those before it have ended. Work that needs more than there is at all runs alone.
+//! - Interactive work comes before delivery and that before batch work of its queue; each task is passed [`MOST_PASSED`]
+//!   times at most.
+//! - Delivery may take one waiting place of [`PLACES_FOR_DELIVERY`]: anonymous requests for frames of clips, which take
+//!   long, do not keep out those with a key.
 
 use std::{collections::VecDeque, fmt, mem, sync::Arc};
 

@@ -1,9 +1,9 @@
 //! Pulls RTSP sources (`pullUrl`): pauses between retries (`rtsp.retry_first`, `retry_longest`), `rtsp.max_pulls`, TCP or
 //! UDP, errors in health.
 //!
-//! Each source has a task. Survives a restart (in `Args`): nothing but the handles; the sources are in the rows. May be lost: the connections,
-//! which are made again inside their inputs' reconnect windows. A source that fails is tried again with back-off for as long
-//! as its row wants it, and gives way while an encoder publishes.
+//! Each source has a task. Survives a restart (in `Args`): nothing but the handles; the sources are in the rows. May be
+//! lost: the connections, which are made again inside their inputs' reconnect windows. A source that fails is tried again
+//! with back-off for as long as its row wants it, and gives way while an encoder publishes.
 
 pub(crate) mod url;
 

@@ -1,8 +1,9 @@
 //! Outputs of live inputs (RTMP, RTMPS, SRT to other platforms): handle, load, a task for each enabled output; metrics
 //! `live_outputs`, `srt_output_panics`.
 //!
-//! Each output is supervised alone. Survives a restart: the rows and the state of each output ([`Restreams`]), like the directory of inputs. May be lost:
-//! the connections, which are made again. An output reads its input's [`UnitWindow`], and no input ever waits for it.
+//! Each output is supervised alone. Survives a restart: the rows and the state of each output ([`Restreams`]), like the
+//! directory of inputs. May be lost: the connections, which are made again. An output reads its input's [`UnitWindow`], and
+//! no input ever waits for it.
 //!
 //! ```text
 //! LiveInput ── units ──▶ UnitWindow ◀── reads ── Work ─▶ Feed ─▶ Sink ══▶ target     one Work for each enabled output
