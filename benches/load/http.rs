@@ -9,8 +9,8 @@ use tokio::{
     time::timeout,
 };
 
-/// A blocking reload answers within a few part targets, a large AVIF within seconds; nothing takes this long but a server
-/// that hangs.
+/// A blocking reload answers within a few part targets, a large AVIF within seconds; nothing takes this long but a
+/// server that hangs.
 const ANSWER_DEADLINE: Duration = Duration::from_secs(60);
 
 /// An answer with its whole body.

@@ -1,5 +1,6 @@
-//! Scenario `live`: N publishers of one file, M low-latency HLS viewers, and the cost of both. RTMP is sent by the harness itself,
-//! SRT by ffmpeg with the address that a user would paste; of SRT the gateway's cost counts too, and no part is timed.
+//! Scenario `live`: N publishers of one file, M low-latency HLS viewers, and the cost of both. RTMP is sent by the
+//! harness itself, SRT by ffmpeg with the address that a user would paste; of SRT the gateway's cost counts too, and no
+//! part is timed.
 //!
 //! Two phases on the same broadcasts: *watched*, with a watcher on every stream and the viewers, gives the times of
 //! parts; *unwatched*, with the publishers alone, gives the cost of a stream. A peer gets the second phase.

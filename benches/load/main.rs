@@ -1,8 +1,8 @@
 //! The load harness: starts a server of its own, loads it as encoders and viewers do, and prints what it cost.
 //!
 //! `cargo bench --bench load -- live --publishers 10 --viewers 10 --peer nginx`, or `make bench`. The figures are from
-//! /proc: of the server's process alone for live streams, webhooks and workflows, of all its processes for images. Everything stays on
-//! loopback, in a temporary folder below `target/load`, and is bounded in number and time.
+//! /proc: of the server's process alone for live streams, webhooks and workflows, of all its processes for images.
+//! Everything stays on loopback, in a temporary folder below `target/load`, and is bounded in number and time.
 #![allow(clippy::print_stdout, reason = "printing is what this program is for")]
 
 mod clip;

@@ -79,8 +79,8 @@ impl Timings {
     }
 }
 
-/// Follows a broadcast from its start on, by blocking reloads, and times every part against `log`. The parts of the first
-/// playlist set the clock only: a stream becomes visible when it has enough of them for a player.
+/// Follows a broadcast from its start on, by blocking reloads, and times every part against `log`. The parts of the
+/// first playlist set the clock only: a stream becomes visible when it has enough of them for a player.
 pub(crate) async fn watch(
     playback: &Playback,
     log: &SendLog,

@@ -48,8 +48,8 @@ pub(crate) struct Options {
     /// Downloads that are cut off after their first byte, for the times until it.
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     starts: u32,
-    /// First all downloads from the service, then all from nginx, each with its files in memory alone: for machines whose memory
-    /// does not hold both.
+    /// First all downloads from the service, then all from nginx, each with its files in memory alone: for machines
+    /// whose memory does not hold both.
     #[arg(long)]
     apart: bool,
     /// The program to measure.

@@ -1,8 +1,8 @@
 //! Sizes, crops and canvas of a resize for each `fit` (`cover`, `contain`, `fill`, `inside`, `outside`). One pure
 //! decision for both render paths.
 //!
-//! Sizes are those of the oriented source (a JPEG with EXIF orientation 6 counts as turned). Nothing enlarges unless the
-//! request says so: a cover of a small source crops to the asked aspect and then only shrinks.
+//! Sizes are those of the oriented source (a JPEG with EXIF orientation 6 counts as turned). Nothing enlarges unless
+//! the request says so: a cover of a small source crops to the asked aspect and then only shrinks.
 
 use crate::task::{Fit, Gravity, Resize};
 

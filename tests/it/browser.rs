@@ -248,7 +248,8 @@ struct Turn {
 }
 
 impl Turn {
-    /// `None`, said aloud, on a machine without a browser or its driver; under continuous integration that is a failure.
+    /// `None`, said aloud, on a machine without a browser or its driver; under continuous integration that is a
+    /// failure.
     async fn begin() -> Result<Option<Self>, Failure> {
         let driver = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/browser/node_modules");
         let chromium = std::env::var_os("CHROMIUM").unwrap_or("/usr/bin/chromium".into());

@@ -1,7 +1,8 @@
 //! The commands of the README and of the guides, run in a shell in a folder with the files that they need.
 //!
-//! Webhooks, workflows, agents, playback tokens and the first section about video have tests beside those of their features.
-//! Not run: commands that need an encoder's window, a certificate, a container engine, systemd or another machine.
+//! Webhooks, workflows, agents, playback tokens and the first section about video have tests beside those of their
+//! features. Not run: commands that need an encoder's window, a certificate, a container engine, systemd or another
+//! machine.
 
 mod live;
 

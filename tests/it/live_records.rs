@@ -1,4 +1,5 @@
-//! What the service answers about a live input beside its stream: lists, health over time, connections, the end by its owner.
+//! What the service answers about a live input beside its stream: lists, health over time, connections, the end by its
+//! owner.
 
 use std::{path::Path, time::Duration};
 

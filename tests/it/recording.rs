@@ -86,7 +86,8 @@ async fn stream(api: &Api, recording: &Value, number: usize) -> Result<Value, Fa
     crate::video::streams::show(api, id).await
 }
 
-/// The sessions of encoders whose first numbers are far apart. Of one that was cut off frames may be missing at its end.
+/// The sessions of encoders whose first numbers are far apart. Of one that was cut off frames may be missing at its
+/// end.
 fn ranges(numbers: &[u32]) -> Vec<Vec<u32>> {
     let mut ranges: Vec<Vec<u32>> = Vec::new();
     for number in numbers {

@@ -1,4 +1,5 @@
-//! Resumable uploads over lines that break: by the official client, by hand at every byte, and over the death of the service.
+//! Resumable uploads over lines that break: by the official client, by hand at every byte, and over the death of the
+//! service.
 
 mod client;
 mod crash;

@@ -1,9 +1,9 @@
 //! Worker processes and their sandbox: what each layer covers, and what the pool does when a worker dies, hangs or
 //! takes too much memory.
 //!
-//! Workers are the real binary. A pool whose workers misbehave on demand is started with a script in the program's place.
-//! Tests that need one, and those that put on single layers of the sandbox, are of debug builds: a release program has no
-//! switches for them.
+//! Workers are the real binary. A pool whose workers misbehave on demand is started with a script in the program's
+//! place. Tests that need one, and those that put on single layers of the sandbox, are of debug builds: a release
+//! program has no switches for them.
 #![cfg_attr(
     not(debug_assertions),
     allow(

@@ -1,8 +1,9 @@
 //! Scenario `dashboard`: time of the pages of a large account.
 //!
-//! Pages of 100 000 files at three depths and a search; 2 000 live inputs of which 50 are on air; a thousand clients that follow
-//! changes and wait; a killed service and its pages after that. The bars are those of the dashboard's design: they are printed beside
-//! the figures and never asserted. Figures of the screens themselves are taken in Chromium by `benches/dashboard.mjs`.
+//! Pages of 100 000 files at three depths and a search; 2 000 live inputs of which 50 are on air; a thousand clients
+//! that follow changes and wait; a killed service and its pages after that. The bars are those of the dashboard's
+//! design: they are printed beside the figures and never asserted. Figures of the screens themselves are taken in
+//! Chromium by `benches/dashboard.mjs`.
 
 mod follow;
 mod outage;

@@ -1,7 +1,8 @@
 //! Scenario `webhooks`: events of real uploads, delivered to receivers in this process.
 //!
-//! Every endpoint is subscribed to `file.uploaded`, so that one upload is one delivery for each of them. A delivery's time
-//! is from the upload's answer at the client, which comes after the commit, to the request's first byte at the receiver.
+//! Every endpoint is subscribed to `file.uploaded`, so that one upload is one delivery for each of them. A delivery's
+//! time is from the upload's answer at the client, which comes after the commit, to the request's first byte at the
+//! receiver.
 
 mod backlog;
 mod receivers;

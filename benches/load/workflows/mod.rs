@@ -1,8 +1,9 @@
 //! Scenario `workflows`: photographs of 8 KB to 2 MB through resize → convert to WebP → storage, each waited for.
 //!
 //! Measures the cost of the engine without the operations. Those run in worker processes, so that the processor time of
-//! the service's own process is the engine's and the façade's: receiving, spooling and hashing the upload, the journal, the
-//! stored result. The share of every upload is measured first, by `POST /api/files` of as many bytes, and subtracted.
+//! the service's own process is the engine's and the façade's: receiving, spooling and hashing the upload, the journal,
+//! the stored result. The share of every upload is measured first, by `POST /api/files` of as many bytes, and
+//! subtracted.
 
 mod images;
 

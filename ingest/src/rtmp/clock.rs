@@ -8,8 +8,8 @@
 const WRAP_MARGIN_MS: u32 = 60_000;
 /// Bits after which encoders are known to wrap early.
 const EARLY_WRAPS: [u32; 2] = [24, 31];
-/// Distance from zero, in milliseconds, at which unwrapping starts again, so that arithmetic can never overflow: 140 000
-/// years, reachable only by endless jumps of 2^31.
+/// Distance from zero, in milliseconds, at which unwrapping starts again, so that arithmetic can never overflow:
+/// 140 000 years, reachable only by endless jumps of 2^31.
 const HORIZON_MS: i64 = 1 << 52;
 
 /// Unwraps the timestamps of one connection, audio and video alike, in order of arrival.

@@ -210,7 +210,8 @@ pub(crate) fn on_status(
     });
 }
 
-/// Returns a name without its query and surrounding white space; `None` when it is too long or holds control characters.
+/// Returns a name without its query and surrounding white space; `None` when it is too long or holds control
+/// characters.
 pub(crate) fn bounded_name(text: &str) -> Option<String> {
     let name = text.split('?').next().unwrap_or_default().trim();
     let fits = name.len() <= MAX_NAME && !name.chars().any(char::is_control);

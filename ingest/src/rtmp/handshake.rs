@@ -1,7 +1,8 @@
 //! RTMP handshake of the server, simple (RTMP 1.0 §5.2) and with digests; RTMPE is not supported.
 //!
-//! Flash Player and clients that follow it (ffmpeg among them) put an HMAC-SHA256 digest into C1 at one of two places and expect S1
-//! and S2 to be signed likewise; all others get C1 echoed. C2 is read and not checked: nothing depends on it.
+//! Flash Player and clients that follow it (ffmpeg among them) put an HMAC-SHA256 digest into C1 at one of two places
+//! and expect S1 and S2 to be signed likewise; all others get C1 echoed. C2 is read and not checked: nothing depends on
+//! it.
 
 use bytes::{Buf, BytesMut};
 use hmac::{Hmac, KeyInit, Mac};

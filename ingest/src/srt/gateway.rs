@@ -288,7 +288,7 @@ struct GatewaySession {
     line: LinkStatistics,
     /// Time at which packets were last seen to arrive, as far as reports show.
     last_arrival: Instant,
-    /// Set when the peer has ended: the rest of the buffer is read until then.
+    /// End of the peer's session, once it was seen: the rest of the buffer is still read, for a bounded time.
     ending: Option<Ending>,
 }
 

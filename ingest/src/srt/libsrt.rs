@@ -275,7 +275,8 @@ struct Stats([u64; STATS_WORDS]);
 const STATS_WORDS: usize = 128;
 
 impl Stats {
-    /// Reads the fields at the offsets of `pktRecvTotal`, `pktRcvDropTotal`, `pktRcvRetrans`, `msRTT`, `msRcvBuf`, `msRcvTsbPdDelay`.
+    /// Reads the fields at the offsets of `pktRecvTotal`, `pktRcvDropTotal`, `pktRcvRetrans`, `msRTT`, `msRcvBuf`,
+    /// `msRcvTsbPdDelay`.
     fn line(&self) -> LinkStatistics {
         let count = |value: i32| u64::try_from(value).unwrap_or(0);
         let ms = |value: i32| u32::try_from(value).unwrap_or(0);

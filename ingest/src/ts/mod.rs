@@ -60,8 +60,8 @@ pub struct Counters {
     pub damaged: u64,
 }
 
-/// Turns the transport stream of one session into units: of its first program, the first video and the first audio track
-/// that can be carried.
+/// Turns the transport stream of one session into units: of its first program, the first video and the first audio
+/// track that can be carried.
 #[derive(Debug)]
 pub struct Demuxer {
     synchroniser: Synchroniser,

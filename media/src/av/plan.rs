@@ -120,8 +120,9 @@ const fn audio_only(format: Format, audio: &'static [&'static str]) -> Container
 
 /// Decides for every track.
 ///
-/// Fails when nothing would be in the result ([`FailureCode::Impossible`]), when all that is to be changed is a track that the
-/// file does not have ([`FailureCode::Invalid`]), when a cut begins behind the end, and when the format is none that is written.
+/// Fails when nothing would be in the result ([`FailureCode::Impossible`]), when all that is to be changed is a track
+/// that the file does not have ([`FailureCode::Invalid`]), when a cut begins behind the end, and when the format is
+/// none that is written.
 pub fn plan(facts: &MediaFacts, asked: &Transcode) -> Result<Plan, Failure> {
     let container = container(asked.format)?;
     if let Some(range) = &asked.range {
@@ -276,7 +277,8 @@ impl VideoCodec {
         }
     }
 
-    /// Quality level of libvpx: from 63 at quality 1 over 33 at 82 to 26 at 100; 18 steps of quality double the bitrate.
+    /// Quality level of libvpx: from 63 at quality 1 over 33 at 82 to 26 at 100; 18 steps of quality double the
+    /// bitrate.
     fn vp9(quality: u8, (width, height): (u32, u32), video_frames_per_second: Option<f64>) -> Self {
         const BITS_PER_PIXEL: f64 = 0.07;
         const USUAL_RATE: f64 = 30.0;

@@ -232,8 +232,9 @@ pub struct Ladder {
     pub segment_duration_s: u32,
     /// Position that an earlier attempt reached; its files end there.
     pub resume: Option<Resume>,
-    /// A storyboard besides, drawn of the same decoded frames: image and map are the last two outputs, and the last two of the
-    /// results. Where it does not come about, since frames are copied, missing or before the resume, both stay empty.
+    /// A storyboard besides, drawn of the same decoded frames: image and map are the last two outputs, and the last two
+    /// of the results. Where it does not come about, since frames are copied, missing or before the resume, both stay
+    /// empty.
     pub sheet: Option<Sheet>,
 }
 

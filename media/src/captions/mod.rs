@@ -1,7 +1,7 @@
 //! Captions (`.vtt`, `.srt`) to WebVTT: UTF-8 with or without byte order mark, order of cues, problems with their line.
 //!
-//! Both readers go over the text once, line by line; a problem names its line. What is served is written again from what was
-//! understood, so that nothing odd in an upload reaches a player.
+//! Both readers go over the text once, line by line; a problem names its line. What is served is written again from
+//! what was understood, so that nothing odd in an upload reaches a player.
 
 mod cue;
 mod language;

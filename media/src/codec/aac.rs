@@ -25,7 +25,8 @@ const PS: u32 = 29;
 const SBR_SYNC: u32 = 0x2b7;
 const PS_SYNC: u32 = 0x548;
 
-/// Largest accepted record. Larger ones exist only in corrupt streams: the longest legal one, with every comment, stays below.
+/// Largest accepted record. Larger ones exist only in corrupt streams: the longest legal one, with every comment, stays
+/// below.
 const MAX_RECORD_BYTES: usize = 1024;
 
 pub(super) fn parse(record: Bytes) -> Result<AudioConfig, Error> {

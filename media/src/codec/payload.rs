@@ -17,8 +17,8 @@ pub struct PayloadFacts {
     pub has_parameter_sets: bool,
 }
 
-/// Checks the length-prefixed NAL units or OBUs of one frame. [`Error::Invalid`] when a length leaves the payload, a NAL
-/// unit has no header, or the payload is empty.
+/// Checks the length-prefixed NAL units or OBUs of one frame. [`Error::Invalid`] when a length leaves the payload, a
+/// NAL unit has no header, or the payload is empty.
 pub fn check_payload(config: &VideoConfig, payload: &[u8]) -> Result<PayloadFacts, Error> {
     if payload.is_empty() {
         return Err(Error::invalid(WHAT, "it is empty"));

@@ -1,8 +1,8 @@
 //! Places audio frames of a live stream on their sample clock: gaps up to 1 s, overlaps, resynchronisation after 60 ms.
 //!
 //! Timestamps of whole milliseconds cannot place frames of 1024 samples without gaps or overlaps, so a frame begins
-//! where the one before ended. When that strays from the timestamps by more than 60 ms, the clock is set again: ahead by
-//! a longer last frame, back by leaving frames out until the timestamps have caught up. It never runs backwards.
+//! where the one before ended. When that strays from the timestamps by more than 60 ms, the clock is set again: ahead
+//! by a longer last frame, back by leaving frames out until the timestamps have caught up. It never runs backwards.
 
 use std::{collections::VecDeque, sync::Arc};
 

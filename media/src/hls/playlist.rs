@@ -26,14 +26,14 @@ pub struct MediaOptions {
     pub skip: bool,
 }
 
-/// Writes the media playlist. URIs are relative to it: `{broadcast}/{name}`. Renderable at any time; before the first part it
-/// lists nothing, and at low latency a gap leads the list as long as the segment that began it.
+/// Writes the media playlist. URIs are relative to it: `{broadcast}/{name}`. Renderable at any time; before the first
+/// part it lists nothing, and at low latency a gap leads the list as long as the segment that began it.
 pub fn media_playlist(window: &Window, options: MediaOptions) -> String {
     MediaPlaylist::new(window).render(options)
 }
 
-/// Writes the multivariant playlist: one rendition, `media.m3u8`, to be asked with `query`: nothing, or a text that begins with
-/// `?`. Before the first part it has none.
+/// Writes the multivariant playlist: one rendition, `media.m3u8`, to be asked with `query`: nothing, or a text that
+/// begins with `?`. Before the first part it has none.
 pub fn multivariant_playlist(window: &Window, query: &str) -> String {
     let mut text = format!("#EXTM3U\n#EXT-X-VERSION:{}\n", version(window));
     let (Some(info), Some(bandwidth)) = (window.stream_info(), window.bandwidth()) else {
@@ -72,9 +72,9 @@ struct MediaPlaylist<'a> {
     part_target_90k: u32,
     /// Duration of everything listed.
     total_90k: i64,
-    /// Number of the gap that leads the list: hls.js and Apple's players do not accept a list of parts alone. It is removed
-    /// together with the segment behind it, since no removal may leave less than three target durations (RFC 8216
-    /// §6.2.2).
+    /// Number of the gap that leads the list: hls.js and Apple's players do not accept a list of parts alone. It is
+    /// removed together with the segment behind it, since no removal may leave less than three target durations (RFC
+    /// 8216 §6.2.2).
     gap: Option<u64>,
     text: String,
 }

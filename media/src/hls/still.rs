@@ -7,8 +7,8 @@ const HEADER: usize = 8;
 /// Place of the decode time in a `tfdt` of version 1: behind version and flags.
 const DECODE_TIME: std::ops::Range<usize> = 4..12;
 
-/// An init section and one of its parts as a file of its own, which begins at time 0: a part of a broadcast that has run for
-/// days must not look like a clip of days.
+/// An init section and one of its parts as a file of its own, which begins at time 0: a part of a broadcast that has
+/// run for days must not look like a clip of days.
 pub fn still_clip(init: &[u8], part: &[u8]) -> Bytes {
     let mut clip = Vec::with_capacity(init.len() + part.len());
     clip.extend_from_slice(init);

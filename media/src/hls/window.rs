@@ -15,8 +15,8 @@ use super::{
 
 /// An audio frame starts before its part's end and may reach over it; none lasts longer than this.
 const AUDIO_OVERHANG_90K: i64 = 20_000;
-/// Target durations that a low-latency list is longer than its skip boundary, so that a delta update leaves at least one
-/// segment out.
+/// Target durations that a low-latency list is longer than its skip boundary, so that a delta update leaves at least
+/// one segment out.
 const SKIPPABLE_TARGETS: u32 = 2;
 /// Shortest segment whose bit rate is measured: that of a segment below half a second is not representative.
 const SHORTEST_MEASURED_90K: u32 = 45_000;
@@ -348,8 +348,8 @@ impl Window {
         self.segments().find(|segment| segment.msn == msn)
     }
 
-    /// Media sequence number of the list's first entry, be it a gap. The gap's number counts before it is listed, so that
-    /// the media sequence never falls.
+    /// Media sequence number of the list's first entry, be it a gap. The gap's number counts before it is listed, so
+    /// that the media sequence never falls.
     pub(super) fn media_sequence(&self) -> u64 {
         let first = self.segments().next();
         let first_msn = first.map_or(self.position.next_msn, |segment| segment.msn);
@@ -436,8 +436,8 @@ impl Window {
         }
     }
 
-    /// Measures the listed segments; an open one counts for the peak only when nothing is closed. `None` before the first
-    /// part.
+    /// Measures the listed segments; an open one counts for the peak only when nothing is closed. `None` before the
+    /// first part.
     pub fn bandwidth(&self) -> Option<Bandwidth> {
         let rate = |len: u64, duration_90k: u64| len * 8 * 90_000 / duration_90k.max(1);
         let closed = self.closed.iter().map(Arc::as_ref);

@@ -280,7 +280,8 @@ fn key_frames(measured: &Measured, context: &AdviceContext) -> Option<String> {
     ))
 }
 
-/// Reports missing frames. A rate of about half the declared one is a field rate or a doubled clock, not an overloaded encoder.
+/// Reports missing frames. A rate of about half the declared one is a field rate or a doubled clock, not an overloaded
+/// encoder.
 fn frame_rate(measured: &Measured, _: &AdviceContext) -> Option<String> {
     let declared = measured
         .declared_frame_rate

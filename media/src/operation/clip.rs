@@ -161,8 +161,8 @@ impl Values for Gif {
     }
 }
 
-/// Converts a whole video to a moving image, within bounds that a request cannot lift, since such files grow without end.
-/// `gif` makes others.
+/// Converts a whole video to a moving image, within bounds that a request cannot lift, since such files grow without
+/// end. `gif` makes others.
 pub(super) fn moving_image(resize: Option<Resize>, output: Encode) -> Task {
     const LONGEST_S: f64 = 30.0;
     const WIDTH: u32 = 480;

@@ -2,8 +2,9 @@
 //! of results. The operation table has one row for each.
 //!
 //! A [`Row`] names an operation's fields with ranges and defaults; [`parse`] reads them into an [`Operation`], and an
-//! operation becomes a worker's [`Task`] once the format of its source is known. Each file of this module holds a group of
-//! operations: rows, and types of their values, which say what becomes of a file. All else about operations is made from the table.
+//! operation becomes a worker's [`Task`] once the format of its source is known. Each file of this module holds a group
+//! of operations: rows, and types of their values, which say what becomes of a file. All else about operations is made
+//! from the table.
 
 mod adjust;
 mod audio;
@@ -151,8 +152,8 @@ impl Operation {
     /// Returns the task of a worker. `sources` are the inputs in the worker's order: one, or for an operation that
     /// joins any number, or for a watermark the base and then the watermark's image if there is one.
     ///
-    /// Fails with `UnsupportedType` where the operation does not read or write such files, with `Impossible` where it makes
-    /// no sense on them, and with `Invalid` where none of its fields does.
+    /// Fails with `UnsupportedType` where the operation does not read or write such files, with `Impossible` where it
+    /// makes no sense on them, and with `Invalid` where none of its fields does.
     pub fn task(&self, sources: &[OperationInput]) -> Result<Task, Failure> {
         let (source, others) = sources.split_first().ok_or_else(|| {
             Failure::new(FailureCode::Internal, "an operation came without a file")

@@ -10,7 +10,8 @@ pub struct AcceptClass {
 }
 
 impl AcceptClass {
-    /// Folds a header; several are joined by commas beforehand. A weight of 0, or one that cannot be read, excludes the format.
+    /// Folds a header; several are joined by commas beforehand. A weight of 0, or one that cannot be read, excludes the
+    /// format.
     pub fn fold(header: Option<&str>) -> Self {
         let mut class = Self::default();
         for range in header.unwrap_or_default().split(',') {

@@ -157,7 +157,8 @@ impl VariantRequest {
         })
     }
 
-    /// Returns the one text for everything that means this; empty for the source as it is in the format that suits the client.
+    /// Returns the one text for everything that means this; empty for the source as it is in the format that suits the
+    /// client.
     pub fn canonical(&self) -> &str {
         &self.canonical
     }

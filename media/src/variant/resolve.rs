@@ -108,8 +108,8 @@ impl VariantRequest {
 }
 
 impl VariantSpec {
-    /// Chooses the format of `auto`: AVIF where the operator allows it, WebP where the client names it, else JPEG or PNG.
-    /// Animations stay so where the client takes WebP.
+    /// Chooses the format of `auto`: AVIF where the operator allows it, WebP where the client names it, else JPEG or
+    /// PNG. Animations stay so where the client takes WebP.
     fn negotiated(&self, accept: AcceptClass, source: &SourceFacts) -> Format {
         let is_transparent = source.has_alpha && self.background.is_none();
         match accept {

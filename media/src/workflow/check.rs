@@ -32,8 +32,8 @@ impl Checked {
 
 /// Reads and checks a definition.
 ///
-/// Fields come in camelCase or snake_case, unknown ones are ignored, `null` is absent. Time and stack are bounded by the
-/// limits of this module, whatever comes. What only the service knows is left to it: whether folders and files
+/// Fields come in camelCase or snake_case, unknown ones are ignored, `null` is absent. Time and stack are bounded by
+/// the limits of this module, for any input. What only the service knows is left to it: whether folders and files
 /// exist, and whether an address may be posted to.
 pub fn check(value: &Value) -> Checked {
     let mut problems = Problems::default();
@@ -48,8 +48,8 @@ pub fn check(value: &Value) -> Checked {
     }
 }
 
-/// Reads a definition that [`check`] accepted before; `None` when it no longer does. Cheap, since regular expressions are
-/// compiled at their first use: for callers that read definitions often, or where others wait.
+/// Reads a definition that [`check`] accepted before; `None` when it no longer does. Cheap, since regular expressions
+/// are compiled at their first use: for callers that read definitions often, or where others wait.
 pub fn saved(value: &Value) -> Option<Definition> {
     let mut problems = Problems::default();
     read(value, Reading::saved(), &mut problems).filter(|_| !problems.has_errors())

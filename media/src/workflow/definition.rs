@@ -1,7 +1,7 @@
 //! Checked workflow definition: nodes, edges, labels, and which node follows (traversal).
 //!
-//! There is exactly one upload node, every edge meets two nodes, a node has at most one edge to follow for a result, and
-//! there is no cycle: a traversal visits a node at most once.
+//! There is exactly one upload node, every edge meets two nodes, a node has at most one edge to follow for a result,
+//! and there is no cycle: a traversal visits a node at most once.
 
 use serde_json::Value;
 use uuid::Uuid;

@@ -1,10 +1,10 @@
 //! Workflows: limits of definitions (nodes, edges, conditions, regular expressions), their check, conditions and
 //! traversal.
 //!
-//! [`check`] reads the JSON that a user wrote into a [`Definition`], or reports in [`Problem`]s what to change; everything
-//! else of this module works on checked definitions. Reading is bounded before it recurses: nodes, edges, conditions,
-//! the depth of groups and the cost of regular expressions all have a limit below, so that a definition of any shape is
-//! checked in time linear in its size.
+//! [`check`] reads the JSON that a user wrote into a [`Definition`], or reports in [`Problem`]s what to change;
+//! everything else of this module works on checked definitions. Reading is bounded before it recurses: nodes, edges,
+//! conditions, the depth of groups and the cost of regular expressions all have a limit below, so that a definition of
+//! any shape is checked in time linear in its size.
 
 mod check;
 mod condition;

@@ -115,8 +115,8 @@ impl Pattern {
         Ok(Self { parts })
     }
 
-    /// Makes a name of the pattern, which is still to be cleaned as every file's name is. The extension is appended unless
-    /// the name ends in it, or in another spelling of the same format (`.jpeg`).
+    /// Makes a name of the pattern, which is still to be cleaned as every file's name is. The extension is appended
+    /// unless the name ends in it, or in another spelling of the same format (`.jpeg`).
     pub fn apply(&self, names: &Names<'_>) -> String {
         let mut name = String::new();
         for part in &self.parts {

@@ -83,8 +83,8 @@ impl Default for Builder {
 }
 
 impl Builder {
-    /// Adds a folder under a name that is safe and its own among its siblings. `modified_ms` is milliseconds since 1970.
-    /// `Error::Unsupported` when its path is too long for an archive.
+    /// Adds a folder under a name that is safe and its own among its siblings. `modified_ms` is milliseconds since
+    /// 1970. `Error::Unsupported` when its path is too long for an archive.
     ///
     /// # Panics
     ///

@@ -4,7 +4,8 @@ const SECONDS_PER_DAY: u32 = 24 * 60 * 60;
 /// 1980-01-01, the first day that MS-DOS knows.
 const DOS_EPOCH: u32 = 315_532_800;
 
-/// Time and date as MS-DOS counts them, of seconds since 1970; UTC, because no one knows the reader's zone. Two seconds exact.
+/// Time and date as MS-DOS counts them, of seconds since 1970; UTC, because no one knows the reader's zone. Two seconds
+/// exact.
 pub(super) fn dos(seconds: u32) -> (u16, u16) {
     let seconds = seconds.max(DOS_EPOCH);
     let (year, month, day) = civil(seconds / SECONDS_PER_DAY);

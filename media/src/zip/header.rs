@@ -45,7 +45,8 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    /// Returns whether the time fits the extended stamp, which readers take as signed; a later one has only MS-DOS's form.
+    /// Returns whether the time fits the extended stamp, which readers take as signed; a later one has only MS-DOS's
+    /// form.
     fn has_stamp(&self) -> bool {
         i32::try_from(self.modified).is_ok()
     }

@@ -53,7 +53,8 @@ impl Layout {
         layout
     }
 
-    /// Computes all offsets in one pass. The directory's place is known at the end, so that it counts from 0 until then.
+    /// Computes all offsets in one pass. The directory's place is known at the end, so that it counts from 0 until
+    /// then.
     fn measure(&mut self) {
         let mut place = EntryOffset {
             entry: 0,
@@ -154,7 +155,8 @@ impl Layout {
         }
     }
 
-    /// The last entry that does not begin behind an offset, by the place that `of` looks at; the first when none is there.
+    /// The last entry that does not begin behind an offset, by the place that `of` looks at; the first when none is
+    /// there.
     pub(super) fn find(&self, offset: u64, of: impl Fn(&EntryOffset) -> u64) -> EntryOffset {
         let kept = self.offsets.partition_point(|kept| of(kept) <= offset);
         let mut place = match kept.checked_sub(1) {

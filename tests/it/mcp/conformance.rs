@@ -1,9 +1,9 @@
 //! The protocol's own conformance suite against the service.
 //!
-//! Of the suite's server scenarios those run here that ask nothing of a server but tools. Left out: what calls tools of the
-//! suite's own "everything" server (`tools-call-*`, `json-schema-2020-12`, `elicitation-*`, `server-sse-polling`), and what
-//! asks for things that this server does not offer and does not announce (logging, completion, resources, prompts; sessions:
-//! `server-sse-multiple-streams`). The suite knows no credential; `with-key.mjs` adds it on the way.
+//! Of the suite's server scenarios those run here that ask nothing of a server but tools. Left out: what calls tools of
+//! the suite's own "everything" server (`tools-call-*`, `json-schema-2020-12`, `elicitation-*`, `server-sse-polling`),
+//! and what asks for things that this server does not offer and does not announce (logging, completion, resources,
+//! prompts; sessions: `server-sse-multiple-streams`). The suite knows no credential; `with-key.mjs` adds it on the way.
 
 use tokio::process::Command;
 

@@ -1,5 +1,5 @@
-//! Owners at their own streams: the session's cookie opens what is signed and limited to other sites, from pages of the service
-//! and for its own account alone.
+//! Owners at their own streams: the session's cookie opens what is signed and limited to other sites, from pages of the
+//! service and for its own account alone.
 
 use std::time::Duration;
 

@@ -18,8 +18,8 @@ pub enum Loss {
 /// Characters of a line before its JSON: a CRC-32 in hexadecimal and a space.
 const CRC: usize = 9;
 
-/// Makes of a killed service's data folder what a power cut would have left, with segment `msn` as the newest whose end was
-/// journalled or not.
+/// Makes of a killed service's data folder what a power cut would have left, with segment `msn` as the newest whose end
+/// was journalled or not.
 pub fn cut(data_dir: &Path, input_id: &str, msn: u64, loss: Loss) -> Result<(), Failure> {
     let folder = broadcast(&data_dir.join("live").join(input_id))?;
     let path = folder.join("window.journal");

@@ -50,8 +50,8 @@ impl Drop for SmallDisk {
     }
 }
 
-/// A folder that has become read-only for anyone who opens a file in it; what is open already can still be written. Writable
-/// again when dropped.
+/// A folder that has become read-only for anyone who opens a file in it; what is open already can still be written.
+/// Writable again when dropped.
 #[derive(Debug)]
 pub struct ReadOnly(PathBuf);
 

@@ -1,4 +1,5 @@
-//! The video guide's five minutes, pasted into a shell, on a machine that is too slow to answer any request with its result.
+//! The video guide's five minutes, pasted into a shell, on a machine that is too slow to answer any request with its
+//! result.
 
 use std::time::Duration;
 

@@ -351,8 +351,8 @@ fn with_noise(whole: &[u8], packet_id: u16, percent: usize, dice: &mut Dice) -> 
     bytes
 }
 
-/// Some bytes changed, every other time near the beginning, where headers are; of each fourth a stretch is zero, of each
-/// fifth packets are lost, doubled and changed for others.
+/// Some bytes changed, every other time near the beginning, where headers are; of each fourth a stretch is zero, of
+/// each fifth packets are lost, doubled and changed for others.
 fn mutated(whole: &[u8], number: usize, dice: &mut Dice) -> Vec<u8> {
     let mut bytes = whole.to_vec();
     let mut below = |bound: usize| dice.below(bound as u64) as usize;

@@ -232,8 +232,8 @@ async fn cropped(image: &Path, place: &[u32]) -> Result<u32, Failure> {
     Ok(*numbers.first().ok_or("nothing is cut out")?)
 }
 
-/// Place of the watermark in a frame of 320×180: bottom right, 40×20, 10 from the edges; and the pixels that may still be
-/// touched, since codecs work in blocks.
+/// Place of the watermark in a frame of 320×180: bottom right, 40×20, 10 from the edges; and the pixels that may still
+/// be touched, since codecs work in blocks.
 const MARKED: [usize; 4] = [270, 150, 40, 20];
 const NEAR: [usize; 4] = [256, 128, 64, 52];
 const SIZE: (usize, usize) = (320, 180);

@@ -1,4 +1,5 @@
-//! `kill -9` every few seconds under load: no acknowledged event is lost, and the record agrees with what receivers saw.
+//! `kill -9` every few seconds under load: no acknowledged event is lost, and the record agrees with what receivers
+//! saw.
 //!
 //! The run follows a seed, which it prints: `SLUICE_TEST_SEED=7 cargo test --test it -- webhooks::crash`. What the
 //! receivers saw is in this process and in `target/tmp`, outside the data folder.

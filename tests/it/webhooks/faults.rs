@@ -1,4 +1,5 @@
-//! Receivers that misbehave, and a database that is locked: the others get everything, and nothing is lost or done twice.
+//! Receivers that misbehave, and a database that is locked: the others get everything, and nothing is lost or done
+//! twice.
 
 use std::time::{Duration, SystemTime};
 

@@ -137,8 +137,8 @@ impl Scene {
         Ok(id)
     }
 
-    /// Kills the service when that many steps are journalled, lets `then` happen, and starts it again; the run as it was
-    /// seen last.
+    /// Kills the service when that many steps are journalled, lets `then` happen, and starts it again; the run as it
+    /// was seen last.
     async fn kill_after(
         &mut self,
         id: &str,

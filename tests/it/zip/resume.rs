@@ -11,7 +11,8 @@ use crate::support::{
     shell::Shell,
 };
 
-/// Two thirds of it, then the rest, as a user does after the train has left the tunnel; and once more when all is there.
+/// Two thirds of it, then the rest, as a user does after the train has left the tunnel; and once more when all is
+/// there.
 const GO_ON: &str = "
 curl -sS -f -H \"Authorization: Bearer $KEY\" -r 0-$((SIZE * 2 / 3)) -o part.zip \"$ADDRESS\"
 curl -sS -f -H \"Authorization: Bearer $KEY\" -C - -o part.zip \"$ADDRESS\"

@@ -34,8 +34,8 @@ pub fn panics() -> u64 {
     PANICS.load(Ordering::Relaxed)
 }
 
-/// Counts panics of the SRT library's thread instead of printing them; all others are printed as before. To be called at the start of
-/// the program.
+/// Counts panics of the SRT library's thread instead of printing them; all others are printed as before. To be called
+/// at the start of the program.
 pub fn silence_panics() {
     let print = panic::take_hook();
     panic::set_hook(Box::new(move |panic| match is_caller_thread() {

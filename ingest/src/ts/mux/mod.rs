@@ -119,8 +119,8 @@ impl Muxer {
         Ok(())
     }
 
-    /// Appends a unit's packets; those of a track without configuration are left out, and so are frames before the first
-    /// key frame, and units that break their format. Fails only for a configuration, which then changes nothing.
+    /// Appends a unit's packets; those of a track without configuration are left out, and so are frames before the
+    /// first key frame, and units that break their format. Fails only for a configuration, which then changes nothing.
     pub fn push(&mut self, unit: &Unit, out: &mut BytesMut) -> Result<(), Unsupported> {
         match unit {
             Unit::VideoConfig(config) => {

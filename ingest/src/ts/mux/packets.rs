@@ -40,7 +40,8 @@ impl PidWriter {
         self.pid
     }
 
-    /// Writes a PES packet or a section with its pointer, in as many packets as it takes; the last is filled up in front.
+    /// Writes a PES packet or a section with its pointer, in as many packets as it takes; the last is filled up in
+    /// front.
     pub(super) fn unit(&mut self, adaptation: Adaptation, unit: &[u8], out: &mut BytesMut) {
         let mut field = adaptation.field();
         let mut rest = unit;

@@ -2,7 +2,7 @@
 
 use super::packets::raw;
 
-/// Up to and with the length field.
+/// Bytes up to and with the length field.
 const PREFIX_BYTES: usize = 6;
 const TIMESTAMP_BYTES: u8 = 5;
 

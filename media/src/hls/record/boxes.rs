@@ -16,8 +16,9 @@ pub struct BoxHeader {
 }
 
 impl BoxHeader {
-    /// Reads the first bytes of a box; at least 8, and 16 where there are as many. `None` when they are none: too few, or a
-    /// size that cannot be. A box that lasts to the end of its file (size 0) is not written here, so it is none either.
+    /// Reads the first bytes of a box; at least 8, and 16 where there are as many. `None` when they are none: too few,
+    /// or a size that cannot be. A box that lasts to the end of its file (size 0) is not written here, so it is none
+    /// either.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         let size = u64::from(u32_at(bytes, 0)?);
         let kind = bytes.get(4..8)?.try_into().ok()?;

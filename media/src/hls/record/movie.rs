@@ -2,8 +2,9 @@
 //! with every fragment, and the payloads are copied behind it.
 //!
 //! Decode times come from the fragments. A gap makes the sample before it last longer. Edits say when a track is shown:
-//! from its first frame, which with B-frames is not shown when it is decoded, to the end of its last, which readers would
-//! cut off otherwise; a track that begins late begins with an empty edit, so that audio and video keep their places.
+//! from its first frame, which with B-frames is not shown when it is decoded, to the end of its last, which readers
+//! would cut off otherwise; a track that begins late begins with an empty edit, so that audio and video keep their
+//! places.
 
 use bytes::Bytes;
 
@@ -16,8 +17,8 @@ use super::{
     tables::{ChunkOffsets, Tables},
 };
 
-/// Samples that one file should hold: some 14 hours of 30 video frames and 47 audio frames a second. Their tables take at
-/// most 20 bytes each.
+/// Samples that one file should hold: some 14 hours of 30 video frames and 47 audio frames a second. Their tables take
+/// at most 20 bytes each.
 pub const MOST_SAMPLES: usize = 4_000_000;
 /// Time scale of `mvhd`: edits are as exact as frames.
 const MOVIE_TIMESCALE: u32 = 90_000;
@@ -99,7 +100,8 @@ impl Movie {
         Self::default()
     }
 
-    /// Sets the init section of the fragments that follow. The first one settles the tracks; a track that it lacks is left out.
+    /// Sets the init section of the fragments that follow. The first one settles the tracks; a track that it lacks is
+    /// left out.
     pub fn describe(&mut self, described: &Described) {
         if self.tracks.is_empty() {
             self.tracks = described.tracks.iter().map(Track::new).collect();

@@ -76,7 +76,8 @@ fn rate(bytes: u64, ticks_90k: u64) -> u64 {
     (bytes * 8 * 90_000).div_ceil(ticks_90k.max(1)).max(1)
 }
 
-/// Writes the multivariant playlist. Tracks without a segment are left out; with frames, the audio is a group of its own.
+/// Writes the multivariant playlist. Tracks without a segment are left out; with frames, the audio is a group of its
+/// own.
 pub fn multivariant(tracks: &[VodTrack], captions: &[Caption]) -> String {
     let mut text =
         format!("#EXTM3U\n#EXT-X-VERSION:{VERSION_STANDARD}\n#EXT-X-INDEPENDENT-SEGMENTS\n");

@@ -1,14 +1,14 @@
 //! Counts character classes beyond ASCII in a condition's regular expression (`[\w-]`, `\pL`), which bound its cost.
 //!
-//! They are what an expression costs to read: comparing without case adds the other case of each of their characters, which
-//! takes milliseconds for a class like `[!-\u{10FFFF}]`, however little is compiled of it in the end.
+//! They are what an expression costs to read: comparing without case adds the other case of each of their characters,
+//! which takes milliseconds for a class like `[!-\u{10FFFF}]`, however little is compiled of it in the end.
 
 use std::convert::Infallible;
 
 use regex_syntax::ast::{Ast, ClassSetBinaryOp, ClassSetItem, Span, Visitor, parse::Parser, visit};
 
-/// The classes in brackets, those inside others too, that hold an escape or a character beyond ASCII; their operators, which
-/// make two classes of one; and the classes of Unicode (`\p{…}`). 0 for what is no expression.
+/// The classes in brackets, those inside others too, that hold an escape or a character beyond ASCII; their operators,
+/// which make two classes of one; and the classes of Unicode (`\p{…}`). 0 for what is no expression.
 pub(super) fn wide_classes(text: &str) -> usize {
     let Ok(ast) = Parser::new().parse(text) else {
         return 0;

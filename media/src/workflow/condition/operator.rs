@@ -329,8 +329,8 @@ impl Operator {
     }
 }
 
-/// Removes from a name the characters in which spellings differ: `Greater-Than` and `greater_than` are `greaterthan`. Names have a bounded
-/// length, so no more is looked at.
+/// Removes from a name the characters in which spellings differ: `Greater-Than` and `greater_than` are `greaterthan`.
+/// Names have a bounded length, so no more is looked at.
 pub(in crate::workflow) fn letters(text: &str) -> String {
     const LONGEST: usize = 64;
     text.chars()

@@ -1,5 +1,5 @@
-//! Files of this machine: an agent names one, and it is run without passing through the conversation; nothing else of the
-//! machine is reached.
+//! Files of this machine: an agent names one, and it is run without passing through the conversation; nothing else of
+//! the machine is reached.
 
 use std::os::unix::fs::symlink;
 

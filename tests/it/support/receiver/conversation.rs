@@ -188,8 +188,8 @@ async fn drip(connection: &mut Connection, first: &[u8], pause: Duration) -> Res
     Ok(())
 }
 
-/// The start of a gzip stream (RFC 1952) of zeros: one block with fixed codes (RFC 1951, 3.2.6), of one literal and then
-/// of matches that repeat it 258 times in 13 bits each.
+/// The start of a gzip stream (RFC 1952) of zeros: one block with fixed codes (RFC 1951, 3.2.6), of one literal and
+/// then of matches that repeat it 258 times in 13 bits each.
 fn bomb(bytes: usize) -> Vec<u8> {
     const HEADER: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff];
     // Codes come first bit first: last block, fixed codes (01, low bit first), literal 0.

@@ -1,7 +1,7 @@
 //! A webhook receiver: answers on command, also badly, and keeps every request with its time.
 //!
-//! What it has received stays when it goes down and when the service is killed. The ledger file, where one is asked for,
-//! is for a person who looks at a run that failed.
+//! What it has received stays when it goes down and when the service is killed. The ledger file, where one is asked
+//! for, is for a person who looks at a run that failed.
 
 mod behaviour;
 mod conversation;

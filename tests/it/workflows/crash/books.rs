@@ -53,7 +53,8 @@ impl Books {
         self.completed.len()
     }
 
-    /// Every run that was begun, acknowledged or not, completed once, was charged once, and stored each of its files once.
+    /// Every run that was begun, acknowledged or not, completed once, was charged once, and stored each of its files
+    /// once.
     pub(super) async fn check_runs(
         &self,
         api: &Api,
