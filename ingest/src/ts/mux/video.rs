@@ -164,7 +164,7 @@ mod tests {
         }
     }
 
-    /// Two sequence and one frame parameter set, and what a High profile appends.
+    /// Two sequence and one picture parameter set, and what a High profile appends.
     const AVC: &[u8] = &[
         1, 100, 0, 40, 0xff, 0xe2, 0, 3, 0x67, 1, 2, 0, 2, 0x67, 3, 1, 0, 2, 0x68, 4, 0xfd, 0xf8,
         0xf8, 0,
