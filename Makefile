@@ -21,10 +21,15 @@ NPM_CI := npm ci $(NPM_FLAGS)
 test-rust test-browser: export SLUICE_TEST_FFMPEG ?= $(CURDIR)/target/tools/ffmpeg/ffmpeg
 test-rust test-browser: export PYTHONPATH := $(CURDIR)/target/tools/ffmpeg/python:$(PYTHONPATH)
 
+# Clippy compiles our crates for the tests, so that its checks take no second build of all libraries. Cargo keeps what it compiles so apart.
+with_clippy := CLIPPY_ARGS=-Dwarnings RUSTC_WORKSPACE_WRAPPER=clippy-driver
+# Scenarios wait for encoders, timers and browsers more than they compute.
+test-rust: export RUST_TEST_THREADS ?= 3
+
 web_sources := $(shell find web -type f -not -path '*/node_modules/*' -not -path 'web/dist/*' 2>/dev/null)
 
 .NOTPARALLEL:
-.PHONY: help run build deb test test-deb corpus fuzz bench bench-peers fmt openapi map lint web \
+.PHONY: help run build deb test test-deb corpus fuzz bench bench-peers fmt openapi map lint check-format web \
         needs-build needs-test needs-deb needs-bench needs-quality needs-peers \
         test-rust test-web test-browser test-proxies bench-micro bench-live bench-images bench-webhooks bench-workflows bench-video bench-zip bench-dashboard bench-quality
 
@@ -45,10 +50,10 @@ build: needs-build web ## the release program with the front end inside: target/
 deb: build ## the Debian package: target/deb/sluice_VERSION_ARCHITECTURE.deb
 	@packaging/deb/build.sh
 
-test: needs-test lint test-rust test-web test-browser test-proxies test-deb ## all checks and tests
+test: needs-test check-format test-rust test-web test-browser test-proxies test-deb ## all checks and tests
 
 test-deb: needs-deb web ## install, upgrade and purge the Debian package in a new Debian root (part of `make test`; as root)
-	$(CARGO) build --locked
+	$(with_clippy) $(CARGO) test --workspace --locked --no-run --test it
 	@BINARY=$(or $(CARGO_TARGET_DIR),target)/debug/sluice packaging/deb/test.sh
 
 corpus: needs-test web ## only the files that were made to break image libraries, with a table (part of `make test`)
@@ -72,8 +77,10 @@ openapi: needs-build web ## write docs/reference/openapi.json again, after a cha
 map: needs-build web ## write the index of files in docs/architecture.md again, after a change of a file's first sentence
 	SLUICE_WRITE_MAP=1 $(CARGO) test --locked --test repository -- map
 
-lint: needs-build web ## formatting and clippy, warnings are errors
+check-format:
 	$(CARGO) fmt --all --check
+
+lint: needs-build web check-format ## formatting and clippy, warnings are errors
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 
 needs-build:
@@ -117,7 +124,8 @@ tests/tus/node_modules/.installed: tests/tus/package-lock.json | needs-build
 	@touch $@
 
 test-rust: needs-test web tests/browser/node_modules/.installed tests/mcp/node_modules/.installed tests/tus/node_modules/.installed
-	$(CARGO) test --workspace --locked --no-fail-fast
+	$(with_clippy) $(CARGO) test --workspace --locked --all-targets --no-run
+	$(with_clippy) $(CARGO) test --workspace --locked --no-fail-fast
 
 test-web: web
 	cd web && npm test --silent
