@@ -1,21 +1,3 @@
-export interface OnAirInput {
-  id: string;
-  name: string;
-  status: "idle" | "live" | "reconnecting";
-  viewers: number | null;
-  streamKeyRevealable: boolean;
-  ingest: { obsServer: string };
-  playback: { posterUrl: string; watchUrl: string };
-  startedAt: string | null;
-  reconnectUntil: string | null;
-  lastStartedAt: string | null;
-}
-
-export interface Inputs {
-  liveInputs: OnAirInput[];
-  counts: { idle: number; live: number; reconnecting: number; disabled: number; total: number };
-}
-
 export interface Health {
   id: string;
   name: string;
