@@ -2,6 +2,7 @@
 
 mod files;
 mod images;
+mod live;
 mod shell;
 
 use std::{process::Stdio, time::Duration};
