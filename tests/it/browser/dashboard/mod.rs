@@ -1,5 +1,6 @@
 //! The dashboard in a browser. The steps are in `tests/browser/dashboard/`; here is the service that they are taken in.
 
+mod docs;
 mod files;
 mod images;
 mod live;
