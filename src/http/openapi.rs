@@ -51,6 +51,7 @@ impl Modify for Shared {
                 drop_null_defaults(schema);
             }
         }
+        document.info.description = Some(INTRODUCTION.to_owned());
         document.tags = Some(tags());
         for (path, item) in &mut document.paths.paths {
             let read = item.get.iter_mut();
@@ -88,46 +89,97 @@ fn drop_null_defaults(schema: &mut RefOr<Schema>) {
     }
 }
 
-/// Groups of operations, in the order of use: sign in, stream, store and deliver, convert, automate, operate the service.
-const TAGS: &[(&str, &str)] = &[
-    ("session", "Signing in to pages"),
-    ("keys", "API keys, for programs"),
-    ("audit", "Log of secrets that were shown or replaced"),
+/// Introduction of the description, for readers before their first call: Markdown, one paragraph a line.
+const INTRODUCTION: &str = "\
+Live streams in, low-latency HLS out; files in, any image format and size out.
+
+## Authentication
+
+- **API key**, for programs: `Authorization: Bearer svc_…`, or `x-api-key: svc_…`. Make one in the dashboard under Settings, API, by `POST /api/keys`, or by `sluice keys add`; \
+it is shown once. Its scope is `read` (look), `write` (also change) or `admin` (also keys and the audit log).
+- **Session**, for pages: `POST /api/session` signs a user in by a cookie. Each change sends the `csrfToken` of the answer in the header `X-CSRF-Token`, from a page of the service's own origin. \
+The user's role is the scope: `viewer` reads, `member` writes, `admin` is `admin`.
+- **Delivery key**, for images in public pages: a part of the address, `/cdn/v1/{deliveryKey}/{fileId}`. It delivers images and opens nothing else.
+- **Playback token**, for streams with signed playback: takes the place of the playback id in the address, `/live/{token}`, until it expires. \
+`POST /api/live/inputs/{id}/playback-token` and `POST /api/video/streams/{id}/playback-token` make one; with a playback key your own program makes them without a call.
+
+## Requests and answers
+
+Bodies are JSON; fields are accepted in camelCase and snake_case. Errors are `{error, code?, detail?, upgradeUrl?}`, and `error` says what to change. \
+429 and 503 name in `Retry-After` when to try again.";
+
+/// The groups of operations with their titles, in the order of a first use: get a key, stream, watch, store, share, deliver, convert,
+/// automate, and after that what is needed seldom.
+const TAGS: &[(&str, &str, &str)] = &[
+    ("keys", "API keys", "Credentials of programs"),
     (
         "live",
-        "Live inputs: where encoders publish, recordings, outputs",
+        "Live inputs",
+        "Where encoders publish; health, recordings, clips and outputs",
     ),
-    ("playback", "Playlists and media for players"),
+    ("playback", "Playback", "What players fetch"),
     (
         "playback_keys",
+        "Playback keys",
         "Keys with which programs mint playback tokens",
     ),
-    ("files", "Stored files"),
-    ("uploads", "Uploads by a signed address"),
-    ("tus", "Uploads that can be resumed (tus 1.0)"),
-    ("folders", "Folders of files"),
-    ("shares", "Links to folders"),
-    ("delivery", "Images by address, in any size and format"),
-    ("delivery_keys", "Keys for images in public pages"),
-    ("presets", "Named parameters of image delivery"),
-    ("convert", "Conversion and compression"),
-    ("tools", "Media tools"),
-    ("jobs", "Work that continues without its request"),
-    ("video", "Video streams of stored files"),
-    ("workflows", "Steps that run on a file"),
-    ("webhooks", "Signed posts about what happened"),
-    ("events", "The same as a list and a stream"),
-    ("usage", "Use of the month's plan"),
-    ("agents", "Tools for agents (MCP)"),
-    ("pages", "Pages for people"),
-    ("operations", "Health, metrics and this description"),
+    ("files", "Files", "Stored files"),
+    (
+        "uploads",
+        "Uploads by a signed address",
+        "Bytes from a browser or device without a key",
+    ),
+    (
+        "tus",
+        "Resumable uploads",
+        "Uploads that survive a bad line (tus 1.0)",
+    ),
+    ("folders", "Folders", "Folders of files"),
+    ("shares", "Share links", "Links to folders"),
+    (
+        "delivery_keys",
+        "Delivery keys",
+        "Keys for images in public pages",
+    ),
+    (
+        "delivery",
+        "Image delivery",
+        "Images by address, in any size and format",
+    ),
+    ("presets", "Presets", "Named parameters of image delivery"),
+    ("video", "Video streams", "Adaptive streams of stored files"),
+    (
+        "convert",
+        "Conversion",
+        "Conversion and compression of files",
+    ),
+    ("tools", "Media tools", "One operation on a file"),
+    ("jobs", "Jobs", "Work that continues without its request"),
+    ("workflows", "Workflows", "Steps that run on a file"),
+    ("webhooks", "Webhooks", "Signed posts about what happened"),
+    (
+        "events",
+        "Events",
+        "What happened, as a list and as a stream",
+    ),
+    ("usage", "Usage", "Use of the month's plan"),
+    ("session", "Sessions", "Signing in to pages"),
+    ("audit", "Audit log", "Who showed or replaced which secret"),
+    ("agents", "Tools for agents", "MCP over HTTP"),
+    ("pages", "Pages", "Pages for people"),
+    (
+        "operations",
+        "Operation of the service",
+        "Health, metrics, what the service can do, and this description",
+    ),
 ];
 
 fn tags() -> Vec<Tag> {
-    let tag = |(name, description): &(&str, &str)| {
+    let tag = |(name, title, description): &(&str, &str, &str)| {
         TagBuilder::new()
             .name(*name)
             .description(Some(*description))
+            .extensions(Some([("x-displayName", *title)].into_iter().collect()))
             .build()
     };
     TAGS.iter().map(tag).collect()

@@ -34,8 +34,6 @@ macro_rules! routes {
             info(
                 title = "Sluice",
                 version = "1.0.0",
-                description = "Live streams in, low-latency HLS out; files in, any image format and size out. Errors are `{error, code?, detail?, upgradeUrl?}`; \
-                    fields are accepted in camelCase and snake_case.",
                 license(name = "Apache-2.0", identifier = "Apache-2.0"),
             ),
             paths($($($module::$handler),+),+, $(cdn::$delivered),+, $(playback::$viewed),+, $(video::$streamed),+, $(mcp::$asked),+, $(dashboard::$screen),+),

@@ -109,19 +109,6 @@ export class Observer {
     });
   }
 
-  /** Waits until `count` elements match the selector. */
-  async untilCount(selector, count, seconds) {
-    const matches = `() => document.querySelectorAll(${JSON.stringify(selector)}).length`;
-    const deadline = performance.now() + seconds * 1000;
-    let seen = null;
-    while (performance.now() < deadline) {
-      seen = await this.evaluate(matches);
-      if (seen === count) return { count };
-      await new Promise((resolve) => setTimeout(resolve, POLL_MS));
-    }
-    throw new Error(`not within ${seconds} s: ${count} of ${selector}; last seen ${seen}`);
-  }
-
   summary() {
     clearInterval(this.watching);
     const { states, jumps, consoleErrors, foreignRequests } = this;

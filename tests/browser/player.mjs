@@ -11,7 +11,6 @@
 //   expect-played S SECS       waits until playback has advanced by S seconds of media
 //   expect-text WORDS…         waits up to 10 s for words on the page
 //   expect-audio SECS          waits until it plays with audio
-//   expect-count N SELECTOR    waits up to 10 s until so many elements match
 //   expect-height H SECS       waits until the video is H lines high
 //   choose ID LABEL            chooses an entry of a list
 //   click [ID]                 clicks on the video, or on the element with that id
@@ -69,7 +68,6 @@ const commands = {
     observer.until(words.join(" "), 10, (seen) => seen.text.includes(words.join(" "))),
   "expect-audio": (seconds = "10") =>
     observer.until("audio", Number(seconds), (seen) => seen.muted === false),
-  "expect-count": (count, ...selector) => observer.untilCount(selector.join(" "), Number(count), 10),
   "expect-height": (height, seconds = "10") =>
     observer.until(`${height} lines`, Number(seconds), (seen) => seen.height === Number(height)),
   choose: (id, ...label) => page.selectOption(`#${id}`, { label: label.join(" ") }).then(() => ({})),

@@ -22,9 +22,11 @@ const FAILED_REQUEST = /responded with a status of (\d+)/;
 
 /**
  * One browser for `steps(it, at)`: `it(name, step)` gives the page to the step, `at` has further helpers. Nothing may leave
- * the origin, break the policy, or log an error; `expected` names answers that may fail: [[status, /path/], …].
+ * the origin, break the policy, or log an error; `expected` names answers that may fail: [[status, /path/], …]. With `host`
+ * the service is reached by that name over plain HTTP, as in a home network: without a secure context.
  */
 export function journey(name, { expected = [], ...options }, steps) {
+  if (scene && options.host) scene.base = scene.base.replace("127.0.0.1", options.host);
   const skip = scene ? false : "needs the service: cargo test --test it browser::dashboard";
   describe(name, { skip }, () => {
     const seen = { errors: [], foreign: [] };
@@ -36,7 +38,7 @@ export function journey(name, { expected = [], ...options }, steps) {
     };
     before(async () => {
       chromium = await openChromium({ ...WIDE, ...options });
-      chromium.page.setDefaultTimeout(PATIENCE_MS);
+      chromium.page.context().setDefaultTimeout(PATIENCE_MS);
       at.watch(chromium.page);
     });
     after(async () => {
@@ -89,7 +91,7 @@ export async function shown(page) {
 /** axe finds nothing and nothing is wider than the screen, in both schemes, at 1280 and 320 px. */
 export async function expectAccessible(page, what) {
   const before = page.viewportSize();
-  await page.evaluate(axe.source);
+  if (!(await page.evaluate(() => "axe" in globalThis))) await page.evaluate(axe.source);
   const found = [];
   for (const colorScheme of ["light", "dark"]) {
     await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
@@ -136,8 +138,14 @@ export async function screenshots(page, name, { phone = true } = {}) {
 /** Delivery tokens are public; the prefix by which a key is listed is too short to be one. */
 const SECRET = /svc_(?!pub_)(live_)?[A-Za-z0-9]{16,}|whsec_[A-Za-z0-9+/=]{16,}/;
 
-/** No key, password, CSRF or session value is in the page, its address or anything that the browser keeps. */
-export async function expectNoSecrets(page) {
+/**
+ * No key, password, CSRF or session value, and none of `more`, is in the page, its address and history, or anything that the
+ * browser keeps.
+ */
+export async function expectNoSecrets(page, more = []) {
+  const developer = await page.context().newCDPSession(page);
+  const { entries } = await developer.send("Page.getNavigationHistory");
+  await developer.detach();
   const cookies = await page.context().cookies(scene.base);
   const kept = await page.evaluate(async () => ({
     html:
@@ -150,12 +158,13 @@ export async function expectNoSecrets(page) {
     caches: globalThis.caches ? (await caches.keys()).join() : "",
     databases: indexedDB.databases ? (await indexedDB.databases()).map(({ name }) => name).join() : "",
   }));
+  kept.history = entries.map(({ url }) => url).join("\n");
   assert.deepEqual(
     [kept.session, kept.caches, kept.databases],
     ["{}", "", ""],
     "nothing is kept there at all",
   );
-  const values = [scene.password, ...cookies.map(({ value }) => value)].filter(
+  const values = [scene.password, ...more, ...cookies.map(({ value }) => value)].filter(
     (value) => value && value.length > 7,
   );
   for (const [where, text] of Object.entries(kept)) {

@@ -10,6 +10,7 @@ import type * as live from "./screens/live_detail/types";
 import type * as overview from "./screens/overview/types";
 import type * as keys from "./screens/settings_api/types";
 import type * as usage from "./screens/settings_usage/types";
+import type * as shared from "./screens/shared/live_types";
 import type * as webhooks from "./screens/webhooks/types";
 
 type Schemas = components["schemas"];
@@ -33,8 +34,8 @@ type None<Path extends never> = Path;
 
 export type Checked = [
   None<Missing<Schemas["SessionAnswer"], Session>>,
-  None<Missing<Schemas["LiveInputRecord"], overview.OnAirInput>>,
-  None<Missing<Schemas["LiveInputCounts"], overview.Inputs["counts"]>>,
+  None<Missing<Schemas["LiveInputList"], shared.LiveInputs>>,
+  None<Missing<Schemas["LiveInputWithKey"], shared.LiveInputWithKey>>,
   None<Missing<Schemas["LiveInputHealth"], Omit<overview.Health, "id" | "name">>>,
   None<Missing<Schemas["WebhookRecord"], overview.Webhook>>,
   None<Missing<Schemas["Usage"], overview.Usage>>,

@@ -1,148 +1,182 @@
 /** The page at `/docs`: shows the service's own `/openapi.json`, and nothing that comes from elsewhere. */
-import { curlFor, type Entry, entriesByTag, type OpenApi, type Parameter, resolve } from "./document";
+import { credentialView } from "./credential";
+import { type Entry, entriesByTag, type OpenApi, titleOf } from "./document";
 import { element, prose } from "./element";
-import { bodyView, schemaView } from "./schema_view";
+import { complete, methodView, operationView } from "./operation_view";
+import { isFound, namesOf, wordsOf } from "./search";
+
+/** From this width on the contents are beside the reference, and always open; as in docs.css. */
+const WIDE = "(min-width: 60rem)";
+
+/** An operation on the page: in the contents and in the reference. */
+interface Shown {
+  names: string;
+  words: string;
+  item: HTMLElement;
+  view: HTMLDetailsElement;
+  entry: Entry;
+}
 
 async function run(): Promise<void> {
+  followScheme();
   const main = document.getElementById("reference");
   const nav = document.getElementById("contents");
-  if (!main || !nav) return;
+  const search = document.getElementById("search") as HTMLInputElement | null;
+  if (!main || !nav || !search) return;
   try {
     const response = await fetch("/openapi.json");
     if (!response.ok) throw new Error(`the service answered ${response.status}`);
-    show((await response.json()) as OpenApi, main, nav);
+    const api = (await response.json()) as OpenApi;
+    const shown = show(api, main, nav);
+    const find = startSearch(search, shown, main, nav);
+    const open = () =>
+      openTarget(api, shown, () => {
+        search.value = "";
+        find();
+      });
+    open();
+    window.addEventListener("hashchange", open);
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     main.replaceChildren(element("p", { role: "status" }, `The reference could not be read: ${reason}.`));
   }
 }
 
-function show(api: OpenApi, main: HTMLElement, nav: HTMLElement): void {
-  const groups = entriesByTag(api);
-  main.replaceChildren(introduction(api));
-  nav.replaceChildren();
-  for (const [tag, entries] of groups) {
-    const described = api.tags?.find((one) => one.name === tag)?.description;
-    const id = `tag-${tag.replace(/[^A-Za-z0-9]+/g, "-")}`;
-    const heading = element("h2", { id: `${id}-title` }, tag);
-    const items = entries.map((entry) => operationView(api, entry));
-    main.append(
-      element(
-        "section",
-        { class: "tag", id, "aria-labelledby": `${id}-title` },
-        heading,
-        prose(described),
-        ...items,
-      ),
-    );
-    nav.append(element("h2", {}, tag), element("ul", {}, ...entries.map(contentsItem)));
+/** The colour scheme that was chosen in the dashboard. */
+function followScheme(): void {
+  try {
+    const scheme = localStorage.getItem("sluice.scheme");
+    if (scheme) document.documentElement.dataset.scheme = scheme;
+  } catch {
+    // Without storage the system's holds.
   }
-  openTarget();
-  window.addEventListener("hashchange", openTarget);
 }
 
-function introduction(api: OpenApi): HTMLElement {
+function show(api: OpenApi, main: HTMLElement, nav: HTMLElement): Shown[] {
+  const shown: Shown[] = [];
   const version = element("span", { class: "version" }, api.info.version);
-  return element(
-    "div",
-    { class: "introduction" },
-    element("h1", {}, api.info.title, " ", version),
-    prose(api.info.description),
+  const status = element("p", { class: "search-status", role: "status" });
+  main.replaceChildren(element("h1", {}, api.info.title, " ", version), status, introduction(api));
+  const contents = element("details", {}, element("summary", {}, "Contents"));
+  contents.append(
+    element(
+      "ul",
+      {},
+      ...["Authentication", "Calls from this page"].map((title, index) =>
+        element("li", {}, element("a", { href: ["#authentication", "#credential"][index] ?? "" }, title)),
+      ),
+    ),
   );
+  for (const [tag, entries] of entriesByTag(api)) {
+    const described = api.tags?.find((one) => one.name === tag)?.description;
+    const id = `tag-${tag.replace(/[^A-Za-z0-9]+/g, "-")}`;
+    const title = titleOf(api, tag);
+    const heading = element("h2", { id: `${id}-title` }, title);
+    const section = element(
+      "section",
+      { class: "tag", id, "aria-labelledby": `${id}-title` },
+      heading,
+      prose(described),
+    );
+    const list = element("ul", {});
+    for (const entry of entries) {
+      const view = operationView(api, entry);
+      const item = contentsItem(entry);
+      section.append(view);
+      list.append(item);
+      shown.push({ names: namesOf(api, entry), words: wordsOf(api, entry), item, view, entry });
+    }
+    main.append(section);
+    contents.append(element("section", {}, element("h2", {}, element("a", { href: `#${id}` }, title)), list));
+  }
+  nav.replaceChildren(contents);
+  keepContents(contents as HTMLDetailsElement);
+  return shown;
+}
+
+/** Opens the contents beside the reference; above it, on a phone, they close when something of them is chosen. */
+function keepContents(contents: HTMLDetailsElement): void {
+  const wide = matchMedia(WIDE);
+  const follow = () => {
+    contents.open = wide.matches;
+  };
+  follow();
+  wide.addEventListener("change", follow);
+  contents.addEventListener("click", ({ target }) => {
+    if (target instanceof Element && target.closest("a") && !wide.matches) contents.open = false;
+  });
+}
+
+/** Authentication and the credential of calls; a search leaves it out. */
+function introduction(api: OpenApi): HTMLElement {
+  return element("div", { class: "introduction" }, prose(api.info.description), credentialView());
 }
 
 function contentsItem(entry: Entry): HTMLElement {
-  const link = element("a", { href: `#${entry.id}` }, method(entry), entry.operation.summary ?? entry.path);
+  const link = element(
+    "a",
+    { href: `#${entry.id}` },
+    methodView(entry),
+    entry.operation.summary ?? entry.path,
+  );
   return element("li", {}, link);
 }
 
-function method(entry: Entry): HTMLElement {
-  return element("span", { class: `method method-${entry.method}` }, entry.method.toUpperCase());
-}
-
-function operationView(api: OpenApi, entry: Entry): HTMLElement {
-  const { operation } = entry;
-  const title = element("span", { class: "operation-title" }, operation.summary ?? "");
-  const summary = element(
-    "summary",
-    {},
-    method(entry),
-    element("code", { class: "path" }, entry.path),
-    title,
-  );
-  const body = operation.requestBody && resolve(api, operation.requestBody);
-  return element(
-    "details",
-    { class: "operation", id: entry.id },
-    summary,
-    element(
-      "div",
-      { class: "operation-body" },
-      operation.deprecated && element("p", { class: "deprecated" }, "Deprecated"),
-      prose(operation.description),
-      command(curlFor(api, entry, api.servers?.[0]?.url.replace(/\/$/, "") || location.origin)),
-      parametersView(api, entry.parameters),
-      body && section("Request body", bodyView(api, body)),
-      responsesView(api, entry),
-    ),
-  );
-}
-
-function command(text: string): HTMLElement {
-  const copy = element("button", { class: "button copy", type: "button" }, "Copy");
-  copy.addEventListener("click", async () => {
-    await navigator.clipboard?.writeText(text).catch(() => undefined);
-    copy.textContent = "Copied";
-    setTimeout(() => {
-      copy.textContent = "Copy";
-    }, 1500);
+/** Leaves only what is found, in the contents and in the reference. Enter goes to the first, rather one that is called so; `/` comes back. Returns what searches. */
+function startSearch(
+  search: HTMLInputElement,
+  shown: Shown[],
+  main: HTMLElement,
+  nav: HTMLElement,
+): () => void {
+  const status = main.querySelector<HTMLElement>(".search-status");
+  const introduction = main.querySelector<HTMLElement>(".introduction");
+  const find = () => {
+    const query = search.value.trim();
+    for (const one of shown) {
+      const isHidden = !isFound(one.words, query);
+      one.item.hidden = isHidden;
+      one.view.hidden = isHidden;
+    }
+    for (const group of [...main.querySelectorAll<HTMLElement>(".tag"), ...nav.querySelectorAll("section")])
+      group.hidden = !group.querySelector(".operation:not([hidden]), li:not([hidden])");
+    if (introduction) introduction.hidden = query !== "";
+    const count = shown.filter(({ view }) => !view.hidden).length;
+    const words = count > 0 ? `${count} of ${shown.length} operations` : `No operation has “${query}”`;
+    if (status) status.textContent = query && words;
+    if (query) window.scrollTo(0, 0);
+  };
+  search.addEventListener("input", find);
+  search.form?.addEventListener("submit", (event) => {
+    event.preventDefault();
+    const found = shown.filter(({ view }) => !view.hidden);
+    const first = found.find(({ names }) => isFound(names, search.value.trim())) ?? found[0];
+    if (!first) return;
+    first.view.open = true;
+    first.view.querySelector("summary")?.focus();
   });
-  return element(
-    "div",
-    { class: "command" },
-    element("pre", { tabindex: "0" }, element("code", {}, text)),
-    copy,
-  );
-}
-
-function parametersView(api: OpenApi, parameters: Parameter[]): HTMLElement | null {
-  if (parameters.length === 0) return null;
-  const rows = parameters.map((parameter) => {
-    const place = parameter.required ? `${parameter.in}, required` : parameter.in;
-    const name = element(
-      "dt",
-      {},
-      element("code", {}, parameter.name),
-      element("span", { class: "place" }, place),
-    );
-    return element(
-      "div",
-      { class: "row" },
-      name,
-      element("dd", {}, schemaView(api, parameter.schema ?? {}), prose(parameter.description)),
-    );
+  window.addEventListener("keydown", (event) => {
+    const isTyping = event.target instanceof Element && event.target.matches("input, textarea, select");
+    if (event.key === "/" && !isTyping && !event.ctrlKey && !event.metaKey && !event.altKey) {
+      event.preventDefault();
+      search.focus();
+      search.select();
+    }
   });
-  return section("Parameters", element("dl", { class: "rows" }, ...rows));
+  if (search.value) find();
+  return find;
 }
 
-function responsesView(api: OpenApi, entry: Entry): HTMLElement | null {
-  const responses = Object.entries(entry.operation.responses ?? {});
-  if (responses.length === 0) return null;
-  const rows = responses.map(([status, response]) => {
-    const code = element("dt", {}, element("code", { class: `status status-${status[0]}` }, status));
-    return element("div", { class: "row" }, code, element("dd", {}, bodyView(api, resolve(api, response))));
-  });
-  return section("Responses", element("dl", { class: "rows" }, ...rows));
-}
-
-function section(title: string, ...content: HTMLElement[]): HTMLElement {
-  return element("section", {}, element("h3", {}, title), ...content);
-}
-
-/** An operation that the address names is opened and shown. */
-function openTarget(): void {
-  const target = document.getElementById(location.hash.slice(1));
-  if (target instanceof HTMLDetailsElement) target.open = true;
+/** What the address names is shown, also when the search has left it out; an operation is opened. */
+function openTarget(api: OpenApi, shown: Shown[], showAll: () => void): void {
+  const id = location.hash.slice(1);
+  const operation = shown.find(({ entry }) => entry.id === id);
+  if (operation) {
+    complete(api, operation.entry, operation.view);
+    operation.view.open = true;
+  }
+  const target = document.getElementById(id);
+  if (target?.closest("[hidden]")) showAll();
   target?.scrollIntoView();
 }
 

@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import {
-  curlFor,
+  acceptedBy,
   entriesByTag,
-  exampleOf,
   limitWords,
   type OpenApi,
   resolve,
   type Schema,
+  titleOf,
   typeWords,
 } from "./document";
 
@@ -74,16 +74,34 @@ test("limits in words", () => {
   assert.deepEqual(limitWords({ enum: ["low", "standard"] }), ['one of "low", "standard"']);
 });
 
-test("examples end, also in a schema that holds itself", () => {
-  const example = JSON.stringify(exampleOf(document, { $ref: "#/components/schemas/Patch" }));
-  assert.ok(example.startsWith('{"name":"Jean\'s","next":{'), example);
+test("below a tag a collection comes before its items, and making before looking", () => {
+  const of = (methods: string[]) =>
+    Object.fromEntries(methods.map((method) => [method, { tags: ["Files"] }]));
+  const paths = {
+    "/files": of(["get", "post"]),
+    "/files/search": of(["get"]),
+    "/files/{id}": of(["delete", "get", "patch"]),
+    "/files/{id}/preview": of(["get"]),
+  };
+  const entries = entriesByTag({ ...document, tags: [], paths }).get("Files") ?? [];
+  assert.deepEqual(
+    entries.map(({ method, path }) => `${method} ${path}`),
+    [
+      "post /files",
+      "get /files",
+      "get /files/{id}",
+      "patch /files/{id}",
+      "delete /files/{id}",
+      "get /files/{id}/preview",
+      "get /files/search",
+    ],
+  );
 });
 
-test("the command is quoted for a shell and carries a key only where one is needed", () => {
-  const groups = entriesByTag(document);
-  const [patch] = groups.get("Live") ?? [];
-  const [health] = groups.get("Other") ?? [];
-  assert.ok(patch && health);
-  assert.match(curlFor(document, patch, "http://host"), /-X PATCH .*Bearer \$SLUICE_API_KEY.*Jean'\\''s/s);
-  assert.equal(curlFor(document, health, "http://host"), 'curl "http://host/healthz"');
+test("titles of groups and accepted credentials", () => {
+  const tags = [{ name: "tus", "x-displayName": "Resumable uploads" }];
+  assert.equal(titleOf({ ...document, tags }, "tus"), "Resumable uploads");
+  assert.equal(titleOf(document, "playback_keys"), "Playback keys");
+  assert.deepEqual(acceptedBy(document, {}), ["bearer"]);
+  assert.deepEqual(acceptedBy(document, { security: [{}] }), []);
 });

@@ -32,6 +32,7 @@ export interface Parameter {
   required?: boolean;
   description?: string;
   schema?: Schema;
+  example?: unknown;
 }
 
 export interface Body {
@@ -57,7 +58,7 @@ export interface OpenApi {
   openapi: string;
   info: { title: string; version: string; description?: string };
   servers?: { url: string; description?: string }[];
-  tags?: { name: string; description?: string }[];
+  tags?: { name: string; description?: string; "x-displayName"?: string }[];
   paths?: Record<string, Record<string, unknown>>;
   components?: Record<string, Record<string, unknown>>;
   security?: Record<string, string[]>[];
@@ -73,12 +74,17 @@ export interface Entry {
   parameters: Parameter[];
 }
 
-const METHODS = ["get", "post", "put", "patch", "delete", "head", "options"];
+/** In the order of use: make, look, change, remove. */
+const METHODS = ["post", "get", "put", "patch", "delete", "head", "options"];
 
-/** Every operation under its first tag: tags in the document's order, operations in the paths' order. */
+/**
+ * Every operation under its first tag: tags in the document's order, below them a collection before its items, and an item
+ * before what belongs to it.
+ */
 export function entriesByTag(document: OpenApi): Map<string, Entry[]> {
   const groups = new Map<string, Entry[]>((document.tags ?? []).map((tag) => [tag.name, []]));
-  for (const [path, item] of Object.entries(document.paths ?? {})) {
+  const paths = Object.entries(document.paths ?? {}).sort(([a], [b]) => (placeOf(a) < placeOf(b) ? -1 : 1));
+  for (const [path, item] of paths) {
     const shared = (item.parameters as Parameter[] | undefined) ?? [];
     for (const method of METHODS) {
       const operation = item[method] as Operation | undefined;
@@ -91,6 +97,23 @@ export function entriesByTag(document: OpenApi): Map<string, Entry[]> {
   }
   for (const [tag, entries] of groups) if (entries.length === 0) groups.delete(tag);
   return groups;
+}
+
+/** Sorts a path's parameters before its words: `/files`, `/files/{id}`, `/files/{id}/preview`, `/files/search`. */
+function placeOf(path: string): string {
+  return path.replaceAll("{", "\0").replaceAll("/", "\u0001");
+}
+
+/** The title of a group: its own, or its name as words. */
+export function titleOf(document: OpenApi, tag: string): string {
+  const title = document.tags?.find((one) => one.name === tag)?.["x-displayName"];
+  const words = tag.replaceAll("_", " ");
+  return title ?? words.charAt(0).toUpperCase() + words.slice(1);
+}
+
+/** The names of the security schemes that an operation accepts; empty for one that asks for none. */
+export function acceptedBy(document: OpenApi, operation: Operation): string[] {
+  return (operation.security ?? document.security ?? []).flatMap((scheme) => Object.keys(scheme));
 }
 
 function idOf(method: string, path: string): string {
@@ -149,47 +172,4 @@ export function limitWords(schema: Schema): string[] {
   if (schema.pattern) words.push(`matches ${schema.pattern}`);
   if (schema.default !== undefined) words.push(`default ${JSON.stringify(schema.default)}`);
   return words;
-}
-
-/** A value of the schema to start from: its own example, or one made of its parts. */
-export function exampleOf(document: OpenApi, schema: Schema, depth = 0): unknown {
-  const known = resolve(document, schema);
-  if (known.example !== undefined) return known.example;
-  if (known.examples?.length) return known.examples[0];
-  if (known.default !== undefined) return known.default;
-  if (known.const !== undefined) return known.const;
-  if (known.enum?.length) return known.enum[0];
-  if (depth > 4) return null;
-  if (known.allOf)
-    return Object.assign({}, ...known.allOf.map((part) => exampleOf(document, part, depth + 1)));
-  const either = (known.oneOf ?? known.anyOf)?.find((option) => option.type !== "null");
-  if (either) return exampleOf(document, either, depth + 1);
-  const type = Array.isArray(known.type) ? known.type[0] : known.type;
-  if (known.properties || type === "object") {
-    const properties = Object.entries(known.properties ?? {});
-    return Object.fromEntries(
-      properties.map(([name, property]) => [name, exampleOf(document, property, depth + 1)]),
-    );
-  }
-  if (type === "array") return known.items ? [exampleOf(document, known.items, depth + 1)] : [];
-  if (type === "integer" || type === "number") return known.minimum ?? 0;
-  if (type === "boolean") return true;
-  return type === "string" ? (known.format === "date-time" ? "2026-01-01T12:00:00Z" : "string") : null;
-}
-
-/** The operation as a command that can be pasted into a shell. */
-export function curlFor(document: OpenApi, entry: Entry, origin: string): string {
-  const lines = [
-    `curl ${entry.method === "get" ? "" : `-X ${entry.method.toUpperCase()} `}"${origin}${entry.path}"`,
-  ];
-  const security = entry.operation.security ?? document.security ?? [];
-  if (security.some((scheme) => Object.keys(scheme).length > 0))
-    lines.push('-H "Authorization: Bearer $SLUICE_API_KEY"');
-  const body = entry.operation.requestBody && resolve(document, entry.operation.requestBody);
-  const schema = body?.content?.["application/json"]?.schema;
-  if (schema) {
-    lines.push('-H "Content-Type: application/json"');
-    lines.push(`-d '${JSON.stringify(exampleOf(document, schema)).replace(/'/g, "'\\''")}'`);
-  }
-  return lines.join(" \\\n  ");
 }

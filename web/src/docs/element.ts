@@ -9,7 +9,7 @@ export function element(name: string, attributes: Record<string, string>, ...chi
   return made;
 }
 
-/** Paragraphs, `code`, **strong** and lists: as much of Markdown as descriptions use. */
+/** Headings, paragraphs, `code`, **strong** and lists: as much of Markdown as descriptions use. */
 export function prose(text: string | undefined): HTMLElement | null {
   if (!text?.trim()) return null;
   const blocks = text
@@ -17,6 +17,8 @@ export function prose(text: string | undefined): HTMLElement | null {
     .split(/\n\s*\n/)
     .map((block) => {
       const lines = block.split("\n");
+      const heading = /^#+ (.*)$/.exec(block)?.[1];
+      if (heading) return element("h2", { id: idFor(heading) }, ...inline(heading));
       if (!lines.every((line) => /^\s*[-*] /.test(line)))
         return element("p", {}, ...inline(block.replace(/\n/g, " ")));
       return element(
@@ -26,6 +28,11 @@ export function prose(text: string | undefined): HTMLElement | null {
       );
     });
   return element("div", { class: "prose" }, ...blocks);
+}
+
+/** The id of a heading, by which addresses lead to it. */
+function idFor(heading: string): string {
+  return heading.toLowerCase().replace(/[^a-z0-9]+/g, "-");
 }
 
 function inline(text: string): Child[] {

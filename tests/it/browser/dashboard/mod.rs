@@ -1,7 +1,9 @@
 //! Dashboard in a browser: starts the service for the steps in `tests/browser/dashboard/`.
 
+mod docs;
 mod files;
 mod images;
+mod live;
 mod shell;
 
 use std::{process::Stdio, time::Duration};

@@ -24,9 +24,20 @@ interface ChartProps {
   bars?: boolean;
   /** The word in gaps. */
   gap?: string;
+  /** Counts: the axis has no fractions. */
+  whole?: boolean;
 }
 
-export function Chart({ title, times, series, format, height = 140, bars, gap = "offline" }: ChartProps) {
+export function Chart({
+  title,
+  times,
+  series,
+  format,
+  height = 140,
+  bars,
+  gap = "offline",
+  whole,
+}: ChartProps) {
   const [asTable, setTable] = useState(false);
   const place = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | undefined>(undefined);
@@ -44,7 +55,7 @@ export function Chart({ title, times, series, format, height = 140, bars, gap = 
     import("uplot").then(({ default: Plot }) => {
       if (ended) return;
       const made = new Plot(
-        options(Plot, element, { title, series, format, height, bars, gap }),
+        options(Plot, element, { title, series, format, height, bars, gap, whole }),
         latest.current,
         element,
       );
@@ -138,6 +149,10 @@ function NumbersTable({
   );
 }
 
+const WHOLE_STEPS = [1, 2, 5]
+  .flatMap((step) => [0, 1, 2, 3, 4, 5].map((power) => step * 10 ** power))
+  .sort((a, b) => a - b);
+
 function options(
   Plot: typeof uPlot,
   element: HTMLElement,
@@ -158,8 +173,13 @@ function options(
     cursor: { y: false, points: { size: 6 } },
     scales: { y: { range: (_u, _min, max) => [0, max > 0 ? max * 1.15 : 1] } },
     axes: [
-      { ...axis, size: 24, space: 70, values: (_u, seconds) => seconds.map((at) => tick(at, chart.bars)) },
-      { ...axis, size: 62, values: (_u, values) => values.map((value) => chart.format(value)) },
+      { ...axis, size: 24, space: 84, values: (_u, seconds) => ticks(seconds, chart.bars) },
+      {
+        ...axis,
+        size: 62,
+        ...(chart.whole ? { incrs: WHOLE_STEPS } : {}),
+        values: (_u, values) => values.map((value) => (value === 0 ? "0" : chart.format(value))),
+      },
     ],
     series: [
       {},
@@ -181,9 +201,19 @@ function options(
 }
 
 const clock = new Intl.DateTimeFormat(undefined, { hour: "numeric", minute: "2-digit" });
+const clockWithSeconds = new Intl.DateTimeFormat(undefined, {
+  hour: "numeric",
+  minute: "2-digit",
+  second: "2-digit",
+});
 const day = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short" });
-const tick = (seconds: number, bars: boolean | undefined) =>
-  (bars ? day : clock).format(new Date(seconds * 1_000));
+
+/** Times of the axis, with seconds where two of them are in one minute. */
+function ticks(seconds: number[], bars: boolean | undefined): string[] {
+  const isClose = seconds.length > 1 && (seconds[1] ?? 0) - (seconds[0] ?? 0) < 60;
+  const format = bars ? day : isClose ? clockWithSeconds : clock;
+  return seconds.map((at) => format.format(new Date(at * 1_000)));
+}
 
 /** Shades the times for which no line has a value, and names them where the word has room. */
 function drawGaps(plot: uPlot, word: string, ink: string, shade: string) {

@@ -59,6 +59,11 @@ interface CopyFieldProps {
   hiddenLabel?: boolean;
 }
 
+/** Characters of a line in a narrow column. */
+const LINE = 44;
+const rowsOf = (text: string) =>
+  text.split("\n").reduce((rows, line) => rows + Math.max(1, Math.ceil(line.length / LINE)), 0);
+
 /** A value to be pasted elsewhere: selected as a whole at a click, with a button that copies it. */
 export function CopyField({ label, value, code, hiddenLabel }: CopyFieldProps) {
   const id = useId();
@@ -76,7 +81,7 @@ export function CopyField({ label, value, code, hiddenLabel }: CopyFieldProps) {
             ref={field}
             class="input input-code"
             readOnly
-            rows={Math.min(12, value.split("\n").length)}
+            rows={Math.min(12, rowsOf(value))}
             value={value}
             onFocus={select}
             spellcheck={false}

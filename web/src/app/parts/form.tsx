@@ -158,6 +158,9 @@ export interface Choice {
   label: string;
 }
 
+const selectedAtFirst = (choice: Choice, value: unknown) =>
+  value === undefined ? undefined : choice.value === value;
+
 export function Select({
   label,
   name,
@@ -165,6 +168,7 @@ export function Select({
   error,
   hiddenLabel,
   choices,
+  defaultValue,
   ...select
 }: FieldProps & { choices: Choice[] } & Omit<
     PartialSelectHTMLAttributes<HTMLSelectElement>,
@@ -175,7 +179,8 @@ export function Select({
       {(bound) => (
         <select {...(select as object)} {...bound} class="input">
           {choices.map((choice) => (
-            <option key={choice.value} value={choice.value}>
+            // The browser knows the first value of a list by its options only.
+            <option key={choice.value} value={choice.value} selected={selectedAtFirst(choice, defaultValue)}>
               {choice.label}
             </option>
           ))}

@@ -1,4 +1,4 @@
-/** Every live input: what is on air, with picture, status and viewers. */
+/** Every live input: what is on air, with poster, status and viewers. */
 import { useEffect, useRef, useState } from "preact/hooks";
 import { api } from "../../api/client";
 import { useResource } from "../../api/resource";
@@ -12,16 +12,10 @@ import { Ago, Name } from "../../parts/values";
 import { VirtualList } from "../../parts/virtual_list";
 import { go, href, query, setQuery } from "../../router";
 import { useKeyHelp } from "../../shell/shortcuts";
-import { LivePicture, LiveStatus } from "../shared/live_parts";
-import type { LiveInput } from "../shared/live_types";
+import { LivePoster, LiveStatus } from "../shared/live_parts";
+import type { LiveInput, LiveInputs } from "../shared/live_types";
 import { newInput } from "./new_input";
 import { words } from "./words";
-
-interface Inputs {
-  liveInputs: LiveInput[];
-  pagination: { total: number };
-  counts: { idle: number; live: number; reconnecting: number; disabled: number; total: number };
-}
 
 const PAGE = 50;
 const ROW_HEIGHT = 68;
@@ -39,7 +33,7 @@ export default function Live() {
   const [by, order] = (sort in words.sorts ? sort : "lastLive:desc").split(":");
   const key = `${sort}|${filter.status}|${filter.q}`;
   const load = (offset: number, limit: number, signal?: AbortSignal) =>
-    api.get<Inputs>("/api/live/inputs", {
+    api.get<LiveInputs>("/api/live/inputs", {
       query: {
         q: filter.q || undefined,
         status: filter.status || undefined,
@@ -134,8 +128,8 @@ function useRevision(data: unknown): number {
 function Row({ input }: { input: LiveInput }) {
   return (
     <>
-      <span role="gridcell" class="live-cell-picture">
-        <LivePicture input={input} />
+      <span role="gridcell" class="live-cell-poster">
+        <LivePoster input={input} />
       </span>
       <span role="gridcell" class="grow live-cell-name">
         <a class="one-line" href={href(`/live/${input.id}`)} tabIndex={-1}>
@@ -170,7 +164,7 @@ interface ToolbarProps {
   q: string;
   status: string;
   sort: string;
-  counts: Inputs["counts"];
+  counts: LiveInputs["counts"];
 }
 
 function Toolbar({ q, status, sort, counts }: ToolbarProps) {

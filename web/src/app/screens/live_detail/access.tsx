@@ -91,7 +91,7 @@ function Token({ input }: { input: LiveInput }) {
           <CopyField label={words.access.tokenWatch} value={watchPage(input, made.token)} />
           <CopyField label={words.access.tokenHls} value={made.hlsUrl} />
           <p class="soft small">
-            <Time at={made.expiresAt} />
+            {words.access.until} <Time at={made.expiresAt} />
           </p>
         </>
       )}

@@ -16,7 +16,7 @@ import { words } from "./words";
 
 const WAYS = ["obs", "ffmpeg", "srt", "pull"] as const;
 type Way = (typeof WAYS)[number];
-const LABELS: Record<Way, string> = { obs: "OBS", ffmpeg: "ffmpeg", srt: "SRT", pull: "Pull (RTSP)" };
+const LABELS: Record<Way, string> = { obs: "OBS", ffmpeg: "ffmpeg", srt: "SRT", pull: "RTSP pull" };
 
 export function Connect({ input, set }: InputProps) {
   const [way, setWay] = useState<Way>(input.pullUrl ? "pull" : "obs");

@@ -57,6 +57,7 @@ export function HealthGraphs({ input }: { input: LiveInput }) {
                 times={t}
                 series={[{ label: words.health.watching, values: viewers, tone: "good" }]}
                 format={formatNumber}
+                whole
               />
             )}
           </div>

@@ -1,20 +1,25 @@
 /** The stream as its viewers see it: muted, at the live edge, attached while there is something to play. */
 import { useEffect, useRef, useState } from "preact/hooks";
 import { Playback } from "../../../player/playback";
+import { isPlayable, parseReply, type Reply } from "../../../player/stage";
 import type { LiveInput } from "../shared/live_types";
 import { words } from "./words";
 
 /** Between two looks at how playback is. */
 const TEND_EVERY_MS = 250;
+/** Between two requests for the state when one has failed. */
+const RETRY_MS = 1_000;
+/** Time for which the service holds a request for the state while nothing changes. */
+const WAIT_S = 20;
 
 export function LivePlayer({ input }: { input: LiveInput }) {
   const video = useRef<HTMLVideoElement>(null);
-  const status = useRef(input.status);
-  status.current = input.status;
   const [isPlaying, setPlaying] = useState(false);
   const [isSupported] = useState(() => Playback.isSupported(document.createElement("video")));
   const url = new URL(input.playback.hlsUrl, location.href);
   const address = url.pathname + url.search;
+  const status = useRef<LiveInput["status"]>("idle");
+  status.current = usePlayable(address, input.status);
 
   useEffect(() => {
     const element = video.current;
@@ -44,6 +49,41 @@ export function LivePlayer({ input }: { input: LiveInput }) {
       {!isPlaying && <p class="live-player-note">{note(input, isSupported)}</p>}
     </div>
   );
+}
+
+/**
+ * The status, and "idle" until the playlist answers: an encoder is admitted some time before its first segment, and
+ * each playlist that is asked for too early is an error in the browser's console.
+ */
+function usePlayable(playlist: string, status: LiveInput["status"]): LiveInput["status"] {
+  const [playable, setPlayable] = useState<string | null>(null);
+  useEffect(() => {
+    if (status === "idle") setPlayable(null);
+    if (status !== "live" || playable === playlist) return;
+    const abort = new AbortController();
+    untilPlayable(playlist.replace(/index\.m3u8$/, "state"), abort.signal).then(
+      () => setPlayable(playlist),
+      () => undefined,
+    );
+    return () => abort.abort();
+  }, [playlist, status]);
+  return status === "live" && playable !== playlist ? "idle" : status;
+}
+
+/** Follows the public state until there is something to play. */
+async function untilPlayable(url: string, signal: AbortSignal): Promise<void> {
+  let since = "";
+  for (;;) {
+    const reply = await publicState(url + since, signal);
+    if (reply && isPlayable(reply)) return;
+    since = reply ? `?wait=${WAIT_S}&since=${encodeURIComponent(reply.version)}` : "";
+    if (!reply) await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+  }
+}
+
+async function publicState(url: string, signal: AbortSignal): Promise<Reply | null> {
+  const response = await fetch(url, { signal, cache: "no-store" });
+  return response.ok ? parseReply(await response.json()) : null;
 }
 
 function note(input: LiveInput, isSupported: boolean): string {

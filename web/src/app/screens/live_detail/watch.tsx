@@ -98,22 +98,20 @@ function Measured({ health }: { health: Health }) {
           <dd class="numeric">{words.health.every(health.keyFrameIntervalS)}</dd>
         </>
       )}
-      <dt>{words.health.from}</dt>
-      <dd>
-        {health.protocol?.toUpperCase()} <Name>{health.remoteAddress ?? ""}</Name>
-        {health.encoder && (
-          <>
-            {", "}
-            <Name>{health.encoder}</Name>
-          </>
-        )}
-        {health.connectedAt && (
-          <>
-            {", "}
-            <Since at={health.connectedAt} />
-          </>
-        )}
-      </dd>
+      {health.protocol && (
+        <>
+          <dt>{words.health.from}</dt>
+          <dd>
+            <Publisher {...health} />
+            {health.connectedAt && (
+              <>
+                {", "}
+                <Since at={health.connectedAt} />
+              </>
+            )}
+          </dd>
+        </>
+      )}
       {health.lostPackets !== null && (
         <>
           <dt>{words.health.link}</dt>
@@ -132,6 +130,25 @@ function Measured({ health }: { health: Health }) {
       <dt>{words.health.sessions}</dt>
       <dd class="numeric">{formatNumber(health.sessions)}</dd>
     </dl>
+  );
+}
+
+/** Protocol, address and program of an encoder. */
+function Publisher({
+  protocol,
+  remoteAddress,
+  encoder,
+}: Pick<Health, "protocol" | "remoteAddress" | "encoder">) {
+  return (
+    <span>
+      {protocol?.toUpperCase()} <Name>{remoteAddress ?? ""}</Name>
+      {encoder && (
+        <>
+          {", "}
+          <Name>{encoder}</Name>
+        </>
+      )}
+    </span>
   );
 }
 
@@ -172,16 +189,14 @@ function Connections({ input }: { input: LiveInput }) {
                         <Time at={item.connectedAt} />
                       </th>
                       <td data-label={words.health.encoder}>
-                        {item.protocol.toUpperCase()} <Name>{item.remoteAddress}</Name>
-                        {item.encoder && (
-                          <>
-                            {", "}
-                            <Name>{item.encoder}</Name>
-                          </>
-                        )}
+                        <Publisher {...item} />
                       </td>
                       <td data-label={words.health.lasted} class="numeric">
-                        {formatDuration(item.duration * 1_000)}
+                        {item.disconnectedAt === null ? (
+                          <Since at={item.connectedAt} />
+                        ) : (
+                          formatDuration(item.duration * 1_000)
+                        )}
                       </td>
                       <td data-label={words.health.reason}>
                         {item.reason === null

@@ -1,4 +1,7 @@
 /** The texts of a live input's page. */
+const viewersInWords = (count: number) =>
+  count === 1 ? "1 viewer" : `${count.toLocaleString("en")} viewers`;
+
 export const words = {
   live: "Live",
   loading: "Live input",
@@ -6,7 +9,7 @@ export const words = {
   end: "End stream",
   endTitle: "End this stream?",
   endBody: (viewers: number) =>
-    `The encoder is disconnected and the broadcast is over${viewers > 0 ? ` for ${viewers.toLocaleString("en")} viewers` : ""}. An encoder that connects again by itself, as OBS does, begins a new broadcast: to keep it away, make a new key or disable the input.`,
+    `The encoder is disconnected and the broadcast is over${viewers > 0 ? ` for ${viewersInWords(viewers)}` : ""}. An encoder that connects again by itself, as OBS does, begins a new broadcast: to keep it away, make a new key or disable the input.`,
   ended: "The stream has ended.",
   clip: "Clip",
   cancel: "Cancel",
@@ -24,7 +27,7 @@ export const words = {
     settings: "Settings",
   },
   player: {
-    idle: "Nothing is on air. The picture appears here by itself when an encoder publishes.",
+    idle: "Nothing is on air. The video appears here by itself when an encoder publishes.",
     reconnecting: "The encoder has lost its connection. The broadcast waits for it.",
     starting: "Starting…",
     unsupported: "This browser cannot play live HLS here. Open the watch page.",
@@ -87,7 +90,7 @@ export const words = {
     newKeyBody: (isLive: boolean) =>
       isLive
         ? "The running stream ends at once. Every encoder needs the new key."
-        : "The key of before is refused from now on. Every encoder needs the new key.",
+        : "The present key is rejected from now on. Every encoder needs the new key.",
     lost: "This key was made before keys could be shown again: make a new one.",
     hiddenKey: "STREAM_KEY",
     obs: {
@@ -179,6 +182,7 @@ export const words = {
     token: "Playback token",
     tokenLead: "An address that plays for a time, for someone who is not signed in.",
     lifetime: "Valid for",
+    until: "Valid until",
     lifetimes: { "3600": "an hour", "86400": "a day", "604800": "a week" } as Record<string, string>,
     makeToken: "Make an address",
     tokenWatch: "Watch page",
@@ -197,15 +201,15 @@ export const words = {
     record: "Record broadcasts",
     recordHint: "Each broadcast becomes a stored file and a video stream; from the next one on.",
     enabled: "Accepts encoders",
-    enabledHint: "Off: encoders are refused, and a running stream ends.",
+    enabledHint: "Off: encoders are rejected, and a running stream ends.",
     disableTitle: "Disable this input?",
-    disableBody: "The running stream ends at once, and encoders are refused.",
+    disableBody: "The running stream ends at once, and encoders are rejected.",
     disable: "Disable",
     danger: "Delete",
     delete: "Delete the input",
     deleteTitle: (name: string) => `Delete ${name}?`,
     deleteBody: (viewers: number) =>
-      `Its addresses stop working for encoders and viewers${viewers > 0 ? `, ${viewers.toLocaleString("en")} of them watching now` : ""}. Recordings stay.`,
+      `Its addresses stop working for encoders and viewers${viewers > 0 ? ` (${viewersInWords(viewers)} now)` : ""}. Recordings stay.`,
     deleteHint: "Its addresses stop working for good. Recordings stay.",
     deleted: "The input is deleted.",
   },

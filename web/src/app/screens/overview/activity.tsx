@@ -1,4 +1,4 @@
-/** What is under way, and what happened last. */
+/** What is in progress, and what happened last. */
 import { useEffect, useState } from "preact/hooks";
 import { onChanges } from "../../api/changes";
 import { api } from "../../api/client";

@@ -6,14 +6,14 @@ import { Section } from "../../parts/page";
 import { Badge } from "../../parts/states";
 import { Name } from "../../parts/values";
 import { href } from "../../router";
+import type { LiveInput } from "../shared/live_types";
 import { DeliverImage } from "./deliver_image";
 import { GoLive } from "./go_live";
-import type { OnAirInput } from "./types";
 import { words } from "./words";
 
 interface FirstStepsProps {
   done: { live: boolean; image: boolean; webhook: boolean };
-  input: OnAirInput | undefined;
+  input: LiveInput | undefined;
   onHide: () => void;
   onChange: () => void;
 }
@@ -60,7 +60,7 @@ export function FirstSteps({ done, input, onHide, onChange }: FirstStepsProps) {
   );
 }
 
-function OnAirNow({ input }: { input: OnAirInput }) {
+function OnAirNow({ input }: { input: LiveInput }) {
   return (
     <p>
       <Badge tone="live" dot>

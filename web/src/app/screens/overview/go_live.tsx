@@ -5,18 +5,13 @@ import { Button, ButtonLink } from "../../parts/button";
 import { CopyField } from "../../parts/copy";
 import { showSecret } from "../../parts/dialog";
 import { href } from "../../router";
-import type { OnAirInput } from "./types";
+import type { LiveInput, LiveInputWithKey } from "../shared/live_types";
 import { words } from "./words";
-
-interface WithKey {
-  liveInput: OnAirInput & { ingest: { obsServer: string; obsStreamKey: string; rtmpUrl: string } };
-  streamKey: string;
-}
 
 /** After which it is said what may be in the way. */
 const HINT_AFTER_MS = 30_000;
 
-export function GoLive({ input, onChange }: { input: OnAirInput | undefined; onChange: () => void }) {
+export function GoLive({ input, onChange }: { input: LiveInput | undefined; onChange: () => void }) {
   const [isLong, setLong] = useState(false);
   useEffect(() => {
     const timer = setTimeout(() => setLong(true), HINT_AFTER_MS);
@@ -24,7 +19,7 @@ export function GoLive({ input, onChange }: { input: OnAirInput | undefined; onC
   }, []);
   if (!input) {
     const create = async () => {
-      const made = await api.post<WithKey>("/api/live/inputs", { name: words.steps.live.firstName });
+      const made = await api.post<LiveInputWithKey>("/api/live/inputs", { name: words.steps.live.firstName });
       onChange();
       await show(made);
     };
@@ -39,7 +34,7 @@ export function GoLive({ input, onChange }: { input: OnAirInput | undefined; onC
   }
   const key = async () => {
     const way = input.streamKeyRevealable ? "reveal-key" : "rotate-key";
-    await show(await api.post<WithKey>(`/api/live/inputs/${input.id}/${way}`));
+    await show(await api.post<LiveInputWithKey>(`/api/live/inputs/${input.id}/${way}`));
     onChange();
   };
   return (
@@ -63,7 +58,7 @@ export function GoLive({ input, onChange }: { input: OnAirInput | undefined; onC
   );
 }
 
-function show({ liveInput, streamKey }: WithKey): Promise<void> {
+function show({ liveInput, streamKey }: LiveInputWithKey): Promise<void> {
   return showSecret({
     title: words.steps.live.keyTitle,
     note: <p>{words.steps.live.keyNote}</p>,

@@ -6,12 +6,13 @@ import { can } from "../../api/session";
 import { Page } from "../../parts/page";
 import { Loaded, Skeleton } from "../../parts/states";
 import { kept } from "../../shell/kept";
+import type { LiveInputs } from "../shared/live_types";
 import { Activity } from "./activity";
 import { FirstSteps } from "./first_steps";
 import { Month } from "./month";
 import { NeedsYou } from "./needs_you";
 import { OnAir } from "./on_air";
-import type { Inputs, Usage, Webhook } from "./types";
+import type { Usage, Webhook } from "./types";
 import { words } from "./words";
 
 /** Inputs that are asked for; those on air come first. */
@@ -20,7 +21,7 @@ const INPUTS_SHOWN = 6;
 export default function Overview() {
   const inputs = useResource(
     (signal) =>
-      api.get<Inputs>("/api/live/inputs", { query: { sort: "lastLive", limit: INPUTS_SHOWN }, signal }),
+      api.get<LiveInputs>("/api/live/inputs", { query: { sort: "lastLive", limit: INPUTS_SHOWN }, signal }),
     [],
     { on: ["live_input"] },
   );

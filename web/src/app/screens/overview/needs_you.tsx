@@ -9,7 +9,8 @@ import { Callout } from "../../parts/states";
 import { href } from "../../router";
 import { problems } from "../../shell/readiness";
 import { toast } from "../../shell/toasts";
-import type { Health, OnAirInput, Usage, Webhook } from "./types";
+import type { LiveInput } from "../shared/live_types";
+import type { Health, Usage, Webhook } from "./types";
 import { words } from "./words";
 
 interface Need {
@@ -29,7 +30,7 @@ export function NeedsYou({
   usage,
   isKnown,
 }: {
-  onAir: OnAirInput[];
+  onAir: LiveInput[];
   webhooks: Webhook[];
   usage: Usage | undefined;
   isKnown: boolean;
@@ -61,7 +62,7 @@ export function NeedsYou({
 }
 
 /** The health of those on air, asked for once more when one of them changes. */
-function useHealth(onAir: OnAirInput[]): Health[] {
+function useHealth(onAir: LiveInput[]): Health[] {
   const ids = onAir.map(({ id, status }) => `${id}/${status}`).join();
   const health = useResource(
     async (signal) => {

@@ -1,22 +1,4 @@
 /** Records that the Overview reads, as the API answers them. */
-export interface OnAirInput {
-  id: string;
-  name: string;
-  status: "idle" | "live" | "reconnecting";
-  viewers: number | null;
-  streamKeyRevealable: boolean;
-  ingest: { obsServer: string };
-  playback: { posterUrl: string; watchUrl: string };
-  startedAt: string | null;
-  reconnectUntil: string | null;
-  lastStartedAt: string | null;
-}
-
-export interface Inputs {
-  liveInputs: OnAirInput[];
-  counts: { idle: number; live: number; reconnecting: number; disabled: number; total: number };
-}
-
 export interface Health {
   id: string;
   name: string;

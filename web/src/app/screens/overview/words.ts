@@ -48,9 +48,7 @@ export const words = {
     all: "All inputs",
     none: "Nothing is on air.",
     viewers: (count: number) => (count === 1 ? "1 viewer" : `${count.toLocaleString()} viewers`),
-    reconnecting: "reconnecting",
     live: "live",
-    advice: (count: number) => (count === 1 ? "1 thing to change" : `${count} things to change`),
   },
   needs: {
     title: "Needs you",

@@ -33,6 +33,13 @@ export interface LiveInput {
   createdAt: string;
 }
 
+/** A page of inputs; `counts` are of all of them. */
+export interface LiveInputs {
+  liveInputs: LiveInput[];
+  pagination: { total: number };
+  counts: { idle: number; live: number; reconnecting: number; disabled: number; total: number };
+}
+
 export interface LiveInputAnswer {
   liveInput: LiveInput;
 }
