@@ -97,6 +97,7 @@ export async function expectAccessible(page, what) {
     await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
     for (const size of [WIDE, PHONE]) {
       await page.setViewportSize(size);
+      await page.evaluate(endTransitions);
       const { violations } = await page.evaluate(() => globalThis.axe.run());
       const where = `${what}, ${colorScheme}, ${size.width} px`;
       for (const { id, nodes } of violations) {
@@ -110,6 +111,13 @@ export async function expectAccessible(page, what) {
   await page.emulateMedia({ colorScheme: null, reducedMotion: null });
   await page.setViewportSize(before);
   assert.deepEqual(found, []);
+}
+
+/** Colours that still change to those of the other scheme are of neither. */
+function endTransitions() {
+  for (const animation of document.getAnimations()) {
+    if (animation instanceof CSSTransition) animation.finish();
+  }
 }
 
 const images = fileURLToPath(new URL("../../../docs/images/", import.meta.url));

@@ -105,6 +105,9 @@ export default function Live() {
                   revision={revision}
                   load={async (offset, limit, signal) => (await load(offset, limit, signal)).liveInputs}
                   onOpen={(input) => go(`/live/${input.id}`)}
+                  onPointer={(event, input) => {
+                    if (!(event.target as Element).closest("a")) go(`/live/${input.id}`);
+                  }}
                   class="live-list"
                 >
                   {(input) => (input ? <Row input={input} /> : <span role="gridcell" class="live-row" />)}

@@ -159,7 +159,8 @@ function Pull({ input, set }: InputProps) {
         </p>
       )}
       {can("write") && (
-        <Form action={(values) => change(String(values.get("pullUrl")))}>
+        // A new form after each change: the password does not stay in the page
+        <Form key={input.pullUrl} action={(values) => change(String(values.get("pullUrl")))}>
           <TextField
             label={words.connect.pull.url}
             name="pullUrl"
