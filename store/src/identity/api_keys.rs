@@ -9,28 +9,13 @@ use crate::{Connection, Error, Page, Secret, Tx, credentials};
 /// Precision of `last_used_at`: a write for every request would be wasted.
 const LAST_USED_GRAIN_MS: i64 = 5 * 60 * 1000;
 
-/// Access that a key grants; each scope includes the ones before it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, sqlx::Type)]
-#[sqlx(type_name = "TEXT", rename_all = "lowercase")]
-pub enum Scope {
-    Read,
-    Write,
-    Admin,
-}
-
-impl Scope {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Read => "read",
-            Self::Write => "write",
-            Self::Admin => "admin",
-        }
-    }
-
-    pub fn parse(text: &str) -> Option<Self> {
-        [Self::Read, Self::Write, Self::Admin]
-            .into_iter()
-            .find(|scope| scope.as_str() == text)
+text_enum! {
+    /// Access that a key grants; each scope includes the ones before it.
+    #[derive(PartialOrd, Ord)]
+    pub enum Scope {
+        Read = "read",
+        Write = "write",
+        Admin = "admin",
     }
 }
 

@@ -6,49 +6,19 @@ use uuid::Uuid;
 
 use crate::{Connection, Error, Page, Secret, Tx, credentials, derived::DerivedTokens};
 
-/// Recording mode: whether broadcasts are kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::Type)]
-#[sqlx(type_name = "TEXT", rename_all = "lowercase")]
-pub enum RecordMode {
-    Off,
-    Automatic,
-}
-
-impl RecordMode {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Off => "off",
-            Self::Automatic => "automatic",
-        }
-    }
-
-    pub fn parse(text: &str) -> Option<Self> {
-        [Self::Off, Self::Automatic]
-            .into_iter()
-            .find(|mode| mode.as_str() == text)
+text_enum! {
+    /// Recording mode: whether broadcasts are kept.
+    pub enum RecordMode {
+        Off = "off",
+        Automatic = "automatic",
     }
 }
 
-/// Latency mode: whether playlists carry low-latency parts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::Type)]
-#[sqlx(type_name = "TEXT", rename_all = "lowercase")]
-pub enum Latency {
-    Standard,
-    Low,
-}
-
-impl Latency {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Standard => "standard",
-            Self::Low => "low",
-        }
-    }
-
-    pub fn parse(text: &str) -> Option<Self> {
-        [Self::Standard, Self::Low]
-            .into_iter()
-            .find(|latency| latency.as_str() == text)
+text_enum! {
+    /// Latency mode: whether playlists carry low-latency parts.
+    pub enum Latency {
+        Standard = "standard",
+        Low = "low",
     }
 }
 

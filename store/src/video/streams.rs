@@ -17,58 +17,28 @@ use crate::{
     work::{self, Lane, Lease},
 };
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, sqlx::Type)]
-#[sqlx(type_name = "TEXT", rename_all = "lowercase")]
-pub enum StreamStatus {
-    Pending,
-    Processing,
-    Ready,
-    Failed,
+text_enum! {
+    pub enum StreamStatus {
+        Pending = "pending",
+        Processing = "processing",
+        Ready = "ready",
+        Failed = "failed",
+    }
 }
 
 impl StreamStatus {
-    pub const ALL: [Self; 4] = [Self::Pending, Self::Processing, Self::Ready, Self::Failed];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::Processing => "processing",
-            Self::Ready => "ready",
-            Self::Failed => "failed",
-        }
-    }
-
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|status| status.as_str() == text)
-    }
-
     pub fn has_ended(self) -> bool {
         matches!(self, Self::Ready | Self::Failed)
     }
 }
 
-/// Access to the playback of a stream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, sqlx::Type)]
-#[sqlx(type_name = "TEXT", rename_all = "lowercase")]
-pub enum Access {
-    /// Playback with the playback id alone.
-    Public,
-    /// Playback with a token.
-    Signed,
-}
-
-impl Access {
-    pub const ALL: [Self; 2] = [Self::Public, Self::Signed];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Public => "public",
-            Self::Signed => "signed",
-        }
-    }
-
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|access| access.as_str() == text)
+text_enum! {
+    /// Access to the playback of a stream.
+    pub enum Access {
+        /// Playback with the playback id alone.
+        Public = "public",
+        /// Playback with a token.
+        Signed = "signed",
     }
 }
 

@@ -7,24 +7,14 @@ use uuid::Uuid;
 use super::{retention, subscriptions};
 use crate::{Connection, Error, Page, Secret, Tx, credentials};
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, sqlx::Type)]
-#[sqlx(type_name = "TEXT", rename_all = "lowercase")]
-pub enum EndpointStatus {
-    Active,
-    /// Too many attempts failed in a row: deliveries wait, and one is tried now and then.
-    Suspended,
-    /// Paused by its owner, or because the receiver rejected deliveries for good (410). Events make no deliveries for
-    /// it.
-    Paused,
-}
-
-impl EndpointStatus {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Active => "active",
-            Self::Suspended => "suspended",
-            Self::Paused => "paused",
-        }
+text_enum! {
+    pub enum EndpointStatus {
+        Active = "active",
+        /// Too many attempts failed in a row: deliveries wait, and one is tried now and then.
+        Suspended = "suspended",
+        /// Paused by its owner, or because the receiver rejected deliveries for good (410). Events make no deliveries
+        /// for it.
+        Paused = "paused",
     }
 }
 

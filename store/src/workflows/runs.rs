@@ -14,62 +14,33 @@ use crate::{
     work::Lane,
 };
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, sqlx::Type)]
-#[sqlx(type_name = "TEXT", rename_all = "lowercase")]
-pub enum RunStatus {
-    Queued,
-    Processing,
-    Completed,
-    Failed,
-    Cancelled,
+text_enum! {
+    pub enum RunStatus {
+        Queued = "queued",
+        Processing = "processing",
+        Completed = "completed",
+        Failed = "failed",
+        Cancelled = "cancelled",
+    }
 }
 
 impl RunStatus {
-    pub const ALL: [Self; 5] = [
-        Self::Queued,
-        Self::Processing,
-        Self::Completed,
-        Self::Failed,
-        Self::Cancelled,
-    ];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Queued => "queued",
-            Self::Processing => "processing",
-            Self::Completed => "completed",
-            Self::Failed => "failed",
-            Self::Cancelled => "cancelled",
-        }
-    }
-
     pub fn has_ended(self) -> bool {
         !matches!(self, Self::Queued | Self::Processing)
     }
 }
 
-/// Trigger of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, sqlx::Type)]
-#[sqlx(type_name = "TEXT", rename_all = "lowercase")]
-pub enum Trigger {
-    /// A request with the file.
-    Api,
-    /// A request that names a stored file.
-    File,
-    /// A file that was stored in the workflow's folder.
-    Folder,
-    /// An agent.
-    Mcp,
-}
-
-impl Trigger {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Api => "api",
-            Self::File => "file",
-            Self::Folder => "folder",
-            Self::Mcp => "mcp",
-        }
+text_enum! {
+    /// Trigger of a run.
+    pub enum Trigger {
+        /// A request with the file.
+        Api = "api",
+        /// A request that names a stored file.
+        File = "file",
+        /// A file that was stored in the workflow's folder.
+        Folder = "folder",
+        /// An agent.
+        Mcp = "mcp",
     }
 }
 

@@ -14,22 +14,12 @@ use crate::{
     work::{self, Lease},
 };
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, sqlx::Type)]
-#[sqlx(type_name = "TEXT", rename_all = "lowercase")]
-pub enum StepStatus {
-    Completed,
-    /// On another path, or after the end of the run.
-    Skipped,
-    Failed,
-}
-
-impl StepStatus {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Completed => "completed",
-            Self::Skipped => "skipped",
-            Self::Failed => "failed",
-        }
+text_enum! {
+    pub enum StepStatus {
+        Completed = "completed",
+        /// On another path, or after the end of the run.
+        Skipped = "skipped",
+        Failed = "failed",
     }
 }
 
@@ -84,14 +74,14 @@ impl StepOutput {
     }
 }
 
-/// Place of a step's buffer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::Type)]
-#[sqlx(type_name = "TEXT", rename_all = "lowercase")]
-pub enum BufferLocation {
-    /// In the run's scratch folder, at the step's position.
-    Scratch,
-    /// Blob with the hash. The run does not keep the blob: the stored file names it.
-    Blob,
+text_enum! {
+    /// Place of a step's buffer.
+    pub enum BufferLocation {
+        /// In the run's scratch folder, at the step's position.
+        Scratch = "scratch",
+        /// Blob with the hash. The run does not keep the blob: the stored file names it.
+        Blob = "blob",
+    }
 }
 
 /// A step as its row has it.
@@ -197,10 +187,7 @@ impl<'a> From<&'a Step> for Written<'a> {
             finished_at: step.finished_at,
             bytes_in: step.bytes_in,
             bytes_out: step.bytes_out,
-            place: output.map(|output| match output.place {
-                BufferLocation::Scratch => "scratch",
-                BufferLocation::Blob => "blob",
-            }),
+            place: output.map(|output| output.place.as_str()),
             sha256: output.map(|output| output.blob().to_string()),
             length: output.map(|output| output.length),
             name: output.map(|output| whole(&output.filename)),
