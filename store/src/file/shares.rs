@@ -17,6 +17,10 @@ use crate::{
 /// Folders that one sum covers.
 const MOST_FOLDERS: i64 = 100_000;
 
+/// Deletes shares that have expired by the time `$1`, `$2` at most.
+pub(crate) const DELETE_EXPIRED: &str =
+    "DELETE FROM shares WHERE id IN (SELECT id FROM shares WHERE expires_at <= $1 LIMIT $2)";
+
 #[derive(Clone, Debug, FromRow)]
 pub struct Share {
     pub id: Uuid,
@@ -269,16 +273,4 @@ pub async fn take_download(tx: &mut Tx<'_>, id: Uuid) -> Result<bool, Error> {
     .execute(tx.sqlite())
     .await?;
     Ok(taken.rows_affected() == 1)
-}
-
-/// Deletes at most `limit` shares that have expired, and returns how many.
-pub async fn delete_expired(tx: &mut Tx<'_>, now_ms: i64, limit: u32) -> Result<u64, Error> {
-    let deleted = query(
-        "DELETE FROM shares WHERE id IN (SELECT id FROM shares WHERE expires_at <= $1 LIMIT $2)",
-    )
-    .bind(now_ms)
-    .bind(limit)
-    .execute(tx.sqlite())
-    .await?;
-    Ok(deleted.rows_affected())
 }

@@ -3,13 +3,17 @@
 //! [`append`] runs in the transaction of the change, so that there is never one without the other. Names are kept as they were
 //! then: user, key and target may be deleted later. No entry holds a secret.
 
-use sqlx::{query, query_as, query_scalar};
+use sqlx::{query_as, query_scalar};
 use uuid::Uuid;
 
 use crate::{Connection, Error, Page, Tx};
 
 /// Longest `detail` and name that are kept, in characters.
 const MOST_CHARACTERS: usize = 500;
+
+/// Deletes entries that were written before the time `$1`, `$2` at most.
+pub(crate) const DELETE_BEFORE: &str =
+    "DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE created_at < $1 LIMIT $2)";
 
 /// The credential that made the change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -154,16 +158,4 @@ pub async fn list(
     .fetch_all(db.sqlite())
     .await?;
     Ok(entries)
-}
-
-/// Deletes at most `limit` entries that were written before that time; returns how many.
-pub async fn delete_before(tx: &mut Tx<'_>, before_ms: i64, limit: u32) -> Result<u64, Error> {
-    let deleted = query(
-        "DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE created_at < $1 LIMIT $2)",
-    )
-    .bind(before_ms)
-    .bind(limit)
-    .execute(tx.sqlite())
-    .await?;
-    Ok(deleted.rows_affected())
 }

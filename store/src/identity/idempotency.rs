@@ -10,6 +10,10 @@ use crate::{Error, Tx};
 /// Time for which a key is kept.
 const KEPT_MS: i64 = 24 * 60 * 60 * 1000;
 
+/// Deletes keys that have expired by the time `$1`, `$2` at most.
+pub(crate) const DELETE_EXPIRED: &str = "DELETE FROM idempotency_keys WHERE (account_id, key) IN (
+     SELECT account_id, key FROM idempotency_keys WHERE expires_at <= $1 LIMIT $2)";
+
 /// Client's key with the fingerprint of its request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Idempotency {
@@ -122,17 +126,4 @@ pub(crate) async fn remember(
     .execute(tx.sqlite())
     .await?;
     Ok(())
-}
-
-/// Deletes at most `limit` expired keys and returns how many.
-pub(crate) async fn delete_expired(tx: &mut Tx<'_>, now_ms: i64, limit: u32) -> Result<u64, Error> {
-    let deleted = query(
-        "DELETE FROM idempotency_keys WHERE (account_id, key) IN (
-             SELECT account_id, key FROM idempotency_keys WHERE expires_at <= $1 LIMIT $2)",
-    )
-    .bind(now_ms)
-    .bind(limit)
-    .execute(tx.sqlite())
-    .await?;
-    Ok(deleted.rows_affected())
 }
