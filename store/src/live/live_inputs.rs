@@ -4,7 +4,7 @@
 use sqlx::{query_as, types::Json};
 use uuid::Uuid;
 
-use crate::{Connection, Error, Page, Secret, Tx, credentials, derived::DerivedTokens};
+use crate::{Connection, Error, Page, Secret, Tx, credentials, derived::DerivedTokens, page};
 
 text_enum! {
     /// Recording mode: whether broadcasts are kept.
@@ -227,22 +227,11 @@ pub async fn all_of(db: &mut impl Connection, account_id: Uuid) -> Result<Vec<Li
 
 /// Every input of every account, oldest first, for the start of the service; read in pages, not in one long statement.
 pub async fn all(db: &mut impl Connection) -> Result<Vec<LiveInput>, Error> {
-    const PAGE: usize = 500;
-    let mut inputs: Vec<LiveInput> = Vec::new();
-    loop {
-        let after = inputs.last().map_or(Uuid::nil(), |input| input.id);
-        let page: Vec<LiveInput> =
-            query_as("SELECT * FROM live_inputs WHERE id > $1 ORDER BY id LIMIT $2")
-                .bind(after)
-                .bind(PAGE as i64)
-                .fetch_all(db.sqlite())
-                .await?;
-        let is_last = page.len() < PAGE;
-        inputs.extend(page);
-        if is_last {
-            return Ok(inputs);
-        }
-    }
+    page::all(
+        db,
+        "SELECT * FROM live_inputs WHERE id > $1 ORDER BY id LIMIT $2",
+    )
+    .await
 }
 
 /// Changes the fields of the patch; returns the row as it is then.
