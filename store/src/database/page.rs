@@ -1,7 +1,12 @@
 //! Cursor pages of lists, newest first by `(created_at, id)`, and the rows that have such cursors. A page does not
 //! depend on offsets that move.
 
-use sqlx::{FromRow, query_as, sqlite::SqliteRow};
+use sqlx::{
+    FromRow, Sqlite,
+    query::QueryAs,
+    query_as,
+    sqlite::{SqliteArguments, SqliteRow},
+};
 use uuid::Uuid;
 
 use crate::{Connection, Error};
@@ -74,6 +79,20 @@ impl Page {
             Some(cursor) => (cursor.created_at, cursor.id),
             None => (i64::MAX, Uuid::max()),
         }
+    }
+
+    /// Reads the page by a query whose last three parameters are the time and the id of [`Page::before`] and the limit.
+    pub(crate) async fn read<R>(
+        &self,
+        query: QueryAs<'_, Sqlite, R, SqliteArguments>,
+        db: &mut impl Connection,
+    ) -> Result<Vec<R>, Error>
+    where
+        R: Send + Unpin + for<'r> FromRow<'r, SqliteRow>,
+    {
+        let (created_at, id) = self.before();
+        let query = query.bind(created_at).bind(id).bind(self.limit);
+        Ok(query.fetch_all(db.sqlite()).await?)
     }
 }
 

@@ -147,18 +147,12 @@ pub async fn list(
     account_id: Uuid,
     page: Page,
 ) -> Result<Vec<DeliveryKey>, Error> {
-    let (created_at, id) = page.before();
-    let keys = query_as(
+    let query = query_as(
         "SELECT * FROM delivery_keys WHERE account_id = $1 AND revoked_at IS NULL AND (created_at, id) < ($2, $3)
          ORDER BY created_at DESC, id DESC LIMIT $4",
     )
-    .bind(account_id)
-    .bind(created_at)
-    .bind(id)
-    .bind(page.limit)
-    .fetch_all(db.sqlite())
-    .await?;
-    Ok(keys)
+    .bind(account_id);
+    page.read(query, db).await
 }
 
 /// Every key of every account that is not revoked, for the start of the service; read in pages.

@@ -117,19 +117,14 @@ pub async fn list(
     page: Page,
     now_ms: i64,
 ) -> Result<Vec<Share>, Error> {
-    let (created_at, id) = page.before();
-    Ok(query_as(
+    let query = query_as(
         "SELECT * FROM shares INDEXED BY shares_by_account
-         WHERE account_id = $1 AND (created_at, id) < ($2, $3) AND (expires_at IS NULL OR expires_at > $4)
+         WHERE account_id = $1 AND (created_at, id) < ($3, $4) AND (expires_at IS NULL OR expires_at > $2)
          ORDER BY created_at DESC, id DESC LIMIT $5",
     )
     .bind(account_id)
-    .bind(created_at)
-    .bind(id)
-    .bind(now_ms)
-    .bind(page.limit)
-    .fetch_all(db.sqlite())
-    .await?)
+    .bind(now_ms);
+    page.read(query, db).await
 }
 
 /// Revokes the folder's share, and returns it; `None` when there was none. `Error::NotFound` for a folder that the account does

@@ -140,22 +140,16 @@ pub async fn list(
     filter: &Filter,
     page: Page,
 ) -> Result<Vec<Entry>, Error> {
-    let (created_at, id) = page.before();
-    let entries = query_as(
-        "SELECT * FROM audit WHERE account_id = $1 AND (created_at, id) < ($2, $3)
-             AND ($4 IS NULL OR actor_id = $4)
-             AND ($5 IS NULL OR action = $5 OR (substr($5, -1) = '.' AND substr(action, 1, length($5)) = $5))
-             AND ($6 IS NULL OR created_at >= $6)
+    let query = query_as(
+        "SELECT * FROM audit WHERE account_id = $1 AND (created_at, id) < ($5, $6)
+             AND ($2 IS NULL OR actor_id = $2)
+             AND ($3 IS NULL OR action = $3 OR (substr($3, -1) = '.' AND substr(action, 1, length($3)) = $3))
+             AND ($4 IS NULL OR created_at >= $4)
          ORDER BY created_at DESC, id DESC LIMIT $7",
     )
     .bind(account_id)
-    .bind(created_at)
-    .bind(id)
     .bind(filter.actor)
     .bind(filter.action.as_deref())
-    .bind(filter.since)
-    .bind(page.limit)
-    .fetch_all(db.sqlite())
-    .await?;
-    Ok(entries)
+    .bind(filter.since);
+    page.read(query, db).await
 }

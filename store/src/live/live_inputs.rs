@@ -201,18 +201,12 @@ pub async fn list(
     account_id: Uuid,
     page: Page,
 ) -> Result<Vec<LiveInput>, Error> {
-    let (created_at, id) = page.before();
-    let inputs = query_as(
+    let query = query_as(
         "SELECT * FROM live_inputs WHERE account_id = $1 AND (created_at, id) < ($2, $3)
          ORDER BY created_at DESC, id DESC LIMIT $4",
     )
-    .bind(account_id)
-    .bind(created_at)
-    .bind(id)
-    .bind(page.limit)
-    .fetch_all(db.sqlite())
-    .await?;
-    Ok(inputs)
+    .bind(account_id);
+    page.read(query, db).await
 }
 
 /// Every input of one account, for a change that affects the whole account.

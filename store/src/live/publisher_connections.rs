@@ -97,16 +97,10 @@ pub async fn list(
     input_id: Uuid,
     page: Page,
 ) -> Result<Vec<PublisherConnection>, Error> {
-    let (connected_at, id) = page.before();
-    let connections = query_as(
+    let query = query_as(
         "SELECT * FROM publisher_connections WHERE input_id = $1 AND (connected_at, id) < ($2, $3)
          ORDER BY connected_at DESC, id DESC LIMIT $4",
     )
-    .bind(input_id)
-    .bind(connected_at)
-    .bind(id)
-    .bind(page.limit)
-    .fetch_all(db.sqlite())
-    .await?;
-    Ok(connections)
+    .bind(input_id);
+    page.read(query, db).await
 }

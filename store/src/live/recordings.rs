@@ -212,18 +212,13 @@ pub async fn list(
     input_id: Uuid,
     page: Page,
 ) -> Result<Vec<Recording>, Error> {
-    let (created_at, id) = page.before();
-    Ok(query_as(
+    let query = query_as(
         "SELECT * FROM recordings WHERE account_id = $1 AND input_id = $2 AND (created_at, id) < ($3, $4)
          ORDER BY created_at DESC, id DESC LIMIT $5",
     )
     .bind(account_id)
-    .bind(input_id)
-    .bind(created_at)
-    .bind(id)
-    .bind(page.limit)
-    .fetch_all(db.sqlite())
-    .await?)
+    .bind(input_id);
+    page.read(query, db).await
 }
 
 /// A recording's files, in order.

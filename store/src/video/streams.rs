@@ -298,20 +298,15 @@ pub async fn list(
     filter: StreamFilter,
     page: Page,
 ) -> Result<Vec<Stream>, Error> {
-    let (created_at, id) = page.before();
-    Ok(query_as(
-        "SELECT * FROM video_streams WHERE account_id = $1 AND (created_at, id) < ($2, $3)
-             AND ($5 IS NULL OR status = $5) AND ($6 IS NULL OR source_file_id = $6)
-         ORDER BY created_at DESC, id DESC LIMIT $4",
+    let query = query_as(
+        "SELECT * FROM video_streams WHERE account_id = $1 AND (created_at, id) < ($4, $5)
+             AND ($2 IS NULL OR status = $2) AND ($3 IS NULL OR source_file_id = $3)
+         ORDER BY created_at DESC, id DESC LIMIT $6",
     )
     .bind(account_id)
-    .bind(created_at)
-    .bind(id)
-    .bind(page.limit)
     .bind(filter.status)
-    .bind(filter.source_file_id)
-    .fetch_all(db.sqlite())
-    .await?)
+    .bind(filter.source_file_id);
+    page.read(query, db).await
 }
 
 /// Changes the fields of the patch; returns the row as it is then. Errors as [`get`].

@@ -187,18 +187,13 @@ pub async fn list(
     account_id: Uuid,
     page: Page,
 ) -> Result<Vec<Endpoint>, Error> {
-    let (created_at, id) = page.before();
-    Ok(query_as(
+    let query = query_as(
         "SELECT * FROM webhook_endpoints WHERE account_id = $1 AND deleted_at IS NULL AND workflow_id IS NULL
              AND (created_at, id) < ($2, $3)
          ORDER BY created_at DESC, id DESC LIMIT $4",
     )
-    .bind(account_id)
-    .bind(created_at)
-    .bind(id)
-    .bind(page.limit)
-    .fetch_all(db.sqlite())
-    .await?)
+    .bind(account_id);
+    page.read(query, db).await
 }
 
 /// Changes the fields of the patch. Errors as [`get`].
