@@ -22,51 +22,15 @@ const READABLE: &[u8] = b"23456789ABCDEFGHJKMNPQRSTVWXYZ";
 /// Characters between two dashes of a welcome code.
 const CODE_GROUP: usize = 4;
 
-const API_KEY: Form = Form {
-    prefix: "svc_",
-    length: 43,
-    alphabet: BASE62,
-};
-const STREAM_KEY: Form = Form {
-    prefix: "svc_live_",
-    length: 32,
-    alphabet: BASE62,
-};
-const DELIVERY_KEY: Form = Form {
-    prefix: "svc_pub_",
-    length: 32,
-    alphabet: BASE62,
-};
-const WEBHOOK_SECRET: Form = Form {
-    prefix: "whsec_",
-    length: 32,
-    alphabet: BASE62,
-};
-const PLAYBACK_ID: Form = Form {
-    prefix: "pb_",
-    length: 20,
-    alphabet: BASE62,
-};
-const INPUT_SLUG: Form = Form {
-    prefix: "",
-    length: 12,
-    alphabet: BASE36,
-};
-const SESSION_TOKEN: Form = Form {
-    prefix: "",
-    length: 43,
-    alphabet: BASE62,
-};
-const WELCOME_CODE: Form = Form {
-    prefix: "",
-    length: 20,
-    alphabet: READABLE,
-};
-const PASSWORD: Form = Form {
-    prefix: "",
-    length: 20,
-    alphabet: BASE62,
-};
+const API_KEY: Form = Form::new("svc_", 43, BASE62);
+const STREAM_KEY: Form = Form::new("svc_live_", 32, BASE62);
+const DELIVERY_KEY: Form = Form::new("svc_pub_", 32, BASE62);
+const WEBHOOK_SECRET: Form = Form::new("whsec_", 32, BASE62);
+const PLAYBACK_ID: Form = Form::new("pb_", 20, BASE62);
+const INPUT_SLUG: Form = Form::new("", 12, BASE36);
+const SESSION_TOKEN: Form = Form::new("", 43, BASE62);
+const WELCOME_CODE: Form = Form::new("", 20, READABLE);
+const PASSWORD: Form = Form::new("", 20, BASE62);
 
 /// Characters of a token that are stored and shown, so that its owner can distinguish tokens.
 const SHOWN_PREFIX: usize = 12;
@@ -107,6 +71,14 @@ struct Form {
 }
 
 impl Form {
+    const fn new(prefix: &'static str, length: usize, alphabet: &'static [u8]) -> Self {
+        Self {
+            prefix,
+            length,
+            alphabet,
+        }
+    }
+
     fn make(&self) -> String {
         let mut text = String::with_capacity(self.prefix.len() + self.length);
         text.push_str(self.prefix);
