@@ -244,7 +244,8 @@ pub async fn submit(
     now_ms: i64,
 ) -> Result<Submitted, Error> {
     if let Some(wanted) = &new.idempotency
-        && let Some(job_id) = idempotency::find_job(tx, new.account_id, wanted, now_ms).await?
+        && let Some(job_id) =
+            idempotency::find(tx, new.account_id, wanted, IdempotentResult::job, now_ms).await?
     {
         return Ok(Submitted::Known(get(tx, new.account_id, job_id).await?));
     }

@@ -150,7 +150,8 @@ pub struct StreamPatch {
 pub async fn create(tx: &mut Tx<'_>, new: &NewStream, now_ms: i64) -> Result<Submitted, Error> {
     let (account_id, cap) = (new.account_id, new.allowance.operations);
     if let Some(wanted) = &new.idempotency
-        && let Some(id) = idempotency::find_stream(tx, account_id, wanted, now_ms).await?
+        && let Some(id) =
+            idempotency::find(tx, account_id, wanted, IdempotentResult::stream, now_ms).await?
     {
         return Ok(Submitted::Known(Box::new(get(tx, account_id, id).await?)));
     }
