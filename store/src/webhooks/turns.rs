@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::Endpoint;
 use crate::{
     Connection, Error, Tx, duration_ms,
-    rows::{hex, json},
+    rows::{self, hex, json},
 };
 
 /// An endpoint with open deliveries.
@@ -42,9 +42,8 @@ pub(super) const LANES: &str = "WITH RECURSIVE waiting (id) AS (
 /// Returns the endpoints that are not deleted and for which something waits, or whose release is not finished, and
 /// those of `also`, to which something is in flight. Nothing depends on the time: later due times are returned too.
 pub async fn lanes(db: &mut impl Connection, also: &[Uuid]) -> Result<Vec<Lane>, Error> {
-    let also: Vec<String> = also.iter().map(|id| hex(*id)).collect();
     Ok(query_as(LANES)
-        .bind(json(&also)?)
+        .bind(rows::ids(also)?)
         .fetch_all(db.sqlite())
         .await?)
 }

@@ -6,12 +6,7 @@ use sqlx::{FromRow, query_as};
 use uuid::Uuid;
 
 use crate::{
-    Connection, Error, Month,
-    blob::BlobHash,
-    files::File,
-    jobs::Allowance,
-    rows::{hex, json},
-    work::Lane,
+    Connection, Error, Month, blob::BlobHash, files::File, jobs::Allowance, rows, work::Lane,
 };
 
 text_enum! {
@@ -206,12 +201,11 @@ pub async fn stored_files(
     db: &mut impl Connection,
     runs: &[Uuid],
 ) -> Result<HashMap<Uuid, Vec<File>>, Error> {
-    let ids: Vec<String> = runs.iter().map(|id| hex(*id)).collect();
     let rows: Vec<StoredRow> = query_as(
         "SELECT s.run_id, f.* FROM json_each($1) r CROSS JOIN workflow_steps s ON s.run_id = unhex(r.value)
          CROSS JOIN files f ON f.id = s.stored_file_id ORDER BY s.run_id, s.position",
     )
-    .bind(json(&ids)?)
+    .bind(rows::ids(runs)?)
     .fetch_all(db.sqlite())
     .await?;
     let mut stored: HashMap<Uuid, Vec<File>> = HashMap::new();

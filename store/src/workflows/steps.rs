@@ -228,7 +228,6 @@ pub async fn logs(
     db: &mut impl Connection,
     runs: &[Uuid],
 ) -> Result<HashMap<Uuid, Vec<Step>>, Error> {
-    let ids: Vec<String> = runs.iter().map(|id| hex(*id)).collect();
     let rows: Vec<LogRow> = query_as(
         "SELECT s.run_id, s.position, s.node_id, s.kind, s.title, s.status, s.branch, s.message, NULL AS facts,
              s.started_at, s.finished_at, s.bytes_in, s.bytes_out, s.output_place, s.output_sha256, s.output_length,
@@ -236,7 +235,7 @@ pub async fn logs(
          FROM json_each($1) r CROSS JOIN workflow_steps s ON s.run_id = unhex(r.value)
          ORDER BY s.run_id, s.position",
     )
-    .bind(json(&ids)?)
+    .bind(rows::ids(runs)?)
     .fetch_all(db.sqlite())
     .await?;
     let mut logs: HashMap<Uuid, Vec<Step>> = HashMap::new();
