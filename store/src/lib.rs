@@ -7,6 +7,38 @@
 //! - Changes survive the death of the process and of the machine once [`Store::write`] has returned.
 //! - Times are `i64` milliseconds since 1970 UTC and are passed by the caller; secrets are stored as hashes.
 
+/// Declares an enum that is a text in the rows and in the API, each variant with its text: the list of the variants,
+/// the text of one, and the variant of a text.
+macro_rules! text_enum {
+    (
+        $(#[$attribute:meta])*
+        pub enum $name:ident {
+            $($(#[$note:meta])* $variant:ident = $text:literal,)+
+        }
+    ) => {
+        $(#[$attribute])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, sqlx::Type)]
+        #[sqlx(type_name = "TEXT")]
+        pub enum $name {
+            $($(#[$note])* #[sqlx(rename = $text)] $variant,)+
+        }
+
+        impl $name {
+            pub const ALL: [Self; [$($text),+].len()] = [$(Self::$variant),+];
+
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $text,)+
+                }
+            }
+
+            pub fn parse(text: &str) -> Option<Self> {
+                Self::ALL.into_iter().find(|one| one.as_str() == text)
+            }
+        }
+    };
+}
+
 pub mod backup;
 pub mod blob;
 pub mod changes;

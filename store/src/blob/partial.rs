@@ -26,7 +26,7 @@ use super::{
     appender::{Appender, PIECE, Writer},
     spool::{Temporary, placed, temporary_writer},
 };
-use crate::{Error, folder};
+use crate::{Error, copy::remove_if_there, folder};
 
 /// Bytes that are read, or copied, in one go before others have their turn on the blocking pool.
 const TURN_BYTES: u64 = 8 << 20;
@@ -168,7 +168,7 @@ impl Blobs {
     pub async fn cut_partial(&self, upload: Uuid, length: u64) -> Result<(), Error> {
         let path = self.partial_path(upload);
         self.blocking(move || match length {
-            0 => remove(&path),
+            0 => remove_if_there(&path),
             _ => cut(&path, length),
         })
         .await
@@ -188,7 +188,7 @@ impl Blobs {
     /// Removes an upload's file; none is fine.
     pub async fn remove_partial(&self, upload: Uuid) -> Result<(), Error> {
         let path = self.partial_path(upload);
-        self.blocking(move || remove(&path)).await
+        self.blocking(move || remove_if_there(&path)).await
     }
 
     /// The uploads that have a file.
@@ -253,7 +253,7 @@ async fn fresh(blobs: &Blobs, path: &Path) -> Result<Writer, Error> {
     let (at, path) = (blobs.clone(), path.to_owned());
     blobs
         .blocking(move || {
-            remove(&path)?;
+            remove_if_there(&path)?;
             Writer::create(&at, &path)
         })
         .await
@@ -435,15 +435,6 @@ fn second_name(blobs: &Blobs, path: &Path) -> Result<Temporary, Error> {
         linked => linked
             .map(|()| Temporary(name))
             .map_err(Error::write("cannot link", path)),
-    }
-}
-
-fn remove(path: &Path) -> Result<(), Error> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            Err(Error::file("cannot remove", path)(error))
-        }
-        _ => Ok(()),
     }
 }
 

@@ -15,7 +15,7 @@ use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use super::{Blobs, Sealed, spool};
-use crate::{Error, folder};
+use crate::{Error, copy::remove_folder_if_there, folder};
 
 /// Bytes that are hashed at a time.
 const PIECE: usize = 256 * 1024;
@@ -119,13 +119,7 @@ impl Blobs {
     /// Removes all scratch of a run; none is fine.
     pub async fn remove_scratch(&self, run_id: Uuid) -> Result<(), Error> {
         let path = self.scratch_folder(run_id);
-        self.blocking(move || match fs::remove_dir_all(&path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                Err(Error::file("cannot remove", path)(error))
-            }
-            _ => Ok(()),
-        })
-        .await
+        self.blocking(move || remove_folder_if_there(&path)).await
     }
 
     /// The runs that have a scratch folder.

@@ -21,52 +21,34 @@ pub use log::{ChangeLog, Follower};
 
 pub(crate) use recorder::{Recorded, Recorder};
 
-macro_rules! kinds {
-    ($($variant:ident = $name:literal,)+) => {
-        /// The kind of a resource, as clients know it.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        pub enum Kind {
-            $($variant,)+
-        }
-
-        impl Kind {
-            pub const ALL: [Self; [$($name),+].len()] = [$(Self::$variant),+];
-
-            /// The name on the wire.
-            pub fn as_str(self) -> &'static str {
-                match self {
-                    $(Self::$variant => $name,)+
-                }
-            }
-        }
-    };
-}
-
-kinds! {
-    Account = "account",
-    User = "user",
-    Session = "session",
-    ApiKey = "api_key",
-    Audit = "audit",
-    File = "file",
-    Folder = "folder",
-    Share = "share",
-    Upload = "upload",
-    LiveInput = "live_input",
-    Output = "output",
-    Recording = "recording",
-    Stream = "stream",
-    Job = "job",
-    Run = "run",
-    Workflow = "workflow",
-    Webhook = "webhook",
-    Delivery = "delivery",
-    Event = "event",
-    DeliveryKey = "delivery_key",
-    PlaybackKey = "playback_key",
-    Preset = "preset",
-    Usage = "usage",
-    Service = "service",
+text_enum! {
+    /// The kind of a resource, as clients know it.
+    pub enum Kind {
+        Account = "account",
+        User = "user",
+        Session = "session",
+        ApiKey = "api_key",
+        Audit = "audit",
+        File = "file",
+        Folder = "folder",
+        Share = "share",
+        Upload = "upload",
+        LiveInput = "live_input",
+        Output = "output",
+        Recording = "recording",
+        Stream = "stream",
+        Job = "job",
+        Run = "run",
+        Workflow = "workflow",
+        Webhook = "webhook",
+        Delivery = "delivery",
+        Event = "event",
+        DeliveryKey = "delivery_key",
+        PlaybackKey = "playback_key",
+        Preset = "preset",
+        Usage = "usage",
+        Service = "service",
+    }
 }
 
 impl Kind {
@@ -83,26 +65,16 @@ impl Kind {
     }
 }
 
-/// Kind of change of the resource.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
-    Created,
-    Changed,
-    Deleted,
+text_enum! {
+    /// Kind of change of the resource.
+    pub enum Action {
+        Created = "created",
+        Changed = "changed",
+        Deleted = "deleted",
+    }
 }
 
 impl Action {
-    const ALL: [Self; 3] = [Self::Created, Self::Changed, Self::Deleted];
-
-    /// The name on the wire.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Created => "created",
-            Self::Changed => "changed",
-            Self::Deleted => "deleted",
-        }
-    }
-
     fn from_index(index: i64) -> Option<Self> {
         Self::ALL.get(usize::try_from(index).ok()?).copied()
     }

@@ -2,6 +2,7 @@
 
 use std::{
     fs::{self, File},
+    io,
     path::Path,
 };
 
@@ -40,9 +41,19 @@ pub(crate) fn rename_durably(from: &Path, to: &Path) -> Result<(), Error> {
     }
 }
 
+/// Removes a file; one that is not there is fine.
 pub(crate) fn remove_if_there(path: &Path) -> Result<(), Error> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+    removed(path, fs::remove_file(path))
+}
+
+/// Removes a folder with everything in it; one that is not there is fine.
+pub(crate) fn remove_folder_if_there(path: &Path) -> Result<(), Error> {
+    removed(path, fs::remove_dir_all(path))
+}
+
+fn removed(path: &Path, result: io::Result<()>) -> Result<(), Error> {
+    match result {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
             Err(Error::file("cannot remove", path)(error))
         }
         _ => Ok(()),

@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+use sqlx::query;
+
 use crate::{
     Error, Store, audit, blobs, broadcasts, duration_ms, idempotency, jobs, publisher_connections,
     selections, sessions, shares,
@@ -41,46 +43,39 @@ impl Store {
     /// [`Store::sweep`] for the audit log.
     pub async fn sweep_audit(&self, keep: Duration, now_ms: i64) -> Result<u64, Error> {
         let before = now_ms.saturating_sub(duration_ms(keep));
-        in_turns(self, move |tx, rows| {
-            Box::pin(audit::delete_before(tx, before, rows))
-        })
-        .await
+        delete(self, audit::DELETE_BEFORE, before).await
     }
 }
 
-/// Deletes expired sessions, shares, uploads, selections, broadcasts and connections, segments and folders that belong to no video stream, and blobs that
-/// nothing has named for long; returns how many rows.
+/// Runs a statement that deletes at most `$2` rows by the time `$1`, in turns; returns how many rows.
+async fn delete(store: &Store, statement: &'static str, time_ms: i64) -> Result<u64, Error> {
+    in_turns(store, move |tx, rows| {
+        Box::pin(async move {
+            let deleted = query(statement)
+                .bind(time_ms)
+                .bind(rows)
+                .execute(tx.sqlite())
+                .await?;
+            Ok(deleted.rows_affected())
+        })
+    })
+    .await
+}
+
+/// Deletes expired sessions, shares, uploads, selections, broadcasts and connections, segments and folders that belong
+/// to no video stream, and blobs that nothing has named for long; returns how many rows.
 async fn sweep(store: &Store, now_ms: i64) -> Result<u64, Error> {
     store
         .write(move |tx| Box::pin(work::mend_due_times(tx, now_ms)))
         .await?;
-    let sessions = in_turns(store, move |tx, rows| {
-        Box::pin(sessions::delete_expired(tx, now_ms, rows))
-    })
-    .await?;
-    let shares = in_turns(store, move |tx, rows| {
-        Box::pin(shares::delete_expired(tx, now_ms, rows))
-    })
-    .await?;
+    let sessions = delete(store, sessions::DELETE_EXPIRED, now_ms).await?;
+    let shares = delete(store, shares::DELETE_EXPIRED, now_ms).await?;
     let jobs = sweep_jobs(store, now_ms).await?;
     let streams = video::sweep_segments(store).await? + video::sweep_folders(store).await?;
     let ended_before = now_ms - BROADCASTS_KEPT_MS;
-    let broadcasts = in_turns(store, move |tx, rows| {
-        Box::pin(broadcasts::delete_ended_before(tx, ended_before, rows))
-    })
-    .await?;
-    let connections = in_turns(store, move |tx, rows| {
-        Box::pin(publisher_connections::delete_ended_before(
-            tx,
-            ended_before,
-            rows,
-        ))
-    })
-    .await?;
-    let selections = in_turns(store, move |tx, rows| {
-        Box::pin(selections::delete_expired(tx, now_ms, rows))
-    })
-    .await?;
+    let broadcasts = delete(store, broadcasts::DELETE_ENDED, ended_before).await?;
+    let connections = delete(store, publisher_connections::DELETE_ENDED, ended_before).await?;
+    let selections = delete(store, selections::DELETE_EXPIRED, now_ms).await?;
     let live = broadcasts + connections;
     let files = selections + sweep_files(store, now_ms).await?;
     Ok(sessions + shares + jobs + streams + live + files)
@@ -88,10 +83,7 @@ async fn sweep(store: &Store, now_ms: i64) -> Result<u64, Error> {
 
 /// Deletes unfinished uploads, and then the blobs that nothing names any more.
 async fn sweep_files(store: &Store, now_ms: i64) -> Result<u64, Error> {
-    let uploads = in_turns(store, move |tx, rows| {
-        Box::pin(uploads::delete_expired(tx, now_ms, rows))
-    })
-    .await?;
+    let uploads = delete(store, uploads::DELETE_EXPIRED, now_ms).await?;
     let resumable = tus::sweep(store, now_ms).await?;
     Ok(uploads + resumable + blobs::sweep(store, now_ms).await?)
 }
@@ -102,10 +94,7 @@ async fn sweep_jobs(store: &Store, now_ms: i64) -> Result<u64, Error> {
         Box::pin(jobs::expire_results(tx, now_ms, rows))
     })
     .await?;
-    let keys = in_turns(store, move |tx, rows| {
-        Box::pin(idempotency::delete_expired(tx, now_ms, rows))
-    })
-    .await?;
+    let keys = delete(store, idempotency::DELETE_EXPIRED, now_ms).await?;
     let ended_before = now_ms - JOBS_KEPT_MS;
     let old = in_turns(store, move |tx, rows| {
         Box::pin(jobs::delete_ended_before(tx, ended_before, rows))

@@ -1,7 +1,18 @@
 //! Cursor pages of lists, newest first by `(created_at, id)`, and the rows that have such cursors. A page does not
 //! depend on offsets that move.
 
+use sqlx::{
+    FromRow, Sqlite,
+    query::QueryAs,
+    query_as,
+    sqlite::{SqliteArguments, SqliteRow},
+};
 use uuid::Uuid;
+
+use crate::{Connection, Error};
+
+/// Rows of one statement of [`all`].
+const MANY: usize = 500;
 
 /// The last row of a page; the next page starts after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +48,8 @@ listed!(
     crate::folders::Folder,
     crate::jobs::Job,
     crate::live_inputs::LiveInput,
+    crate::playback_keys::PlaybackKey,
+    crate::presets::Preset,
     crate::recordings::Recording,
     crate::shares::Share,
     crate::video::Stream,
@@ -65,6 +78,45 @@ impl Page {
         match self.after {
             Some(cursor) => (cursor.created_at, cursor.id),
             None => (i64::MAX, Uuid::max()),
+        }
+    }
+
+    /// Reads the page by a query whose last three parameters are the time and the id of [`Page::before`] and the limit.
+    pub(crate) async fn read<R>(
+        &self,
+        query: QueryAs<'_, Sqlite, R, SqliteArguments>,
+        db: &mut impl Connection,
+    ) -> Result<Vec<R>, Error>
+    where
+        R: Send + Unpin + for<'r> FromRow<'r, SqliteRow>,
+    {
+        let (created_at, id) = self.before();
+        let query = query.bind(created_at).bind(id).bind(self.limit);
+        Ok(query.fetch_all(db.sqlite()).await?)
+    }
+}
+
+/// Returns the rows of every account, in the order of their ids. They are read in pages, not in one long statement, by
+/// one that has `id > $1` and `ORDER BY id LIMIT $2`.
+pub(crate) async fn all<R>(
+    db: &mut impl Connection,
+    statement: &'static str,
+) -> Result<Vec<R>, Error>
+where
+    R: Listed + Send + Unpin + for<'r> FromRow<'r, SqliteRow>,
+{
+    let mut rows: Vec<R> = Vec::new();
+    loop {
+        let after = rows.last().map_or(Uuid::nil(), |row| row.cursor().id);
+        let page = query_as(statement)
+            .bind(after)
+            .bind(MANY as i64)
+            .fetch_all(db.sqlite())
+            .await?;
+        let is_last = page.len() < MANY;
+        rows.extend(page);
+        if is_last {
+            return Ok(rows);
         }
     }
 }

@@ -19,6 +19,12 @@ pub(crate) fn json<T: Serialize>(rows: &[T]) -> Result<String, Error> {
         .map_err(|error| Error::Internal(format!("writing rows for a statement: {error}")))
 }
 
+/// The ids as one JSON array, each as `unhex` reads it.
+pub(crate) fn ids<'a>(ids: impl IntoIterator<Item = &'a Uuid>) -> Result<String, Error> {
+    let ids: Vec<String> = ids.into_iter().map(|id| hex(*id)).collect();
+    json(&ids)
+}
+
 /// Truncates a foreign text to a number of characters, and removes what the database's JSON cannot carry.
 pub(crate) fn text(text: &str, most_characters: usize) -> String {
     text.chars()

@@ -7,7 +7,7 @@
 use sqlx::{query, query_as, query_scalar};
 use uuid::Uuid;
 
-use crate::{Connection, Error, Page, Secret, Tx, credentials, derived::DerivedTokens};
+use crate::{Connection, Error, Page, Secret, Tx, credentials, derived::DerivedTokens, page};
 
 /// Characters of an alias.
 const ALIAS_LENGTH: std::ops::RangeInclusive<usize> = 3..=63;
@@ -147,39 +147,21 @@ pub async fn list(
     account_id: Uuid,
     page: Page,
 ) -> Result<Vec<DeliveryKey>, Error> {
-    let (created_at, id) = page.before();
-    let keys = query_as(
+    let query = query_as(
         "SELECT * FROM delivery_keys WHERE account_id = $1 AND revoked_at IS NULL AND (created_at, id) < ($2, $3)
          ORDER BY created_at DESC, id DESC LIMIT $4",
     )
-    .bind(account_id)
-    .bind(created_at)
-    .bind(id)
-    .bind(page.limit)
-    .fetch_all(db.sqlite())
-    .await?;
-    Ok(keys)
+    .bind(account_id);
+    page.read(query, db).await
 }
 
 /// Every key of every account that is not revoked, for the start of the service; read in pages.
 pub async fn all(db: &mut impl Connection) -> Result<Vec<DeliveryKey>, Error> {
-    const PAGE: usize = 500;
-    let mut keys: Vec<DeliveryKey> = Vec::new();
-    loop {
-        let after = keys.last().map_or(Uuid::nil(), |key| key.id);
-        let page: Vec<DeliveryKey> = query_as(
-            "SELECT * FROM delivery_keys WHERE id > $1 AND revoked_at IS NULL ORDER BY id LIMIT $2",
-        )
-        .bind(after)
-        .bind(PAGE as i64)
-        .fetch_all(db.sqlite())
-        .await?;
-        let is_last = page.len() < PAGE;
-        keys.extend(page);
-        if is_last {
-            return Ok(keys);
-        }
-    }
+    page::all(
+        db,
+        "SELECT * FROM delivery_keys WHERE id > $1 AND revoked_at IS NULL ORDER BY id LIMIT $2",
+    )
+    .await
 }
 
 /// Returns whether a new key could have the alias. `Error::Invalid` for a text that is no alias.

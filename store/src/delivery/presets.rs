@@ -4,7 +4,7 @@
 use sqlx::query_as;
 use uuid::Uuid;
 
-use crate::{Connection, Error, Tx};
+use crate::{Connection, Error, Tx, page};
 
 /// Presets of one account: a bound on the service's memory.
 const MOST_PRESETS: i64 = 1_000;
@@ -75,22 +75,11 @@ pub async fn list(db: &mut impl Connection, account_id: Uuid) -> Result<Vec<Pres
 
 /// Every preset of every account, for the start of the service; read in pages.
 pub async fn all(db: &mut impl Connection) -> Result<Vec<Preset>, Error> {
-    const PAGE: usize = 500;
-    let mut presets: Vec<Preset> = Vec::new();
-    loop {
-        let after = presets.last().map_or(Uuid::nil(), |preset| preset.id);
-        let page: Vec<Preset> =
-            query_as("SELECT * FROM cdn_presets WHERE id > $1 ORDER BY id LIMIT $2")
-                .bind(after)
-                .bind(PAGE as i64)
-                .fetch_all(db.sqlite())
-                .await?;
-        let is_last = page.len() < PAGE;
-        presets.extend(page);
-        if is_last {
-            return Ok(presets);
-        }
-    }
+    page::all(
+        db,
+        "SELECT * FROM cdn_presets WHERE id > $1 ORDER BY id LIMIT $2",
+    )
+    .await
 }
 
 /// Changes the given fields; `Error::Conflict` when another preset has the name.

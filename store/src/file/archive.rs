@@ -101,9 +101,8 @@ pub async fn chosen(
     account_id: Uuid,
     ids: &[Uuid],
 ) -> Result<Vec<Member>, Error> {
-    let ids: Vec<String> = ids.iter().map(|id| rows::hex(*id)).collect();
     Ok(query_as(CHOSEN)
-        .bind(rows::json(&ids)?)
+        .bind(rows::ids(ids)?)
         .bind(account_id)
         .fetch_all(db.sqlite())
         .await?)

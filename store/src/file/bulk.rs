@@ -55,7 +55,7 @@ pub async fn move_to(
          WHERE account_id = $1 AND id IN (SELECT unhex(value) FROM json_each($2)) RETURNING id",
     )
     .bind(account_id)
-    .bind(listed(ids)?)
+    .bind(rows::ids(ids)?)
     .bind(folder_id)
     .bind(now_ms)
     .fetch_all(tx.sqlite())
@@ -93,7 +93,7 @@ pub async fn tag(
          WHERE account_id = $1 AND id IN (SELECT unhex(value) FROM json_each($2))",
     )
     .bind(account_id)
-    .bind(listed(ids)?)
+    .bind(rows::ids(ids)?)
     .fetch_all(tx.sqlite())
     .await?;
     let mut outcomes = HashMap::with_capacity(found.len());
@@ -132,15 +132,10 @@ pub async fn existing(
         "SELECT f.id FROM json_each($2) j CROSS JOIN files f ON f.id = unhex(j.value) WHERE f.account_id = $1",
     )
     .bind(account_id)
-    .bind(listed(ids)?)
+    .bind(rows::ids(ids)?)
     .fetch_all(db.sqlite())
     .await?;
     Ok(found.into_iter().collect())
-}
-
-fn listed(ids: &[Uuid]) -> Result<String, Error> {
-    let ids: Vec<String> = ids.iter().map(|id| rows::hex(*id)).collect();
-    rows::json(&ids)
 }
 
 #[cfg(test)]

@@ -53,12 +53,11 @@ pub async fn without_picture(
     if file_ids.is_empty() {
         return Ok(HashSet::new());
     }
-    let ids: Vec<String> = file_ids.iter().map(|id| rows::hex(*id)).collect();
     let found: Vec<Uuid> = query_scalar(
         "SELECT f.file_id FROM json_each($1) j CROSS JOIN file_facts f ON f.file_id = unhex(j.value)
          WHERE NOT f.has_picture",
     )
-    .bind(rows::json(&ids)?)
+    .bind(rows::ids(file_ids)?)
     .fetch_all(db.sqlite())
     .await?;
     Ok(found.into_iter().collect())

@@ -15,40 +15,21 @@ pub enum Place {
     Below(Uuid),
 }
 
-/// A family of media types.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FileType {
-    Image,
-    Video,
-    Audio,
-    /// PDF, texts, office documents, books.
-    Document,
-    Archive,
-    /// None of the others.
-    Other,
+text_enum! {
+    /// A family of media types.
+    pub enum FileType {
+        Image = "image",
+        Video = "video",
+        Audio = "audio",
+        /// PDF, texts, office documents, books.
+        Document = "document",
+        Archive = "archive",
+        /// None of the others.
+        Other = "other",
+    }
 }
 
 impl FileType {
-    pub const ALL: [Self; 6] = [
-        Self::Image,
-        Self::Video,
-        Self::Audio,
-        Self::Document,
-        Self::Archive,
-        Self::Other,
-    ];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Image => "image",
-            Self::Video => "video",
-            Self::Audio => "audio",
-            Self::Document => "document",
-            Self::Archive => "archive",
-            Self::Other => "other",
-        }
-    }
-
     /// Patterns of its media types; [`FileType::Other`] has none.
     fn patterns(self) -> &'static [&'static str] {
         match self {

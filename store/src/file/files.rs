@@ -6,22 +6,12 @@ use uuid::Uuid;
 
 use crate::{Connection, Error, Tx, blob::BlobHash, folders, lineage, storage};
 
-/// Origin of a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::Type)]
-#[sqlx(type_name = "TEXT", rename_all = "lowercase")]
-pub enum Role {
-    Uploaded,
-    Converted,
-    Recording,
-}
-
-impl Role {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Uploaded => "uploaded",
-            Self::Converted => "converted",
-            Self::Recording => "recording",
-        }
+text_enum! {
+    /// Origin of a file.
+    pub enum Role {
+        Uploaded = "uploaded",
+        Converted = "converted",
+        Recording = "recording",
     }
 }
 

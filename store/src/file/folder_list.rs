@@ -159,13 +159,12 @@ pub async fn marks(
     folder_ids: &[Uuid],
     now_ms: i64,
 ) -> Result<HashMap<Uuid, FolderMarks>, Error> {
-    let ids: Vec<String> = folder_ids.iter().map(|id| rows::hex(*id)).collect();
     let found: Vec<(Uuid, bool, bool)> = query_as(
         "SELECT f.id, EXISTS (SELECT 1 FROM folders c WHERE c.parent_id = f.id),
              EXISTS (SELECT 1 FROM shares s WHERE s.folder_id = f.id AND (s.expires_at IS NULL OR s.expires_at > $2))
          FROM json_each($1) j CROSS JOIN folders f ON f.id = unhex(j.value)",
     )
-    .bind(rows::json(&ids)?)
+    .bind(rows::ids(folder_ids)?)
     .bind(now_ms)
     .fetch_all(db.sqlite())
     .await?;

@@ -6,28 +6,17 @@ use uuid::Uuid;
 
 use crate::{Connection, Error, Tx};
 
-/// Kinds of objects that are made from files.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::Type)]
-#[sqlx(type_name = "TEXT", rename_all = "snake_case")]
-pub enum DerivedKind {
-    /// A stored file.
-    File,
-    /// A result that can be downloaded for a day.
-    Conversion,
-    /// A video stream.
-    Rendition,
-    /// The output of a workflow run; its id is the run's.
-    RunOutput,
-}
-
-impl DerivedKind {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::File => "file",
-            Self::Conversion => "conversion",
-            Self::Rendition => "rendition",
-            Self::RunOutput => "run_output",
-        }
+text_enum! {
+    /// Kinds of objects that are made from files.
+    pub enum DerivedKind {
+        /// A stored file.
+        File = "file",
+        /// A result that can be downloaded for a day.
+        Conversion = "conversion",
+        /// A video stream.
+        Rendition = "rendition",
+        /// The output of a workflow run; its id is the run's.
+        RunOutput = "run_output",
     }
 }
 

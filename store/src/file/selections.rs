@@ -6,6 +6,10 @@ use uuid::Uuid;
 
 use crate::{Connection, Error, Tx};
 
+/// Deletes selections that have expired by the time `$1`, `$2` at most.
+pub(crate) const DELETE_EXPIRED: &str = "DELETE FROM archive_selections WHERE id IN (
+     SELECT id FROM archive_selections WHERE expires_at <= $1 LIMIT $2)";
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Selection {
     pub id: Uuid,
@@ -95,18 +99,6 @@ pub async fn by_id(
             .fetch_optional(db.sqlite())
             .await?;
     Ok(row.map(Into::into))
-}
-
-/// Deletes at most `rows` selections that have expired, and returns how many.
-pub(crate) async fn delete_expired(tx: &mut Tx<'_>, now_ms: i64, rows: u32) -> Result<u64, Error> {
-    let deleted = query(
-        "DELETE FROM archive_selections WHERE id IN (SELECT id FROM archive_selections WHERE expires_at <= $1 LIMIT $2)",
-    )
-    .bind(now_ms)
-    .bind(rows)
-    .execute(tx.sqlite())
-    .await?;
-    Ok(deleted.rows_affected())
 }
 
 fn packed(ids: &[Uuid]) -> Vec<u8> {

@@ -17,6 +17,10 @@ use crate::{
 /// Folders that one sum covers.
 const MOST_FOLDERS: i64 = 100_000;
 
+/// Deletes shares that have expired by the time `$1`, `$2` at most.
+pub(crate) const DELETE_EXPIRED: &str =
+    "DELETE FROM shares WHERE id IN (SELECT id FROM shares WHERE expires_at <= $1 LIMIT $2)";
+
 #[derive(Clone, Debug, FromRow)]
 pub struct Share {
     pub id: Uuid,
@@ -113,19 +117,14 @@ pub async fn list(
     page: Page,
     now_ms: i64,
 ) -> Result<Vec<Share>, Error> {
-    let (created_at, id) = page.before();
-    Ok(query_as(
+    let query = query_as(
         "SELECT * FROM shares INDEXED BY shares_by_account
-         WHERE account_id = $1 AND (created_at, id) < ($2, $3) AND (expires_at IS NULL OR expires_at > $4)
+         WHERE account_id = $1 AND (created_at, id) < ($3, $4) AND (expires_at IS NULL OR expires_at > $2)
          ORDER BY created_at DESC, id DESC LIMIT $5",
     )
     .bind(account_id)
-    .bind(created_at)
-    .bind(id)
-    .bind(now_ms)
-    .bind(page.limit)
-    .fetch_all(db.sqlite())
-    .await?)
+    .bind(now_ms);
+    page.read(query, db).await
 }
 
 /// Revokes the folder's share, and returns it; `None` when there was none. `Error::NotFound` for a folder that the account does
@@ -269,16 +268,4 @@ pub async fn take_download(tx: &mut Tx<'_>, id: Uuid) -> Result<bool, Error> {
     .execute(tx.sqlite())
     .await?;
     Ok(taken.rows_affected() == 1)
-}
-
-/// Deletes at most `limit` shares that have expired, and returns how many.
-pub async fn delete_expired(tx: &mut Tx<'_>, now_ms: i64, limit: u32) -> Result<u64, Error> {
-    let deleted = query(
-        "DELETE FROM shares WHERE id IN (SELECT id FROM shares WHERE expires_at <= $1 LIMIT $2)",
-    )
-    .bind(now_ms)
-    .bind(limit)
-    .execute(tx.sqlite())
-    .await?;
-    Ok(deleted.rows_affected())
 }

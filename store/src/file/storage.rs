@@ -58,26 +58,12 @@ pub async fn room(
 }
 
 /// Checks as [`check`] does, with the bytes that unfinished uploads hold; those of the upload `but` are not counted.
+/// Returns how many bytes there is room for, `more_bytes` at least.
 pub async fn check_beside_uploads(
     db: &mut impl Connection,
     account_id: Uuid,
     but: Option<Uuid>,
     more_bytes: u64,
-    limit_bytes: u64,
-    now_ms: i64,
-) -> Result<(), Error> {
-    room_beside_uploads(db, account_id, but, more_bytes, limit_bytes, now_ms)
-        .await
-        .map(drop)
-}
-
-/// Checks as [`check_beside_uploads`] does; returns how many bytes there is room for, which are `needed_bytes` at
-/// least.
-pub(crate) async fn room_beside_uploads(
-    db: &mut impl Connection,
-    account_id: Uuid,
-    but: Option<Uuid>,
-    needed_bytes: u64,
     limit_bytes: u64,
     now_ms: i64,
 ) -> Result<u64, Error> {
@@ -86,7 +72,7 @@ pub(crate) async fn room_beside_uploads(
     }
     let stored = totals(db, account_id).await?.bytes;
     let used_bytes = stored.saturating_add(held_by_uploads(db, account_id, but, now_ms).await?);
-    match used_bytes.saturating_add(needed_bytes) > limit_bytes {
+    match used_bytes.saturating_add(more_bytes) > limit_bytes {
         true => Err(Error::OverQuota {
             used_bytes,
             limit_bytes,

@@ -246,7 +246,7 @@ pub async fn hold(
 ) -> Result<u64, Error> {
     let (account_id, but) = (upload.account_id, Some(upload.id));
     let room =
-        storage::room_beside_uploads(tx, account_id, but, needed, storage_bytes, now_ms).await?;
+        storage::check_beside_uploads(tx, account_id, but, needed, storage_bytes, now_ms).await?;
     let held = wanted.min(room);
     let updated = query(
         "UPDATE tus_uploads SET held_bytes = $3
@@ -355,7 +355,9 @@ pub async fn advance(
         return Err(not_taken(tx, upload, now_ms).await);
     }
     let (account_id, limit) = (upload.account_id, step.storage_bytes);
-    storage::check_beside_uploads(tx, account_id, None, 0, limit, now_ms).await
+    storage::check_beside_uploads(tx, account_id, None, 0, limit, now_ms)
+        .await
+        .map(drop)
 }
 
 /// Blob and facts of an upload whose bytes are complete.

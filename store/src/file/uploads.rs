@@ -13,6 +13,10 @@ use crate::{
     folders, storage,
 };
 
+/// Deletes uploads that have expired by the time `$1`, completed ones too, `$2` at most.
+pub(crate) const DELETE_EXPIRED: &str =
+    "DELETE FROM uploads WHERE id IN (SELECT id FROM uploads WHERE expires_at <= $1 LIMIT $2)";
+
 /// State of an upload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::Type)]
 #[sqlx(type_name = "TEXT", rename_all = "lowercase")]
@@ -214,16 +218,4 @@ fn received(upload: &Upload) -> Result<(BlobHash, String), Error> {
             "the bytes of this upload have not arrived: PUT them to its signedUrl first".into(),
         )
     })
-}
-
-/// Deletes up to `rows` uploads that have expired, completed ones too; returns how many.
-pub(crate) async fn delete_expired(tx: &mut Tx<'_>, now_ms: i64, rows: u32) -> Result<u64, Error> {
-    let deleted = query(
-        "DELETE FROM uploads WHERE id IN (SELECT id FROM uploads WHERE expires_at <= $1 LIMIT $2)",
-    )
-    .bind(now_ms)
-    .bind(rows)
-    .execute(tx.sqlite())
-    .await?;
-    Ok(deleted.rows_affected())
 }

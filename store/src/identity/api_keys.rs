@@ -9,28 +9,13 @@ use crate::{Connection, Error, Page, Secret, Tx, credentials};
 /// Precision of `last_used_at`: a write for every request would be wasted.
 const LAST_USED_GRAIN_MS: i64 = 5 * 60 * 1000;
 
-/// Access that a key grants; each scope includes the ones before it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, sqlx::Type)]
-#[sqlx(type_name = "TEXT", rename_all = "lowercase")]
-pub enum Scope {
-    Read,
-    Write,
-    Admin,
-}
-
-impl Scope {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Read => "read",
-            Self::Write => "write",
-            Self::Admin => "admin",
-        }
-    }
-
-    pub fn parse(text: &str) -> Option<Self> {
-        [Self::Read, Self::Write, Self::Admin]
-            .into_iter()
-            .find(|scope| scope.as_str() == text)
+text_enum! {
+    /// Access that a key grants; each scope includes the ones before it.
+    #[derive(PartialOrd, Ord)]
+    pub enum Scope {
+        Read = "read",
+        Write = "write",
+        Admin = "admin",
     }
 }
 
@@ -129,18 +114,12 @@ pub async fn list(
     account_id: Uuid,
     page: Page,
 ) -> Result<Vec<ApiKey>, Error> {
-    let (created_at, id) = page.before();
-    let keys = query_as(
+    let query = query_as(
         "SELECT * FROM api_keys WHERE account_id = $1 AND revoked_at IS NULL AND (created_at, id) < ($2, $3)
          ORDER BY created_at DESC, id DESC LIMIT $4",
     )
-    .bind(account_id)
-    .bind(created_at)
-    .bind(id)
-    .bind(page.limit)
-    .fetch_all(db.sqlite())
-    .await?;
-    Ok(keys)
+    .bind(account_id);
+    page.read(query, db).await
 }
 
 /// All keys that are not revoked, of one account or of all, newest first.

@@ -3,13 +3,17 @@
 //! [`append`] runs in the transaction of the change, so that there is never one without the other. Names are kept as they were
 //! then: user, key and target may be deleted later. No entry holds a secret.
 
-use sqlx::{query, query_as, query_scalar};
+use sqlx::{query_as, query_scalar};
 use uuid::Uuid;
 
 use crate::{Connection, Error, Page, Tx};
 
 /// Longest `detail` and name that are kept, in characters.
 const MOST_CHARACTERS: usize = 500;
+
+/// Deletes entries that were written before the time `$1`, `$2` at most.
+pub(crate) const DELETE_BEFORE: &str =
+    "DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE created_at < $1 LIMIT $2)";
 
 /// The credential that made the change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -136,34 +140,16 @@ pub async fn list(
     filter: &Filter,
     page: Page,
 ) -> Result<Vec<Entry>, Error> {
-    let (created_at, id) = page.before();
-    let entries = query_as(
-        "SELECT * FROM audit WHERE account_id = $1 AND (created_at, id) < ($2, $3)
-             AND ($4 IS NULL OR actor_id = $4)
-             AND ($5 IS NULL OR action = $5 OR (substr($5, -1) = '.' AND substr(action, 1, length($5)) = $5))
-             AND ($6 IS NULL OR created_at >= $6)
+    let query = query_as(
+        "SELECT * FROM audit WHERE account_id = $1 AND (created_at, id) < ($5, $6)
+             AND ($2 IS NULL OR actor_id = $2)
+             AND ($3 IS NULL OR action = $3 OR (substr($3, -1) = '.' AND substr(action, 1, length($3)) = $3))
+             AND ($4 IS NULL OR created_at >= $4)
          ORDER BY created_at DESC, id DESC LIMIT $7",
     )
     .bind(account_id)
-    .bind(created_at)
-    .bind(id)
     .bind(filter.actor)
     .bind(filter.action.as_deref())
-    .bind(filter.since)
-    .bind(page.limit)
-    .fetch_all(db.sqlite())
-    .await?;
-    Ok(entries)
-}
-
-/// Deletes at most `limit` entries that were written before that time; returns how many.
-pub async fn delete_before(tx: &mut Tx<'_>, before_ms: i64, limit: u32) -> Result<u64, Error> {
-    let deleted = query(
-        "DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE created_at < $1 LIMIT $2)",
-    )
-    .bind(before_ms)
-    .bind(limit)
-    .execute(tx.sqlite())
-    .await?;
-    Ok(deleted.rows_affected())
+    .bind(filter.since);
+    page.read(query, db).await
 }

@@ -22,51 +22,15 @@ const READABLE: &[u8] = b"23456789ABCDEFGHJKMNPQRSTVWXYZ";
 /// Characters between two dashes of a welcome code.
 const CODE_GROUP: usize = 4;
 
-const API_KEY: Form = Form {
-    prefix: "svc_",
-    length: 43,
-    alphabet: BASE62,
-};
-const STREAM_KEY: Form = Form {
-    prefix: "svc_live_",
-    length: 32,
-    alphabet: BASE62,
-};
-const DELIVERY_KEY: Form = Form {
-    prefix: "svc_pub_",
-    length: 32,
-    alphabet: BASE62,
-};
-const WEBHOOK_SECRET: Form = Form {
-    prefix: "whsec_",
-    length: 32,
-    alphabet: BASE62,
-};
-const PLAYBACK_ID: Form = Form {
-    prefix: "pb_",
-    length: 20,
-    alphabet: BASE62,
-};
-const INPUT_SLUG: Form = Form {
-    prefix: "",
-    length: 12,
-    alphabet: BASE36,
-};
-const SESSION_TOKEN: Form = Form {
-    prefix: "",
-    length: 43,
-    alphabet: BASE62,
-};
-const WELCOME_CODE: Form = Form {
-    prefix: "",
-    length: 20,
-    alphabet: READABLE,
-};
-const PASSWORD: Form = Form {
-    prefix: "",
-    length: 20,
-    alphabet: BASE62,
-};
+const API_KEY: Form = Form::new("svc_", 43, BASE62);
+const STREAM_KEY: Form = Form::new("svc_live_", 32, BASE62);
+const DELIVERY_KEY: Form = Form::new("svc_pub_", 32, BASE62);
+const WEBHOOK_SECRET: Form = Form::new("whsec_", 32, BASE62);
+const PLAYBACK_ID: Form = Form::new("pb_", 20, BASE62);
+const INPUT_SLUG: Form = Form::new("", 12, BASE36);
+const SESSION_TOKEN: Form = Form::new("", 43, BASE62);
+const WELCOME_CODE: Form = Form::new("", 20, READABLE);
+const PASSWORD: Form = Form::new("", 20, BASE62);
 
 /// Characters of a token that are stored and shown, so that its owner can distinguish tokens.
 const SHOWN_PREFIX: usize = 12;
@@ -107,6 +71,14 @@ struct Form {
 }
 
 impl Form {
+    const fn new(prefix: &'static str, length: usize, alphabet: &'static [u8]) -> Self {
+        Self {
+            prefix,
+            length,
+            alphabet,
+        }
+    }
+
     fn make(&self) -> String {
         let mut text = String::with_capacity(self.prefix.len() + self.length);
         text.push_str(self.prefix);
@@ -170,22 +142,12 @@ pub fn api_key() -> Secret {
     Secret(API_KEY.make())
 }
 
-/// `svc_live_` and 32 base62.
-pub fn stream_key() -> Secret {
-    Secret(STREAM_KEY.make())
-}
-
-/// `svc_pub_` and 32 base62.
-pub fn delivery_key() -> Secret {
-    Secret(DELIVERY_KEY.make())
-}
-
-/// The stream key that is made of bytes of the installation, see [`super::derived`].
+/// `svc_live_` and 32 base62: the stream key that is made of bytes of the installation, see [`super::derived`].
 pub(super) fn stream_key_of(bytes: [u8; 32]) -> Secret {
     Secret(STREAM_KEY.of_bytes(bytes))
 }
 
-/// The token of a delivery key that is made of bytes of the installation, see [`super::derived`].
+/// `svc_pub_` and 32 base62: the token of a delivery key that is made of bytes of the installation, see [`super::derived`].
 pub(super) fn delivery_key_of(bytes: [u8; 32]) -> Secret {
     Secret(DELIVERY_KEY.of_bytes(bytes))
 }
@@ -249,24 +211,12 @@ pub fn is_api_key(text: &str) -> bool {
     API_KEY.fits(text)
 }
 
-pub fn is_stream_key(text: &str) -> bool {
-    STREAM_KEY.fits(text)
-}
-
 pub fn is_delivery_key(text: &str) -> bool {
     DELIVERY_KEY.fits(text)
 }
 
-pub fn is_webhook_secret(text: &str) -> bool {
-    WEBHOOK_SECRET.fits(text)
-}
-
 pub fn is_playback_id(text: &str) -> bool {
     PLAYBACK_ID.fits(text)
-}
-
-pub fn is_input_slug(text: &str) -> bool {
-    INPUT_SLUG.fits(text)
 }
 
 pub fn is_session_token(text: &str) -> bool {
@@ -337,28 +287,27 @@ mod tests {
 
     #[test]
     fn what_is_made_has_its_form_and_no_other() {
-        type Check = fn(&str) -> bool;
-        let checks: [(&str, Check); 7] = [
-            ("API key", is_api_key),
-            ("stream key", is_stream_key),
-            ("delivery key", is_delivery_key),
-            ("webhook secret", is_webhook_secret),
-            ("playback id", is_playback_id),
-            ("input slug", is_input_slug),
-            ("session token", is_session_token),
+        let forms = [
+            ("API key", API_KEY),
+            ("stream key", STREAM_KEY),
+            ("delivery key", DELIVERY_KEY),
+            ("webhook secret", WEBHOOK_SECRET),
+            ("playback id", PLAYBACK_ID),
+            ("input slug", INPUT_SLUG),
+            ("session token", SESSION_TOKEN),
         ];
         let made = [
             api_key().expose().to_owned(),
-            stream_key().expose().to_owned(),
-            delivery_key().expose().to_owned(),
+            stream_key_of(random_bytes()).expose().to_owned(),
+            delivery_key_of(random_bytes()).expose().to_owned(),
             webhook_secret().expose().to_owned(),
             playback_id(),
             input_slug(),
             session_token().expose().to_owned(),
         ];
         for (m, text) in made.iter().enumerate() {
-            for (c, (what, check)) in checks.iter().enumerate() {
-                assert_eq!(check(text), m == c, "{text} as {what}");
+            for (c, (what, form)) in forms.iter().enumerate() {
+                assert_eq!(form.fits(text), m == c, "{text} as {what}");
             }
         }
         assert_eq!(made.map(|text| text.len()), [47, 41, 40, 38, 23, 12, 43]);

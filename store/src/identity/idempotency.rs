@@ -10,6 +10,10 @@ use crate::{Error, Tx};
 /// Time for which a key is kept.
 const KEPT_MS: i64 = 24 * 60 * 60 * 1000;
 
+/// Deletes keys that have expired by the time `$1`, `$2` at most.
+pub(crate) const DELETE_EXPIRED: &str = "DELETE FROM idempotency_keys WHERE (account_id, key) IN (
+     SELECT account_id, key FROM idempotency_keys WHERE expires_at <= $1 LIMIT $2)";
+
 /// Client's key with the fingerprint of its request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Idempotency {
@@ -27,14 +31,14 @@ pub(crate) enum IdempotentResult {
 }
 
 impl IdempotentResult {
-    fn job(self) -> Option<Uuid> {
+    pub(crate) fn job(self) -> Option<Uuid> {
         match self {
             Self::Job(id) => Some(id),
             Self::Stream(_) => None,
         }
     }
 
-    fn stream(self) -> Option<Uuid> {
+    pub(crate) fn stream(self) -> Option<Uuid> {
         match self {
             Self::Stream(id) => Some(id),
             Self::Job(_) => None,
@@ -42,38 +46,15 @@ impl IdempotentResult {
     }
 }
 
-/// Returns the job that the key refers to. `Error::Conflict` when the key was used with other parameters.
-pub(crate) async fn find_job(
+/// Returns the id that the key refers to, of the kind that `of` reads. `Error::Conflict` when the key was used with
+/// other parameters.
+pub(crate) async fn find(
     tx: &mut Tx<'_>,
     account_id: Uuid,
     wanted: &Idempotency,
+    of: fn(IdempotentResult) -> Option<Uuid>,
     now_ms: i64,
 ) -> Result<Option<Uuid>, Error> {
-    match find(tx, account_id, wanted, now_ms).await? {
-        None => Ok(None),
-        Some(made) => made.job().map(Some).ok_or_else(used_otherwise),
-    }
-}
-
-/// Finds a video stream as [`find_job`] finds a job.
-pub(crate) async fn find_stream(
-    tx: &mut Tx<'_>,
-    account_id: Uuid,
-    wanted: &Idempotency,
-    now_ms: i64,
-) -> Result<Option<Uuid>, Error> {
-    match find(tx, account_id, wanted, now_ms).await? {
-        None => Ok(None),
-        Some(made) => made.stream().map(Some).ok_or_else(used_otherwise),
-    }
-}
-
-async fn find(
-    tx: &mut Tx<'_>,
-    account_id: Uuid,
-    wanted: &Idempotency,
-    now_ms: i64,
-) -> Result<Option<IdempotentResult>, Error> {
     let kept: Option<(Vec<u8>, Option<Uuid>, Option<Uuid>)> = query_as(
         "SELECT fingerprint, job_id, stream_id FROM idempotency_keys
          WHERE account_id = $1 AND key = $2 AND expires_at > $3",
@@ -86,9 +67,11 @@ async fn find(
     match kept {
         None => Ok(None),
         Some((fingerprint, ..)) if fingerprint != wanted.fingerprint => Err(used_otherwise()),
-        Some((_, job, stream)) => Ok(job
+        Some((_, job, stream)) => job
             .map(IdempotentResult::Job)
-            .or(stream.map(IdempotentResult::Stream))),
+            .or(stream.map(IdempotentResult::Stream))
+            .map(|made| of(made).ok_or_else(used_otherwise))
+            .transpose(),
     }
 }
 
@@ -122,17 +105,4 @@ pub(crate) async fn remember(
     .execute(tx.sqlite())
     .await?;
     Ok(())
-}
-
-/// Deletes at most `limit` expired keys and returns how many.
-pub(crate) async fn delete_expired(tx: &mut Tx<'_>, now_ms: i64, limit: u32) -> Result<u64, Error> {
-    let deleted = query(
-        "DELETE FROM idempotency_keys WHERE (account_id, key) IN (
-             SELECT account_id, key FROM idempotency_keys WHERE expires_at <= $1 LIMIT $2)",
-    )
-    .bind(now_ms)
-    .bind(limit)
-    .execute(tx.sqlite())
-    .await?;
-    Ok(deleted.rows_affected())
 }

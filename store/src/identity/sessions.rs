@@ -13,6 +13,10 @@ use crate::{
 /// Precision of `last_used_at`: a write for every request would be wasted.
 const LAST_USED_GRAIN_MS: i64 = 5 * 60 * 1000;
 
+/// Deletes sessions that have expired by the time `$1`, `$2` at most.
+pub(crate) const DELETE_EXPIRED: &str = "DELETE FROM sessions WHERE token_hash IN (
+     SELECT token_hash FROM sessions WHERE expires_at <= $1 LIMIT $2)";
+
 #[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
 pub struct SignInSession {
     pub token_hash: String,
@@ -190,14 +194,4 @@ pub async fn delete_of_user(tx: &mut Tx<'_>, user_id: Uuid) -> Result<(), Error>
         .execute(tx.sqlite())
         .await?;
     Ok(())
-}
-
-/// Deletes at most `limit` expired sessions and returns how many.
-pub async fn delete_expired(tx: &mut Tx<'_>, now_ms: i64, limit: u32) -> Result<u64, Error> {
-    let deleted = query("DELETE FROM sessions WHERE token_hash IN (SELECT token_hash FROM sessions WHERE expires_at <= $1 LIMIT $2)")
-        .bind(now_ms)
-        .bind(limit)
-        .execute(tx.sqlite())
-        .await?;
-    Ok(deleted.rows_affected())
 }

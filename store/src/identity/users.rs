@@ -11,24 +11,16 @@ use crate::{
 /// Longest username, in characters.
 const MAX_USERNAME: usize = 64;
 
-/// Role of a user in an account: the scope of their sessions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::Type)]
-#[sqlx(type_name = "TEXT", rename_all = "lowercase")]
-pub enum Role {
-    Viewer,
-    Member,
-    Admin,
+text_enum! {
+    /// Role of a user in an account: the scope of their sessions.
+    pub enum Role {
+        Viewer = "viewer",
+        Member = "member",
+        Admin = "admin",
+    }
 }
 
 impl Role {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Viewer => "viewer",
-            Self::Member => "member",
-            Self::Admin => "admin",
-        }
-    }
-
     /// Access of the user's sessions to the account.
     pub fn scope(self) -> Scope {
         match self {

@@ -31,81 +31,38 @@ pub const KIND: &str = "job";
 /// Free positions after each item of a request, which the members of an archive take in its place.
 const POSITIONS_BETWEEN: i64 = 1 << 20;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::Type)]
-#[sqlx(type_name = "TEXT", rename_all = "lowercase")]
-pub enum JobType {
-    Convert,
-    Compress,
-    /// Call of one of the media tools.
-    Tool,
-}
-
-impl JobType {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Convert => "convert",
-            Self::Compress => "compress",
-            Self::Tool => "tool",
-        }
+text_enum! {
+    pub enum JobType {
+        Convert = "convert",
+        Compress = "compress",
+        /// Call of one of the media tools.
+        Tool = "tool",
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, sqlx::Type)]
-#[sqlx(type_name = "TEXT", rename_all = "lowercase")]
-pub enum JobState {
-    Pending,
-    Processing,
-    /// The job has at least one result file.
-    Completed,
-    Failed,
-    Cancelled,
+text_enum! {
+    pub enum JobState {
+        Pending = "pending",
+        Processing = "processing",
+        /// The job has at least one result file.
+        Completed = "completed",
+        Failed = "failed",
+        Cancelled = "cancelled",
+    }
 }
 
 impl JobState {
-    pub const ALL: [Self; 5] = [
-        Self::Pending,
-        Self::Processing,
-        Self::Completed,
-        Self::Failed,
-        Self::Cancelled,
-    ];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::Processing => "processing",
-            Self::Completed => "completed",
-            Self::Failed => "failed",
-            Self::Cancelled => "cancelled",
-        }
-    }
-
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|state| state.as_str() == text)
-    }
-
     pub fn has_ended(self) -> bool {
         !matches!(self, Self::Pending | Self::Processing)
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::Type)]
-#[sqlx(type_name = "TEXT", rename_all = "lowercase")]
-pub enum ItemState {
-    Pending,
-    Completed,
-    Failed,
-    Cancelled,
-}
-
-impl ItemState {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::Completed => "completed",
-            Self::Failed => "failed",
-            Self::Cancelled => "cancelled",
-        }
+text_enum! {
+    pub enum ItemState {
+        Pending = "pending",
+        Completed = "completed",
+        Failed = "failed",
+        Cancelled = "cancelled",
     }
 }
 
@@ -287,7 +244,8 @@ pub async fn submit(
     now_ms: i64,
 ) -> Result<Submitted, Error> {
     if let Some(wanted) = &new.idempotency
-        && let Some(job_id) = idempotency::find_job(tx, new.account_id, wanted, now_ms).await?
+        && let Some(job_id) =
+            idempotency::find(tx, new.account_id, wanted, IdempotentResult::job, now_ms).await?
     {
         return Ok(Submitted::Known(get(tx, new.account_id, job_id).await?));
     }

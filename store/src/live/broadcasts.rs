@@ -9,6 +9,11 @@ use crate::{Connection, Error, Tx};
 /// Broadcasts that [`end_lost`] ends at once.
 pub const MOST_ENDED: u32 = 1_000;
 
+/// Deletes broadcasts that ended before the time `$1` and whose recordings are gone, `$2` at most.
+pub(crate) const DELETE_ENDED: &str = "DELETE FROM broadcasts WHERE id IN (
+     SELECT b.id FROM broadcasts b WHERE b.ended_at < $1
+     AND NOT EXISTS (SELECT 1 FROM recordings r WHERE r.broadcast = b.id) LIMIT $2)";
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::Type)]
 #[sqlx(type_name = "TEXT", rename_all = "lowercase")]
 pub enum BroadcastState {
@@ -102,24 +107,6 @@ pub async fn add_totals(
         .execute(tx.sqlite())
         .await?;
     Ok(())
-}
-
-/// Deletes broadcasts that ended before that time and whose recordings are gone; returns how many.
-pub async fn delete_ended_before(
-    tx: &mut Tx<'_>,
-    ended_before: i64,
-    limit: u32,
-) -> Result<u64, Error> {
-    let deleted = query(
-        "DELETE FROM broadcasts WHERE id IN (
-             SELECT b.id FROM broadcasts b WHERE b.ended_at < $1
-             AND NOT EXISTS (SELECT 1 FROM recordings r WHERE r.broadcast = b.id) LIMIT $2)",
-    )
-    .bind(ended_before)
-    .bind(limit)
-    .execute(tx.sqlite())
-    .await?;
-    Ok(deleted.rows_affected())
 }
 
 pub async fn get(db: &mut impl Connection, id: &str) -> Result<BroadcastRow, Error> {

@@ -4,51 +4,21 @@
 use sqlx::{query_as, types::Json};
 use uuid::Uuid;
 
-use crate::{Connection, Error, Page, Secret, Tx, credentials, derived::DerivedTokens};
+use crate::{Connection, Error, Page, Secret, Tx, credentials, derived::DerivedTokens, page};
 
-/// Recording mode: whether broadcasts are kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::Type)]
-#[sqlx(type_name = "TEXT", rename_all = "lowercase")]
-pub enum RecordMode {
-    Off,
-    Automatic,
-}
-
-impl RecordMode {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Off => "off",
-            Self::Automatic => "automatic",
-        }
-    }
-
-    pub fn parse(text: &str) -> Option<Self> {
-        [Self::Off, Self::Automatic]
-            .into_iter()
-            .find(|mode| mode.as_str() == text)
+text_enum! {
+    /// Recording mode: whether broadcasts are kept.
+    pub enum RecordMode {
+        Off = "off",
+        Automatic = "automatic",
     }
 }
 
-/// Latency mode: whether playlists carry low-latency parts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::Type)]
-#[sqlx(type_name = "TEXT", rename_all = "lowercase")]
-pub enum Latency {
-    Standard,
-    Low,
-}
-
-impl Latency {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Standard => "standard",
-            Self::Low => "low",
-        }
-    }
-
-    pub fn parse(text: &str) -> Option<Self> {
-        [Self::Standard, Self::Low]
-            .into_iter()
-            .find(|latency| latency.as_str() == text)
+text_enum! {
+    /// Latency mode: whether playlists carry low-latency parts.
+    pub enum Latency {
+        Standard = "standard",
+        Low = "low",
     }
 }
 
@@ -231,18 +201,12 @@ pub async fn list(
     account_id: Uuid,
     page: Page,
 ) -> Result<Vec<LiveInput>, Error> {
-    let (created_at, id) = page.before();
-    let inputs = query_as(
+    let query = query_as(
         "SELECT * FROM live_inputs WHERE account_id = $1 AND (created_at, id) < ($2, $3)
          ORDER BY created_at DESC, id DESC LIMIT $4",
     )
-    .bind(account_id)
-    .bind(created_at)
-    .bind(id)
-    .bind(page.limit)
-    .fetch_all(db.sqlite())
-    .await?;
-    Ok(inputs)
+    .bind(account_id);
+    page.read(query, db).await
 }
 
 /// Every input of one account, for a change that affects the whole account.
@@ -257,22 +221,11 @@ pub async fn all_of(db: &mut impl Connection, account_id: Uuid) -> Result<Vec<Li
 
 /// Every input of every account, oldest first, for the start of the service; read in pages, not in one long statement.
 pub async fn all(db: &mut impl Connection) -> Result<Vec<LiveInput>, Error> {
-    const PAGE: usize = 500;
-    let mut inputs: Vec<LiveInput> = Vec::new();
-    loop {
-        let after = inputs.last().map_or(Uuid::nil(), |input| input.id);
-        let page: Vec<LiveInput> =
-            query_as("SELECT * FROM live_inputs WHERE id > $1 ORDER BY id LIMIT $2")
-                .bind(after)
-                .bind(PAGE as i64)
-                .fetch_all(db.sqlite())
-                .await?;
-        let is_last = page.len() < PAGE;
-        inputs.extend(page);
-        if is_last {
-            return Ok(inputs);
-        }
-    }
+    page::all(
+        db,
+        "SELECT * FROM live_inputs WHERE id > $1 ORDER BY id LIMIT $2",
+    )
+    .await
 }
 
 /// Changes the fields of the patch; returns the row as it is then.

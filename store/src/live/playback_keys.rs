@@ -4,7 +4,7 @@
 use sqlx::{query_as, query_scalar};
 use uuid::Uuid;
 
-use crate::{Connection, Error, Tx};
+use crate::{Connection, Error, Tx, page};
 
 /// Keys of one account: enough to rotate them without a gap, and a bound on the service's memory.
 const MOST_KEYS: i64 = 20;
@@ -58,22 +58,11 @@ pub async fn list(db: &mut impl Connection, account_id: Uuid) -> Result<Vec<Play
 
 /// Returns every key of every account, for the first token; read in pages.
 pub async fn all(db: &mut impl Connection) -> Result<Vec<PlaybackKey>, Error> {
-    const PAGE: usize = 500;
-    let mut keys: Vec<PlaybackKey> = Vec::new();
-    loop {
-        let after = keys.last().map_or(Uuid::nil(), |key| key.id);
-        let page: Vec<PlaybackKey> =
-            query_as("SELECT * FROM playback_keys WHERE id > $1 ORDER BY id LIMIT $2")
-                .bind(after)
-                .bind(PAGE as i64)
-                .fetch_all(db.sqlite())
-                .await?;
-        let is_last = page.len() < PAGE;
-        keys.extend(page);
-        if is_last {
-            return Ok(keys);
-        }
-    }
+    page::all(
+        db,
+        "SELECT * FROM playback_keys WHERE id > $1 ORDER BY id LIMIT $2",
+    )
+    .await
 }
 
 /// Deletes a key, and returns its row; `Error::NotFound` for an unknown id and for another account's.

@@ -9,6 +9,10 @@ use crate::{Connection, Cursor, Error, Listed, Page, Tx};
 /// Characters of an encoder's name that are kept.
 const MOST_CHARACTERS: usize = 200;
 
+/// Deletes connections that ended before the time `$1`, `$2` at most.
+pub(crate) const DELETE_ENDED: &str = "DELETE FROM publisher_connections WHERE id IN (
+     SELECT id FROM publisher_connections WHERE disconnected_at < $1 LIMIT $2)";
+
 /// One connection of a publisher.
 #[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
 pub struct PublisherConnection {
@@ -93,33 +97,10 @@ pub async fn list(
     input_id: Uuid,
     page: Page,
 ) -> Result<Vec<PublisherConnection>, Error> {
-    let (connected_at, id) = page.before();
-    let connections = query_as(
+    let query = query_as(
         "SELECT * FROM publisher_connections WHERE input_id = $1 AND (connected_at, id) < ($2, $3)
          ORDER BY connected_at DESC, id DESC LIMIT $4",
     )
-    .bind(input_id)
-    .bind(connected_at)
-    .bind(id)
-    .bind(page.limit)
-    .fetch_all(db.sqlite())
-    .await?;
-    Ok(connections)
-}
-
-/// Deletes connections that ended before that time; returns how many.
-pub async fn delete_ended_before(
-    tx: &mut Tx<'_>,
-    ended_before: i64,
-    limit: u32,
-) -> Result<u64, Error> {
-    let deleted = query(
-        "DELETE FROM publisher_connections WHERE id IN (
-             SELECT id FROM publisher_connections WHERE disconnected_at < $1 LIMIT $2)",
-    )
-    .bind(ended_before)
-    .bind(limit)
-    .execute(tx.sqlite())
-    .await?;
-    Ok(deleted.rows_affected())
+    .bind(input_id);
+    page.read(query, db).await
 }

@@ -21,27 +21,18 @@ const MOST_ENDED: u32 = 1_000;
 /// Error code of a recording whose owner crashed too often.
 const CRASHED: &str = "crashed";
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::Type)]
-#[sqlx(type_name = "TEXT", rename_all = "lowercase")]
-pub enum RecordingStatus {
-    /// Its broadcast is on air, or waits for its encoder.
-    Recording,
-    /// Its files and streams are being made.
-    Processing,
-    Ready,
-    Failed,
+text_enum! {
+    pub enum RecordingStatus {
+        /// Its broadcast is on air, or waits for its encoder.
+        Recording = "recording",
+        /// Its files and streams are being made.
+        Processing = "processing",
+        Ready = "ready",
+        Failed = "failed",
+    }
 }
 
 impl RecordingStatus {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Recording => "recording",
-            Self::Processing => "processing",
-            Self::Ready => "ready",
-            Self::Failed => "failed",
-        }
-    }
-
     pub fn has_ended(self) -> bool {
         matches!(self, Self::Ready | Self::Failed)
     }
@@ -221,18 +212,13 @@ pub async fn list(
     input_id: Uuid,
     page: Page,
 ) -> Result<Vec<Recording>, Error> {
-    let (created_at, id) = page.before();
-    Ok(query_as(
+    let query = query_as(
         "SELECT * FROM recordings WHERE account_id = $1 AND input_id = $2 AND (created_at, id) < ($3, $4)
          ORDER BY created_at DESC, id DESC LIMIT $5",
     )
     .bind(account_id)
-    .bind(input_id)
-    .bind(created_at)
-    .bind(id)
-    .bind(page.limit)
-    .fetch_all(db.sqlite())
-    .await?)
+    .bind(input_id);
+    page.read(query, db).await
 }
 
 /// A recording's files, in order.

@@ -4,10 +4,7 @@ use sqlx::{query, query_as};
 use uuid::Uuid;
 
 use super::deliveries::Day;
-use crate::{
-    Connection, Error, Tx,
-    rows::{hex, json},
-};
+use crate::{Connection, Error, Tx, rows};
 
 /// Days that are kept, the present one included.
 pub const KEPT_DAYS: i64 = 400;
@@ -111,14 +108,13 @@ pub async fn key_days(
     since: i64,
     keys: &[Uuid],
 ) -> Result<Vec<KeyDay>, Error> {
-    let keys: Vec<String> = keys.iter().map(|id| hex(*id)).collect();
     Ok(query_as(
         "SELECT account_id, key_id, day, hits, misses, bytes FROM delivery_key_days
          WHERE account_id = $1 AND day >= $2 AND key_id IN (SELECT unhex(value) FROM json_each($3)) ORDER BY day",
     )
     .bind(account_id)
     .bind(since)
-    .bind(json(&keys)?)
+    .bind(rows::ids(keys)?)
     .fetch_all(db.sqlite())
     .await?)
 }

@@ -9,9 +9,7 @@ use super::get;
 use crate::{
     Connection, Error, Tx,
     blob::{BlobHash, Sealed},
-    blobs,
-    rows::{hex, json},
-    storage,
+    blobs, rows, storage,
 };
 
 #[derive(Clone, Debug, PartialEq, Eq, FromRow)]
@@ -131,12 +129,11 @@ pub async fn captions_of(
     db: &mut impl Connection,
     streams: &[Uuid],
 ) -> Result<HashMap<Uuid, Vec<Caption>>, Error> {
-    let ids: Vec<String> = streams.iter().map(|id| hex(*id)).collect();
     let rows: Vec<Caption> = query_as(
         "SELECT v.* FROM json_each($1) j CROSS JOIN video_captions v ON v.stream_id = unhex(j.value)
          ORDER BY v.stream_id, v.created_at, v.id",
     )
-    .bind(json(&ids)?)
+    .bind(rows::ids(streams)?)
     .fetch_all(db.sqlite())
     .await?;
     let mut found: HashMap<Uuid, Vec<Caption>> = HashMap::new();

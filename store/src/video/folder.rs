@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use crate::{
     Error, Store,
-    copy::remove_if_there,
+    copy::{remove_folder_if_there, remove_if_there},
     folder::{create_private, create_private_file, names_in, sync_folder},
 };
 
@@ -136,12 +136,7 @@ impl Folder {
 
     /// Removes it with everything in it; one that is not there is fine.
     pub fn remove(&self) -> Result<(), Error> {
-        match fs::remove_dir_all(&self.0) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                Err(Error::file("cannot remove", &self.0)(error))
-            }
-            _ => Ok(()),
-        }
+        remove_folder_if_there(&self.0)
     }
 }
 

@@ -7,8 +7,7 @@ use uuid::Uuid;
 
 use super::Stream;
 use crate::{
-    Connection, Error, Tx,
-    rows::{hex, json},
+    Connection, Error, Tx, rows,
     work::{self, Lease},
 };
 
@@ -152,12 +151,11 @@ pub async fn renditions_of(
     db: &mut impl Connection,
     streams: &[Uuid],
 ) -> Result<HashMap<Uuid, Vec<Rendition>>, Error> {
-    let ids: Vec<String> = streams.iter().map(|id| hex(*id)).collect();
     let rows: Vec<Rendition> = query_as(
         "SELECT v.* FROM json_each($1) j CROSS JOIN video_renditions v ON v.stream_id = unhex(j.value)
          ORDER BY v.stream_id, v.number",
     )
-    .bind(json(&ids)?)
+    .bind(rows::ids(streams)?)
     .fetch_all(db.sqlite())
     .await?;
     let mut found: HashMap<Uuid, Vec<Rendition>> = HashMap::new();

@@ -17,58 +17,28 @@ use crate::{
     work::{self, Lane, Lease},
 };
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, sqlx::Type)]
-#[sqlx(type_name = "TEXT", rename_all = "lowercase")]
-pub enum StreamStatus {
-    Pending,
-    Processing,
-    Ready,
-    Failed,
+text_enum! {
+    pub enum StreamStatus {
+        Pending = "pending",
+        Processing = "processing",
+        Ready = "ready",
+        Failed = "failed",
+    }
 }
 
 impl StreamStatus {
-    pub const ALL: [Self; 4] = [Self::Pending, Self::Processing, Self::Ready, Self::Failed];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::Processing => "processing",
-            Self::Ready => "ready",
-            Self::Failed => "failed",
-        }
-    }
-
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|status| status.as_str() == text)
-    }
-
     pub fn has_ended(self) -> bool {
         matches!(self, Self::Ready | Self::Failed)
     }
 }
 
-/// Access to the playback of a stream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, sqlx::Type)]
-#[sqlx(type_name = "TEXT", rename_all = "lowercase")]
-pub enum Access {
-    /// Playback with the playback id alone.
-    Public,
-    /// Playback with a token.
-    Signed,
-}
-
-impl Access {
-    pub const ALL: [Self; 2] = [Self::Public, Self::Signed];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Public => "public",
-            Self::Signed => "signed",
-        }
-    }
-
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|access| access.as_str() == text)
+text_enum! {
+    /// Access to the playback of a stream.
+    pub enum Access {
+        /// Playback with the playback id alone.
+        Public = "public",
+        /// Playback with a token.
+        Signed = "signed",
     }
 }
 
@@ -180,7 +150,8 @@ pub struct StreamPatch {
 pub async fn create(tx: &mut Tx<'_>, new: &NewStream, now_ms: i64) -> Result<Submitted, Error> {
     let (account_id, cap) = (new.account_id, new.allowance.operations);
     if let Some(wanted) = &new.idempotency
-        && let Some(id) = idempotency::find_stream(tx, account_id, wanted, now_ms).await?
+        && let Some(id) =
+            idempotency::find(tx, account_id, wanted, IdempotentResult::stream, now_ms).await?
     {
         return Ok(Submitted::Known(Box::new(get(tx, account_id, id).await?)));
     }
@@ -328,20 +299,15 @@ pub async fn list(
     filter: StreamFilter,
     page: Page,
 ) -> Result<Vec<Stream>, Error> {
-    let (created_at, id) = page.before();
-    Ok(query_as(
-        "SELECT * FROM video_streams WHERE account_id = $1 AND (created_at, id) < ($2, $3)
-             AND ($5 IS NULL OR status = $5) AND ($6 IS NULL OR source_file_id = $6)
-         ORDER BY created_at DESC, id DESC LIMIT $4",
+    let query = query_as(
+        "SELECT * FROM video_streams WHERE account_id = $1 AND (created_at, id) < ($4, $5)
+             AND ($2 IS NULL OR status = $2) AND ($3 IS NULL OR source_file_id = $3)
+         ORDER BY created_at DESC, id DESC LIMIT $6",
     )
     .bind(account_id)
-    .bind(created_at)
-    .bind(id)
-    .bind(page.limit)
     .bind(filter.status)
-    .bind(filter.source_file_id)
-    .fetch_all(db.sqlite())
-    .await?)
+    .bind(filter.source_file_id);
+    page.read(query, db).await
 }
 
 /// Changes the fields of the patch; returns the row as it is then. Errors as [`get`].

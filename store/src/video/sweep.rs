@@ -7,11 +7,7 @@ use sqlx::{query, query_scalar};
 use uuid::Uuid;
 
 use super::folder::{self, Folder};
-use crate::{
-    Connection, Error, Store, Tx,
-    rows::{hex, json},
-    turns::in_turns,
-};
+use crate::{Connection, Error, Store, Tx, rows, turns::in_turns};
 
 /// Folders that are looked up at a time.
 const PAGE: usize = 200;
@@ -79,12 +75,11 @@ pub(crate) async fn sweep_folders(store: &Store) -> Result<u64, Error> {
 }
 
 async fn needed(db: &mut impl Connection, streams: &[Uuid]) -> Result<BTreeSet<Uuid>, Error> {
-    let ids: Vec<String> = streams.iter().map(|id| hex(*id)).collect();
     let needed: Vec<Uuid> = query_scalar(
         "SELECT v.id FROM json_each($1) j CROSS JOIN video_streams v ON v.id = unhex(j.value)
          WHERE v.status <> 'failed'",
     )
-    .bind(json(&ids)?)
+    .bind(rows::ids(streams)?)
     .fetch_all(db.sqlite())
     .await?;
     Ok(needed.into_iter().collect())

@@ -17,24 +17,13 @@ const MOST_ERROR_CHARACTERS: usize = 1_000;
 /// Attempts of one delivery that are shown.
 const MOST_ATTEMPTS: u32 = 1_000;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, sqlx::Type)]
-#[sqlx(type_name = "TEXT", rename_all = "lowercase")]
-pub enum AttemptStatus {
-    Running,
-    Delivered,
-    Failed,
-    /// The service ended before the answer arrived.
-    Interrupted,
-}
-
-impl AttemptStatus {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Running => "running",
-            Self::Delivered => "delivered",
-            Self::Failed => "failed",
-            Self::Interrupted => "interrupted",
-        }
+text_enum! {
+    pub enum AttemptStatus {
+        Running = "running",
+        Delivered = "delivered",
+        Failed = "failed",
+        /// The service ended before the answer arrived.
+        Interrupted = "interrupted",
     }
 }
 

@@ -5,10 +5,7 @@ use std::collections::HashMap;
 use sqlx::{query_as, query_scalar};
 use uuid::Uuid;
 
-use crate::{
-    Connection, Error,
-    rows::{hex, json},
-};
+use crate::{Connection, Error, rows};
 
 /// Waiting deliveries of an endpoint that are counted; more of them read like as many.
 pub const MOST_COUNTED: u32 = 10_000;
@@ -68,9 +65,8 @@ pub async fn waiting(
     db: &mut impl Connection,
     endpoints: &[Uuid],
 ) -> Result<HashMap<Uuid, u32>, Error> {
-    let endpoints: Vec<String> = endpoints.iter().map(|id| hex(*id)).collect();
     let counts: Vec<(Uuid, u32)> = query_as(WAITING)
-        .bind(json(&endpoints)?)
+        .bind(rows::ids(endpoints)?)
         .bind(MOST_COUNTED)
         .fetch_all(db.sqlite())
         .await?;

@@ -9,41 +9,17 @@ use crate::{Connection, Error, Page};
 /// Characters that are kept of a receiver's answer.
 pub const MOST_PREVIEW_CHARACTERS: usize = 1_000;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, sqlx::Type)]
-#[sqlx(type_name = "TEXT", rename_all = "lowercase")]
-pub enum DeliveryStatus {
-    /// Not tried yet.
-    Pending,
-    /// An attempt is in flight.
-    Delivering,
-    /// Waits for another attempt.
-    Retrying,
-    Delivered,
-    /// Given up.
-    Failed,
-}
-
-impl DeliveryStatus {
-    pub const ALL: [Self; 5] = [
-        Self::Pending,
-        Self::Delivering,
-        Self::Retrying,
-        Self::Delivered,
-        Self::Failed,
-    ];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::Delivering => "delivering",
-            Self::Retrying => "retrying",
-            Self::Delivered => "delivered",
-            Self::Failed => "failed",
-        }
-    }
-
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|status| status.as_str() == text)
+text_enum! {
+    pub enum DeliveryStatus {
+        /// Not tried yet.
+        Pending = "pending",
+        /// An attempt is in flight.
+        Delivering = "delivering",
+        /// Waits for another attempt.
+        Retrying = "retrying",
+        Delivered = "delivered",
+        /// Given up.
+        Failed = "failed",
     }
 }
 

@@ -7,24 +7,14 @@ use uuid::Uuid;
 use super::{retention, subscriptions};
 use crate::{Connection, Error, Page, Secret, Tx, credentials};
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, sqlx::Type)]
-#[sqlx(type_name = "TEXT", rename_all = "lowercase")]
-pub enum EndpointStatus {
-    Active,
-    /// Too many attempts failed in a row: deliveries wait, and one is tried now and then.
-    Suspended,
-    /// Paused by its owner, or because the receiver rejected deliveries for good (410). Events make no deliveries for
-    /// it.
-    Paused,
-}
-
-impl EndpointStatus {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Active => "active",
-            Self::Suspended => "suspended",
-            Self::Paused => "paused",
-        }
+text_enum! {
+    pub enum EndpointStatus {
+        Active = "active",
+        /// Too many attempts failed in a row: deliveries wait, and one is tried now and then.
+        Suspended = "suspended",
+        /// Paused by its owner, or because the receiver rejected deliveries for good (410). Events make no deliveries
+        /// for it.
+        Paused = "paused",
     }
 }
 
@@ -197,18 +187,13 @@ pub async fn list(
     account_id: Uuid,
     page: Page,
 ) -> Result<Vec<Endpoint>, Error> {
-    let (created_at, id) = page.before();
-    Ok(query_as(
+    let query = query_as(
         "SELECT * FROM webhook_endpoints WHERE account_id = $1 AND deleted_at IS NULL AND workflow_id IS NULL
              AND (created_at, id) < ($2, $3)
          ORDER BY created_at DESC, id DESC LIMIT $4",
     )
-    .bind(account_id)
-    .bind(created_at)
-    .bind(id)
-    .bind(page.limit)
-    .fetch_all(db.sqlite())
-    .await?)
+    .bind(account_id);
+    page.read(query, db).await
 }
 
 /// Changes the fields of the patch. Errors as [`get`].

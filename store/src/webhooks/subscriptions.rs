@@ -6,7 +6,7 @@ use uuid::Uuid;
 use crate::{
     Error, Tx,
     events::{Audience, Event, NewEvent},
-    rows::{hex, json},
+    rows::{self, hex, json},
 };
 
 /// Subscription to every type of the documented list.
@@ -50,12 +50,11 @@ pub(super) const AUDIENCE: &str =
 pub(crate) async fn endpoints_of(tx: &mut Tx<'_>, new: &NewEvent) -> Result<Vec<Uuid>, Error> {
     let mut endpoints = audience_of(tx, new).await?;
     if !new.also.is_empty() {
-        let also: Vec<String> = new.also.iter().map(|id| hex(*id)).collect();
         let also: Vec<Uuid> = query_scalar(
             "SELECT DISTINCT e.id FROM json_each($1) a CROSS JOIN webhook_endpoints e ON e.id = unhex(a.value)
              WHERE e.account_id = $2 AND e.status <> 'paused' AND e.deleted_at IS NULL",
         )
-        .bind(json(&also)?)
+        .bind(rows::ids(&new.also)?)
         .bind(new.account_id)
         .fetch_all(tx.sqlite())
         .await?;

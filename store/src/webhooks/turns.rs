@@ -9,35 +9,18 @@ use uuid::Uuid;
 use super::Endpoint;
 use crate::{
     Connection, Error, Tx, duration_ms,
-    rows::{hex, json},
+    rows::{self, hex, json},
 };
 
 /// An endpoint with open deliveries.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, FromRow)]
 pub struct Lane {
+    #[sqlx(flatten)]
     pub endpoint: Endpoint,
     /// Due time of the first of its deliveries that waits for the endpoint; `None` when there is none.
     pub next_due_at: Option<i64>,
     /// Due time of the first delivery that is sent whatever the endpoint's state.
     pub replay_due_at: Option<i64>,
-}
-
-#[derive(FromRow)]
-struct LaneRow {
-    #[sqlx(flatten)]
-    endpoint: Endpoint,
-    next_due_at: Option<i64>,
-    replay_due_at: Option<i64>,
-}
-
-impl From<LaneRow> for Lane {
-    fn from(row: LaneRow) -> Self {
-        Self {
-            endpoint: row.endpoint,
-            next_due_at: row.next_due_at,
-            replay_due_at: row.replay_due_at,
-        }
-    }
 }
 
 /// Seeks from endpoint to endpoint along the index of waiting deliveries, so that its cost depends on the number of
@@ -59,12 +42,10 @@ pub(super) const LANES: &str = "WITH RECURSIVE waiting (id) AS (
 /// Returns the endpoints that are not deleted and for which something waits, or whose release is not finished, and
 /// those of `also`, to which something is in flight. Nothing depends on the time: later due times are returned too.
 pub async fn lanes(db: &mut impl Connection, also: &[Uuid]) -> Result<Vec<Lane>, Error> {
-    let also: Vec<String> = also.iter().map(|id| hex(*id)).collect();
-    let rows: Vec<LaneRow> = query_as(LANES)
-        .bind(json(&also)?)
+    Ok(query_as(LANES)
+        .bind(rows::ids(also)?)
         .fetch_all(db.sqlite())
-        .await?;
-    Ok(rows.into_iter().map(Lane::from).collect())
+        .await?)
 }
 
 /// Number and kind of the deliveries wanted of one endpoint.

@@ -274,14 +274,8 @@ pub async fn list(
         "{SELECT} WHERE w.account_id = $1 AND w.deleted_at IS NULL AND (w.created_at, w.id) < ($2, $3)
          ORDER BY w.created_at DESC, w.id DESC LIMIT $4"
     );
-    let (created_at, id) = page.before();
-    Ok(query_as(sqlx::AssertSqlSafe(statement))
-        .bind(account_id)
-        .bind(created_at)
-        .bind(id)
-        .bind(page.limit)
-        .fetch_all(db.sqlite())
-        .await?)
+    let query = query_as(sqlx::AssertSqlSafe(statement)).bind(account_id);
+    page.read(query, db).await
 }
 
 /// Returns a version's JSON, also of a deleted workflow whose runs are not deleted yet. `Error::NotFound` for one that

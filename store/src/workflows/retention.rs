@@ -10,7 +10,7 @@ use super::{EndingTerms, admission, ending};
 use crate::{
     Connection, Error, Store, Tx, duration_ms,
     lineage::{self, Derived, DerivedKind},
-    rows::{hex, json},
+    rows,
     turns::{SweepResult, in_turns, turns},
 };
 
@@ -55,12 +55,11 @@ async fn expire(tx: &mut Tx<'_>, now_ms: i64, most: u32) -> Result<u64, Error> {
     if expired.is_empty() {
         return Ok(0);
     }
-    let ids: Vec<String> = expired.iter().map(|(id, _)| hex(*id)).collect();
     query(
         "UPDATE workflow_runs SET input_blob = NULL, output_blob = NULL, expires_at = NULL
          WHERE id IN (SELECT unhex(value) FROM json_each($1))",
     )
-    .bind(json(&ids)?)
+    .bind(rows::ids(expired.iter().map(|(id, _)| id))?)
     .execute(tx.sqlite())
     .await?;
     for (id, _) in expired.iter().filter(|(_, has_output)| *has_output) {
@@ -198,12 +197,11 @@ async fn sweep_scratch(store: &Store) -> Result<(), Error> {
 
 /// Returns those of the runs that may still continue.
 async fn needs_scratch(db: &mut impl Connection, runs: &[Uuid]) -> Result<BTreeSet<Uuid>, Error> {
-    let ids: Vec<String> = runs.iter().map(|id| hex(*id)).collect();
     let needed: Vec<Uuid> = query_scalar(
         "SELECT r.id FROM json_each($1) j CROSS JOIN workflow_runs r ON r.id = unhex(j.value)
          WHERE r.status <> 'completed' AND r.input_blob IS NOT NULL",
     )
-    .bind(json(&ids)?)
+    .bind(rows::ids(runs)?)
     .fetch_all(db.sqlite())
     .await?;
     Ok(needed.into_iter().collect())

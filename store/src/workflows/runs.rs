@@ -6,70 +6,36 @@ use sqlx::{FromRow, query_as};
 use uuid::Uuid;
 
 use crate::{
-    Connection, Error, Month,
-    blob::BlobHash,
-    files::File,
-    jobs::Allowance,
-    rows::{hex, json},
-    work::Lane,
+    Connection, Error, Month, blob::BlobHash, files::File, jobs::Allowance, rows, work::Lane,
 };
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, sqlx::Type)]
-#[sqlx(type_name = "TEXT", rename_all = "lowercase")]
-pub enum RunStatus {
-    Queued,
-    Processing,
-    Completed,
-    Failed,
-    Cancelled,
+text_enum! {
+    pub enum RunStatus {
+        Queued = "queued",
+        Processing = "processing",
+        Completed = "completed",
+        Failed = "failed",
+        Cancelled = "cancelled",
+    }
 }
 
 impl RunStatus {
-    pub const ALL: [Self; 5] = [
-        Self::Queued,
-        Self::Processing,
-        Self::Completed,
-        Self::Failed,
-        Self::Cancelled,
-    ];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Queued => "queued",
-            Self::Processing => "processing",
-            Self::Completed => "completed",
-            Self::Failed => "failed",
-            Self::Cancelled => "cancelled",
-        }
-    }
-
     pub fn has_ended(self) -> bool {
         !matches!(self, Self::Queued | Self::Processing)
     }
 }
 
-/// Trigger of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, sqlx::Type)]
-#[sqlx(type_name = "TEXT", rename_all = "lowercase")]
-pub enum Trigger {
-    /// A request with the file.
-    Api,
-    /// A request that names a stored file.
-    File,
-    /// A file that was stored in the workflow's folder.
-    Folder,
-    /// An agent.
-    Mcp,
-}
-
-impl Trigger {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Api => "api",
-            Self::File => "file",
-            Self::Folder => "folder",
-            Self::Mcp => "mcp",
-        }
+text_enum! {
+    /// Trigger of a run.
+    pub enum Trigger {
+        /// A request with the file.
+        Api = "api",
+        /// A request that names a stored file.
+        File = "file",
+        /// A file that was stored in the workflow's folder.
+        Folder = "folder",
+        /// An agent.
+        Mcp = "mcp",
     }
 }
 
@@ -235,12 +201,11 @@ pub async fn stored_files(
     db: &mut impl Connection,
     runs: &[Uuid],
 ) -> Result<HashMap<Uuid, Vec<File>>, Error> {
-    let ids: Vec<String> = runs.iter().map(|id| hex(*id)).collect();
     let rows: Vec<StoredRow> = query_as(
         "SELECT s.run_id, f.* FROM json_each($1) r CROSS JOIN workflow_steps s ON s.run_id = unhex(r.value)
          CROSS JOIN files f ON f.id = s.stored_file_id ORDER BY s.run_id, s.position",
     )
-    .bind(json(&ids)?)
+    .bind(rows::ids(runs)?)
     .fetch_all(db.sqlite())
     .await?;
     let mut stored: HashMap<Uuid, Vec<File>> = HashMap::new();

@@ -14,26 +14,16 @@ use crate::{
     work::{self, Lease},
 };
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, sqlx::Type)]
-#[sqlx(type_name = "TEXT", rename_all = "lowercase")]
-pub enum StepStatus {
-    Completed,
-    /// On another path, or after the end of the run.
-    Skipped,
-    Failed,
-}
-
-impl StepStatus {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Completed => "completed",
-            Self::Skipped => "skipped",
-            Self::Failed => "failed",
-        }
+text_enum! {
+    pub enum StepStatus {
+        Completed = "completed",
+        /// On another path, or after the end of the run.
+        Skipped = "skipped",
+        Failed = "failed",
     }
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, FromRow)]
 pub struct Step {
     /// Position on the path, from 0; skipped steps come after it.
     pub position: u32,
@@ -46,12 +36,14 @@ pub struct Step {
     pub branch: Option<bool>,
     pub message: String,
     /// Facts that an inspection found.
+    #[sqlx(json(nullable))]
     pub facts: Option<Value>,
     pub started_at: Option<i64>,
     pub finished_at: Option<i64>,
     pub bytes_in: Option<i64>,
     pub bytes_out: Option<i64>,
     /// Buffer that it made; `None` for one that passes its input on.
+    #[sqlx(flatten, try_from = "OutputColumns")]
     pub output: Option<StepOutput>,
     /// `None` also when that is deleted.
     pub stored_file_id: Option<Uuid>,
@@ -84,33 +76,19 @@ impl StepOutput {
     }
 }
 
-/// Place of a step's buffer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::Type)]
-#[sqlx(type_name = "TEXT", rename_all = "lowercase")]
-pub enum BufferLocation {
-    /// In the run's scratch folder, at the step's position.
-    Scratch,
-    /// Blob with the hash. The run does not keep the blob: the stored file names it.
-    Blob,
+text_enum! {
+    /// Place of a step's buffer.
+    pub enum BufferLocation {
+        /// In the run's scratch folder, at the step's position.
+        Scratch = "scratch",
+        /// Blob with the hash. The run does not keep the blob: the stored file names it.
+        Blob = "blob",
+    }
 }
 
-/// A step as its row has it.
+/// The columns of a step's output, which are all null for a step without one.
 #[derive(FromRow)]
-struct StepRow {
-    run_id: Uuid,
-    position: u32,
-    node_id: String,
-    kind: String,
-    title: String,
-    status: StepStatus,
-    branch: Option<bool>,
-    message: String,
-    #[sqlx(json(nullable))]
-    facts: Option<Value>,
-    started_at: Option<i64>,
-    finished_at: Option<i64>,
-    bytes_in: Option<i64>,
-    bytes_out: Option<i64>,
+struct OutputColumns {
     output_place: Option<BufferLocation>,
     output_sha256: Option<BlobHash>,
     output_length: Option<i64>,
@@ -118,42 +96,28 @@ struct StepRow {
     output_mime: Option<String>,
     output_width: Option<u32>,
     output_height: Option<u32>,
-    stored_file_id: Option<Uuid>,
 }
 
-impl StepRow {
-    fn output(&mut self) -> Option<StepOutput> {
+impl From<OutputColumns> for Option<StepOutput> {
+    fn from(row: OutputColumns) -> Self {
         Some(StepOutput {
-            place: self.output_place?,
-            sha256: *self.output_sha256?.as_bytes(),
-            length: self.output_length?,
-            filename: self.output_name.take()?,
-            mime: self.output_mime.take()?,
-            width: self.output_width,
-            height: self.output_height,
+            place: row.output_place?,
+            sha256: *row.output_sha256?.as_bytes(),
+            length: row.output_length?,
+            filename: row.output_name?,
+            mime: row.output_mime?,
+            width: row.output_width,
+            height: row.output_height,
         })
     }
 }
 
-impl From<StepRow> for Step {
-    fn from(mut row: StepRow) -> Self {
-        Self {
-            output: row.output(),
-            position: row.position,
-            node_id: row.node_id,
-            kind: row.kind,
-            title: row.title,
-            status: row.status,
-            branch: row.branch,
-            message: row.message,
-            facts: row.facts,
-            started_at: row.started_at,
-            finished_at: row.finished_at,
-            bytes_in: row.bytes_in,
-            bytes_out: row.bytes_out,
-            stored_file_id: row.stored_file_id,
-        }
-    }
+/// A step of one of several runs.
+#[derive(FromRow)]
+struct LogRow {
+    run_id: Uuid,
+    #[sqlx(flatten)]
+    step: Step,
 }
 
 /// A step as the statement reads it, by name: twenty values by position would be hard to read.
@@ -197,10 +161,7 @@ impl<'a> From<&'a Step> for Written<'a> {
             finished_at: step.finished_at,
             bytes_in: step.bytes_in,
             bytes_out: step.bytes_out,
-            place: output.map(|output| match output.place {
-                BufferLocation::Scratch => "scratch",
-                BufferLocation::Blob => "blob",
-            }),
+            place: output.map(|output| output.place.as_str()),
             sha256: output.map(|output| output.blob().to_string()),
             length: output.map(|output| output.length),
             name: output.map(|output| whole(&output.filename)),
@@ -254,12 +215,12 @@ pub(super) async fn insert(tx: &mut Tx<'_>, run_id: Uuid, steps: &[Step]) -> Res
 
 /// A run's journal, in the order of its path.
 pub async fn steps(db: &mut impl Connection, run_id: Uuid) -> Result<Vec<Step>, Error> {
-    let rows: Vec<StepRow> =
+    Ok(
         query_as("SELECT * FROM workflow_steps WHERE run_id = $1 ORDER BY position")
             .bind(run_id)
             .fetch_all(db.sqlite())
-            .await?;
-    Ok(rows.into_iter().map(Step::from).collect())
+            .await?,
+    )
 }
 
 /// [`steps`] of several runs, by their ids; one without steps is missing. Without facts: those of a run may be megabytes.
@@ -267,20 +228,19 @@ pub async fn logs(
     db: &mut impl Connection,
     runs: &[Uuid],
 ) -> Result<HashMap<Uuid, Vec<Step>>, Error> {
-    let ids: Vec<String> = runs.iter().map(|id| hex(*id)).collect();
-    let rows: Vec<StepRow> = query_as(
+    let rows: Vec<LogRow> = query_as(
         "SELECT s.run_id, s.position, s.node_id, s.kind, s.title, s.status, s.branch, s.message, NULL AS facts,
              s.started_at, s.finished_at, s.bytes_in, s.bytes_out, s.output_place, s.output_sha256, s.output_length,
              s.output_name, s.output_mime, s.output_width, s.output_height, s.stored_file_id
          FROM json_each($1) r CROSS JOIN workflow_steps s ON s.run_id = unhex(r.value)
          ORDER BY s.run_id, s.position",
     )
-    .bind(json(&ids)?)
+    .bind(rows::ids(runs)?)
     .fetch_all(db.sqlite())
     .await?;
     let mut logs: HashMap<Uuid, Vec<Step>> = HashMap::new();
     for row in rows {
-        logs.entry(row.run_id).or_default().push(row.into());
+        logs.entry(row.run_id).or_default().push(row.step);
     }
     Ok(logs)
 }

@@ -35,6 +35,17 @@ pub struct Want {
     pub audio: bool,
 }
 
+impl Want {
+    pub const VIDEO: Self = Self {
+        video: true,
+        audio: false,
+    };
+    pub const AUDIO: Self = Self {
+        video: false,
+        audio: true,
+    };
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BranchKind {
     Video,

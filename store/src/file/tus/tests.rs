@@ -317,7 +317,9 @@ async fn direct_uploads_that_have_arrived_count_until_they_are_files() {
     let (account, limit) = (site.account, BOUNDS.storage_bytes);
     let check = async |but, more| {
         let mut db = site.store.read().await.unwrap();
-        storage::check_beside_uploads(&mut db, account, but, more, limit, 0).await
+        storage::check_beside_uploads(&mut db, account, but, more, limit, 0)
+            .await
+            .map(drop)
     };
     assert_eq!(used_up(check(None, 1).await), 100);
     check(Some(id), 60).await.unwrap();

@@ -37,14 +37,10 @@ pub(super) fn perform(
     rendition_file: &Arc<RenditionFile>,
     is_alone: bool,
 ) -> Result<(), Failure> {
-    let want = Want {
-        video: false,
-        audio: true,
-    };
     let (graph, chain) = match audio.copy {
-        true => (Graph::parse(input, facts, want, None)?, copied()?),
+        true => (Graph::parse(input, facts, Want::AUDIO, None)?, copied()?),
         false => (
-            Graph::decode(input, facts, want, None)?,
+            Graph::decode(input, facts, Want::AUDIO, None)?,
             encoded(audio, facts)?,
         ),
     };

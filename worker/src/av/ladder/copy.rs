@@ -76,11 +76,7 @@ fn read<T: UnitSink>(
     work: &LadderTask,
     on_report: &mut dyn FnMut(Report),
 ) -> Result<(), Failure> {
-    let want = Want {
-        video: true,
-        audio: false,
-    };
-    let graph = Graph::parse(input, facts, want, None)?;
+    let graph = Graph::parse(input, facts, Want::VIDEO, None)?;
     let units = gst::Caps::builder("video/x-h264")
         .field("stream-format", "avc")
         .field("alignment", "au")

@@ -127,11 +127,7 @@ fn encode(
 ) -> Result<(), Failure> {
     let clock = FrameClock::new(timing.rate);
     let start_90k = timing.cuts.start_90k(first);
-    let want = Want {
-        video: true,
-        audio: false,
-    };
-    let graph = Graph::decode(input, facts, want, from(start_90k, clock))?;
+    let graph = Graph::decode(input, facts, Want::VIDEO, from(start_90k, clock))?;
     let tee = prepare(&graph, facts, timing.rate)?;
     if let Some(pad) = tee.static_pad("sink") {
         let offset = clock.nearest(start_90k);

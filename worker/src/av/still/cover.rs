@@ -13,11 +13,7 @@ use crate::av::{
 
 /// The first image; `None`: there is none.
 pub fn find(input: &Input, facts: &MediaFacts) -> Result<Option<Vec<u8>>, Failure> {
-    let want = Want {
-        video: false,
-        audio: true,
-    };
-    let graph = Graph::parse(input, facts, want, None)?;
+    let graph = Graph::parse(input, facts, Want::AUDIO, None)?;
     // Tags of the track and of the whole file came before its first buffer.
     let mut found = None;
     for branch in graph.branches() {

@@ -216,11 +216,7 @@ impl<'a> FrameReader<'a> {
 }
 
 fn open(input: &Input, facts: &MediaFacts) -> Result<(Graph, gst_app::AppSink), Failure> {
-    let want = Want {
-        video: true,
-        audio: false,
-    };
-    let graph = Graph::decode(input, facts, want, None)?;
+    let graph = Graph::decode(input, facts, Want::VIDEO, None)?;
     let sink = sink::to_us(&gst::Caps::new_empty_simple("video/x-raw"));
     graph
         .pipeline

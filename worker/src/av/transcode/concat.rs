@@ -29,10 +29,6 @@ use crate::av::{
 const WAITING_BYTES: u64 = 1 << 20;
 /// Longest time of the encoder for its queue, after the last samples came.
 const LOOK: gst::ClockTime = gst::ClockTime::from_mseconds(100);
-const ONLY_AUDIO: Want = Want {
-    video: false,
-    audio: true,
-};
 
 /// Joins the audio of all inputs, in their order.
 pub fn concat(
@@ -194,7 +190,7 @@ impl<'a> Joint<'a> {
         whole_s: f64,
         on_report: &mut dyn FnMut(Report),
     ) -> Result<(), Failure> {
-        let graph = Graph::decode(part.input, &part.facts, ONLY_AUDIO, None)?;
+        let graph = Graph::decode(part.input, &part.facts, Want::AUDIO, None)?;
         let elements = audio::to_samples(self.audio, form(self.audio))?;
         let sink = to_us(&self.caps);
         let mut chain: Vec<&gst::Element> = elements.iter().collect();

@@ -29,11 +29,7 @@ pub fn measure(
     audio: &AudioEncoding,
     on_report: &mut dyn FnMut(Report),
 ) -> Result<Loudness, Failure> {
-    let want = Want {
-        video: false,
-        audio: true,
-    };
-    let graph = Graph::decode(work.input, work.facts, want, work.range())?;
+    let graph = Graph::decode(work.input, work.facts, Want::AUDIO, work.range())?;
     let elements = audio::to_samples(audio, audio::FLOATS)?;
     let sink = to_us(&gst::Caps::new_any());
     let mut chain: Vec<&gst::Element> = elements.iter().collect();

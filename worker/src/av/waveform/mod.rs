@@ -66,11 +66,7 @@ fn listen(
     columns: u32,
     on_report: &mut dyn FnMut(Report),
 ) -> Result<Peaks, Failure> {
-    let want = Want {
-        video: false,
-        audio: true,
-    };
-    let graph = Graph::decode(input, facts, want, None)?;
+    let graph = Graph::decode(input, facts, Want::AUDIO, None)?;
     let convert = sink::make("audioconvert")?;
     // Noise that hides rounding would make silence a band.
     convert.set_property_from_str("dithering", "none");

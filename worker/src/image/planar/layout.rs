@@ -56,7 +56,8 @@ impl Layout {
         let size = afterwards.size(scaled);
         let sampling = sampling(render, source, size)?;
         let padded = turn.size(sampling.padded(size));
-        let from = stored_rect(&from, upright, stored);
+        let (width, height) = upright.size(stored);
+        let from = upright.as_stored(from, (f64::from(width), f64::from(height)));
         Some(Self {
             divisor: divisor(&from, turn.size(size)),
             window: with_padding(&from, turn, turn.size(size), padded),
@@ -174,29 +175,6 @@ fn inside(crop: Crop, (width, height): (u32, u32)) -> Option<Crop> {
 fn cuts(plan: &Plan, cut: &Crop) -> bool {
     let differs = |part: f64, whole: u32| (part - f64::from(whole)).abs() > 1e-6;
     differs(plan.from.width, cut.width) || differs(plan.from.height, cut.height)
-}
-
-/// Returns the place in the stored image of a rectangle of the upright one.
-fn stored_rect(upright: &Rect, turn: Orientation, stored: (u32, u32)) -> Rect {
-    let (width, height) = turn.size(stored);
-    let left = if turn.mirror {
-        f64::from(width) - upright.left - upright.width
-    } else {
-        upright.left
-    };
-    let top = if turn.flip {
-        f64::from(height) - upright.top - upright.height
-    } else {
-        upright.top
-    };
-    let (left, top) = turn.size((left, top));
-    let (width, height) = turn.size((upright.width, upright.height));
-    Rect {
-        left,
-        top,
-        width,
-        height,
-    }
 }
 
 /// The largest divisor that leaves enough for the resize.

@@ -1,6 +1,8 @@
 //! Orientation of images: EXIF orientation, rotation in steps of 90°, flip and flop; the eight symmetries of a
 //! rectangle.
 
+use sluice_media::geometry::Rect;
+
 use super::transpose::transpose;
 
 /// Orientation change: first columns and rows are swapped or not, then either axis is reversed.
@@ -82,6 +84,28 @@ impl Orientation {
             (height, width)
         } else {
             (width, height)
+        }
+    }
+
+    /// Returns the place in the stored image of a part of the turned one, whose size is `turned`.
+    pub fn as_stored(self, part: Rect, turned: (f64, f64)) -> Rect {
+        let left = if self.mirror {
+            turned.0 - part.left - part.width
+        } else {
+            part.left
+        };
+        let top = if self.flip {
+            turned.1 - part.top - part.height
+        } else {
+            part.top
+        };
+        let (left, top) = self.size((left, top));
+        let (width, height) = self.size((part.width, part.height));
+        Rect {
+            left,
+            top,
+            width,
+            height,
         }
     }
 

@@ -98,7 +98,7 @@ impl PageCrop {
                 (plan.width, plan.height),
             )
         };
-        let stored = as_stored(from, upright, turn);
+        let stored = turn.as_stored(from, upright);
         let (width, height) = turn.size(size);
         Ok(Self {
             from: Rect {
@@ -159,30 +159,6 @@ fn inside(crop: &Crop, (width, height): (f64, f64)) -> Result<Rect, Failure> {
 
 fn is_whole(from: &Rect, of: &Rect) -> bool {
     (from.width - of.width).abs() < 0.5 && (from.height - of.height).abs() < 0.5
-}
-
-/// Returns the place in the stored image of a part of the upright one.
-fn as_stored(part: Rect, upright: (f64, f64), turn: Orientation) -> Rect {
-    let left = if turn.mirror {
-        upright.0 - part.left - part.width
-    } else {
-        part.left
-    };
-    let top = if turn.flip {
-        upright.1 - part.top - part.height
-    } else {
-        part.top
-    };
-    if turn.transpose {
-        Rect {
-            left: top,
-            top: left,
-            width: part.height,
-            height: part.width,
-        }
-    } else {
-        Rect { left, top, ..part }
-    }
 }
 
 fn whole(length: f64) -> u32 {
