@@ -10,7 +10,7 @@
 //! supervised therefore keeps `me` in itself, and in tasks that end with it, and relies on no weak reference to itself
 //! (docs/decisions/0015).
 
-use std::{collections::BTreeMap, fmt, ops::ControlFlow, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, ops::ControlFlow, sync::Arc, time::Duration};
 
 use arc_swap::ArcSwapOption;
 use futures_util::future::BoxFuture;
@@ -49,15 +49,6 @@ pub struct Component {
     pub vital: bool,
     pub start: Start,
     pub stopped: WaitUntilStopped,
-}
-
-impl fmt::Debug for Component {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Component")
-            .field("name", &self.name)
-            .field("vital", &self.vital)
-            .finish_non_exhaustive()
-    }
 }
 
 impl Component {
@@ -127,16 +118,8 @@ impl<A: Actor> Clone for ActorHandle<A> {
     }
 }
 
-impl<A: Actor> fmt::Debug for ActorHandle<A> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("ActorHandle")
-            .field(&self.get().is_some())
-            .finish()
-    }
-}
-
 /// Status of a component in `/readyz`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ComponentStatus {
     pub name: &'static str,
@@ -158,12 +141,8 @@ impl ComponentStatuses {
 
     pub(crate) fn running(&self, name: &'static str) {
         let mut states = self.0.write();
-        let state = states.entry(name).or_insert(ComponentStatus {
-            name,
-            running: true,
-            reason: None,
-            parked_times: 0,
-        });
+        let state = states.entry(name).or_default();
+        state.name = name;
         state.running = true;
         state.reason = None;
     }
@@ -171,12 +150,8 @@ impl ComponentStatuses {
     /// Marks the component as parked; returns how often that has happened.
     pub(crate) fn parked(&self, name: &'static str, reason: String) -> u32 {
         let mut states = self.0.write();
-        let state = states.entry(name).or_insert(ComponentStatus {
-            name,
-            running: false,
-            reason: None,
-            parked_times: 0,
-        });
+        let state = states.entry(name).or_default();
+        state.name = name;
         state.running = false;
         state.reason = Some(reason);
         state.parked_times += 1;
@@ -209,9 +184,14 @@ impl Actor for Supervisor {
 
 /// Returns how long to stay parked: doubles from [`PARK_FIRST`] to [`PARK_LONGEST`].
 pub(crate) fn park_for(times: u32) -> Duration {
-    PARK_FIRST
-        .saturating_mul(1 << times.saturating_sub(1).min(6))
-        .min(PARK_LONGEST)
+    doubled(PARK_FIRST, PARK_LONGEST, times)
+}
+
+/// Returns the pause after so many failures: doubles from `first` to `longest`.
+pub(crate) fn doubled(first: Duration, longest: Duration, failures: u32) -> Duration {
+    first
+        .saturating_mul(1 << failures.saturating_sub(1).min(16))
+        .min(longest)
 }
 
 #[cfg(test)]

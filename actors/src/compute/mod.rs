@@ -19,7 +19,6 @@ mod status;
 mod worker;
 
 use std::{
-    fmt,
     path::PathBuf,
     sync::{Arc, atomic::Ordering::Relaxed},
     thread,
@@ -75,12 +74,8 @@ impl Compute {
         let state = Arc::new(PoolState::default());
         let av = av::Ring::new(video, settings.sandbox, program.clone(), registry);
         let terms = Arc::new(ImageRing {
+            settings: settings.clone(),
             launch: launch(settings, program),
-            sandbox: settings.sandbox,
-            timeout: settings.timeout,
-            document_timeout: settings.document_timeout,
-            recycle_after: settings.recycle_after,
-            recycle_above: settings.recycle_above,
             state: state.clone(),
         });
         if System::try_current().is_some() {
@@ -170,14 +165,6 @@ impl Subsystem for Compute {
 
     fn metrics(&self) -> BoxFuture<'_, Result<Vec<Metric>, crate::Error>> {
         Box::pin(ready(Ok(self.status().metrics())))
-    }
-}
-
-impl fmt::Debug for Compute {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Compute")
-            .field("status", &self.status())
-            .finish_non_exhaustive()
     }
 }
 

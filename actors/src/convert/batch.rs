@@ -20,41 +20,27 @@ use sluice_store::{
 use super::{
     ConversionServices, archive, events,
     item::{self, ItemOutcome},
-    progress::JobProgress,
 };
 use crate::durable::{
     outcome_counters::count_failure,
-    owner::{RowOwner, RowTask},
-    shutdown::WorkGuard,
+    owner::{RowOwner, RowServices, RowTask},
     step_error::{OwnerError, with_patience},
 };
 
 /// The actor of one job.
-pub(crate) type ConversionBatch = RowOwner<Batch>;
+pub(crate) type ConversionBatch = RowOwner<ConversionServices>;
 
-/// The work on one job.
-pub(crate) struct Batch {
-    pub(super) services: Arc<ConversionServices>,
-    pub(super) lease: Lease,
-    /// Held until the row has ended or is given back.
-    pub(super) guard: WorkGuard,
-}
-
-impl RowTask for Batch {
+impl RowServices for ConversionServices {
     fn store(&self) -> &Store {
-        &self.services.store
+        &self.store
     }
 
-    fn lease(&self) -> &Lease {
-        &self.lease
-    }
-
-    async fn work(&self) -> Result<(), OwnerError> {
-        let _attended = self.services.followers.attend(self.lease.id);
+    async fn work(task: &RowTask<Self>) -> Result<(), OwnerError> {
+        let _attended = task.services.followers.attend(task.lease.id);
         tokio::select! {
             biased;
-            worked = work(&self.services, &self.lease) => worked,
-            () = self.guard.drained() => Err(OwnerError::Drained),
+            worked = work(&task.services, &task.lease) => worked,
+            () = task.guard.drained() => Err(OwnerError::Drained),
         }
     }
 }
@@ -62,9 +48,7 @@ impl RowTask for Batch {
 /// Opens archives, converts files, packs results, and ends the job.
 async fn work(services: &ConversionServices, lease: &Lease) -> Result<(), OwnerError> {
     let job = jobs::by_id(&mut services.store.read().await?, lease.id).await?;
-    services
-        .followers
-        .publish(job.account_id, job.id, JobProgress::of(&job));
+    services.publish(&job);
     // Interactive work is no archive: that was checked when it was made.
     if job.lane == Lane::Batch {
         for item in pending(services, &job).await? {
@@ -126,9 +110,7 @@ pub(super) async fn record(
         None => counts.converted += 1,
         Some(code) => count_failure(&mut counts.failed, &code),
     });
-    services
-        .followers
-        .publish(job.account_id, job.id, JobProgress::of(&job));
+    services.publish(&job);
     Ok(())
 }
 
@@ -182,9 +164,7 @@ async fn finish(services: &ConversionServices, lease: &Lease) -> Result<(), Owne
             })
         })
         .await?;
-    services
-        .followers
-        .publish(job.account_id, job.id, JobProgress::of(&job));
+    services.publish(&job);
     Ok(())
 }
 

@@ -6,7 +6,7 @@ use std::{fs::File, slice, sync::Arc};
 use sluice_media::{
     format::Format,
     operation::{Operation, OperationInput},
-    task::{Done, Failure, FailureCode, OutputFacts, Task},
+    task::{Done, Failure, OutputFacts, Task},
 };
 use sluice_store::{
     Error as StoreError, Tx,
@@ -20,12 +20,12 @@ use sluice_store::{
 
 use super::{ConversionServices, archive};
 use crate::{
-    compute::{Follow, count_outputs},
+    compute::{Assignment, Follow, Output, count_outputs},
     durable::{
         input::known_format,
         step_error::{OwnerError, StepError, code_of},
         stored::{UnstoredResult, keep, note_lineage},
-        workers::{self, TaskRequest, first_output},
+        workers::{self, first_output},
     },
 };
 
@@ -147,10 +147,7 @@ async fn pixels_of(
 /// Reads the operation of an item's row.
 pub(super) fn operation_of(item: &Item) -> Result<Operation, Failure> {
     serde_json::from_value(item.operation.clone()).map_err(|_| {
-        Failure::new(
-            FailureCode::Internal,
-            "the operation was written by another version of the service",
-        )
+        Failure::internal("the operation was written by another version of the service")
     })
 }
 
@@ -206,15 +203,16 @@ pub(super) async fn run(
     (follow, pixels): (Follow, Option<u64>),
 ) -> Result<Done, StepError> {
     let outputs = spools.iter_mut().map(Spool::file);
-    let order = TaskRequest {
+    let assignment = Assignment {
         account_id: job.account_id,
         task,
         inputs,
-        outputs: outputs.collect::<Result<_, _>>()?,
+        output: Output::Files(outputs.collect::<Result<_, _>>()?),
+        limits: services.workers.limits(),
         follow,
         pixels,
     };
-    workers::run(&*services.workers, job.lane, order).await
+    workers::run(&*services.workers, job.lane, assignment).await
 }
 
 impl ItemOutcome {

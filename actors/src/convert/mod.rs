@@ -16,7 +16,7 @@ mod settings;
 #[cfg(test)]
 mod tests;
 
-use std::{fmt, sync::Arc};
+use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use sluice_store::{
@@ -31,7 +31,7 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 pub use crate::durable::workers::Workers;
-use batch::{Batch, ConversionBatch};
+use batch::ConversionBatch;
 pub use progress::{JobProgress, JobTotals};
 pub use settings::ConvertSettings;
 
@@ -41,6 +41,7 @@ use crate::{
     compute::Compute,
     durable::{
         outcome_counters::OutcomeCounters,
+        owner::RowTask,
         progress_channels::{self, Followers},
         registry_handle::RegistryHandle,
         shutdown::WorkGuard,
@@ -61,7 +62,7 @@ pub struct Conversions {
 }
 
 /// State that all batches share.
-struct ConversionServices {
+pub(crate) struct ConversionServices {
     settings: ConvertSettings,
     store: Store,
     workers: Arc<dyn Workers>,
@@ -75,13 +76,11 @@ impl ConversionServices {
     fn keep_ms(&self) -> i64 {
         duration_ms(self.settings.keep_results)
     }
-}
 
-impl fmt::Debug for Conversions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Conversions")
-            .field("registry", &self.registry)
-            .finish_non_exhaustive()
+    /// Publishes a job's state to its followers.
+    fn publish(&self, job: &Job) {
+        self.followers
+            .publish(job.account_id, job.id, JobProgress::of(job));
     }
 }
 
@@ -152,10 +151,7 @@ impl Conversions {
             })
             .await?;
         self.registry.withdraw(id);
-        let progress = JobProgress::of(&job);
-        self.services
-            .followers
-            .publish(job.account_id, job.id, progress);
+        self.services.publish(&job);
         Ok(job)
     }
 
@@ -247,12 +243,8 @@ impl Entity for Conversion {
     const KIND: &'static str = jobs::KIND;
     type Owner = ConversionBatch;
 
-    fn owner(&self, lease: Lease, guard: WorkGuard) -> Batch {
-        Batch {
-            services: self.0.clone(),
-            lease,
-            guard,
-        }
+    fn owner(&self, lease: Lease, guard: WorkGuard) -> RowTask<ConversionServices> {
+        RowTask::new(self.0.clone(), lease, guard)
     }
 
     fn begin<'t>(&self, tx: &'t mut Tx<'_>, id: Uuid, now_ms: i64) -> Work<'t, ()> {

@@ -47,14 +47,13 @@ const CRASH_WINDOW: Duration = Duration::from_secs(60);
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Arguments of `LiveInputs`, the same after each restart.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Args {
     pub services: Arc<LiveServices>,
     pub directory: Arc<Directory>,
 }
 
 /// The actor; see the module documentation.
-#[derive(Debug)]
 pub struct LiveInputs {
     args: Args,
     /// Kept, since a weak one would die ([`crate::component`]).
@@ -66,7 +65,6 @@ pub struct LiveInputs {
     draining: bool,
 }
 
-#[derive(Debug)]
 struct OnAir {
     actor: OwnedActor<LiveInput>,
     ticket: Option<Arc<Ticket>>,
@@ -176,20 +174,6 @@ impl Actor for LiveInputs {
 }
 
 impl LiveInputs {
-    /// Starts the tree's live branch on the caller's runtime, below `supervisor`.
-    pub async fn supervise_under(
-        supervisor: &ActorRef<crate::component::Supervisor>,
-        args: Args,
-    ) -> ActorRef<Self> {
-        Self::supervise(supervisor, args)
-            .restart_limit(
-                crate::component::RESTART_BUDGET,
-                crate::component::RESTART_WINDOW,
-            )
-            .spawn_with_mailbox(mailbox::bounded(MAILBOX))
-            .await
-    }
-
     async fn start_input(&mut self, entry: &Entry) {
         let prepared = LiveInput::prepare_with_mailbox(mailbox::bounded(input::MAILBOX));
         let actor = prepared.actor_ref().clone();

@@ -66,13 +66,15 @@ pub(crate) use recording_writer::{RECORDING_INDEX, recording_folder};
 
 use crate::{
     Error,
-    component::{self, Component},
+    component::{self, ActorHandle, Component, doubled},
     metric::Metric,
     subsystem::Subsystem,
 };
 
 /// Longest wait of a caller for `LiveInputs`, before it is answered as busy.
 const ASK_TIMEOUT: Duration = Duration::from_secs(2);
+/// Shortest pause between attempts at a source or a target, whatever the settings say.
+const LEAST_PAUSE: Duration = Duration::from_millis(100);
 /// Longest wait of a caller for the end of a broadcast.
 const END_TIMEOUT: Duration = Duration::from_secs(3);
 
@@ -267,16 +269,8 @@ pub struct LiveServices {
     writer_context: WriterContext,
 }
 
-impl std::fmt::Debug for LiveServices {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("LiveServices")
-            .field("folder", &self.folder)
-            .finish_non_exhaustive()
-    }
-}
-
 /// The live branch before its actors run: every input is known, and what was on air is served again.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Branch {
     services: Arc<LiveServices>,
     directory: Arc<Directory>,
@@ -349,38 +343,26 @@ impl Branch {
             services: self.services.clone(),
             directory: self.directory.clone(),
         };
+        let handle = ActorHandle::default();
+        let component = Component::new("live inputs", args, inputs::MAILBOX, handle.clone());
         let (started, receiver) = oneshot::channel();
         let started = Arc::new(Mutex::new(Some(started)));
-        // An actor that is given again after a panic ends with its supervisor, and has no leases to free.
-        let first = Arc::new(std::sync::OnceLock::<ActorRef<LiveInputs>>::new());
-        let running = first.clone();
-        let ended: component::WaitUntilStopped = Arc::new(move || {
-            let inputs = first.get().cloned();
-            Box::pin(async move {
-                if let Some(inputs) = inputs {
-                    inputs.wait_for_shutdown().await;
-                }
-            })
-        });
+        let begin = component.start.clone();
         let start: component::Start = Arc::new(move |supervisor| {
-            let (args, started, running) = (args.clone(), started.clone(), running.clone());
+            let (beginning, started, handle) = (begin(supervisor), started.clone(), handle.clone());
             Box::pin(async move {
-                let inputs = LiveInputs::supervise_under(&supervisor, args).await;
-                let _ = running.set(inputs.clone());
-                if let Some(started) = started.lock().take() {
-                    let _ = started.send(inputs);
+                beginning.await;
+                if let (Some(started), Some(inputs)) = (started.lock().take(), handle.get()) {
+                    let _ = started.send(ActorRef::clone(&inputs));
                 }
             })
         });
-        (
-            Component {
-                name: "live inputs",
-                vital: true,
-                start,
-                stopped: ended,
-            },
-            receiver,
-        )
+        let component = Component {
+            vital: true,
+            start,
+            ..component
+        };
+        (component, receiver)
     }
 
     /// Returns the directory of all inputs.
@@ -418,6 +400,11 @@ impl Branch {
 fn boot_id() -> String {
     std::fs::read_to_string("/proc/sys/kernel/random/boot_id")
         .map_or_else(|_| String::new(), |id| id.trim().to_owned())
+}
+
+/// Returns the pause before a source or a target is tried again after so many failures.
+fn retry_pause(first: Duration, longest: Duration, failures: u32) -> Duration {
+    doubled(first.max(LEAST_PAUSE), longest.max(LEAST_PAUSE), failures)
 }
 
 /// Returns the machine's time in Unix milliseconds.

@@ -14,7 +14,7 @@ mod settings;
 mod storing;
 mod task;
 
-use std::{fmt, path::PathBuf, sync::Arc};
+use std::{path::PathBuf, sync::Arc};
 
 use futures_util::future::{BoxFuture, ready};
 use sluice_store::{Store, Tx, Work, jobs::Allowance, recordings, work::Lease};
@@ -23,11 +23,11 @@ use uuid::Uuid;
 
 pub use clip::{Clip, ClipError, Moment, NewClip};
 pub use settings::RecordingSettings;
-use task::{RecordingOwner, RecordingTask};
+use task::RecordingOwner;
 
 use crate::{
     component::Component,
-    durable::{registry_handle::RegistryHandle, shutdown::WorkGuard},
+    durable::{owner::RowTask, registry_handle::RegistryHandle, shutdown::WorkGuard},
     live::recording_folder,
     registry::Entity,
     subsystem::Subsystem,
@@ -44,7 +44,7 @@ pub struct Recordings {
 }
 
 /// State that all recordings share.
-struct RecordingServices {
+pub(crate) struct RecordingServices {
     settings: RecordingSettings,
     store: Store,
     /// `{data_dir}/recordings`
@@ -56,14 +56,6 @@ struct RecordingServices {
     /// Permits for clips that are cut at a time.
     clips: Semaphore,
     registry: RegistryHandle<Recording>,
-}
-
-impl fmt::Debug for Recordings {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Recordings")
-            .field("registry", &self.services.registry)
-            .finish_non_exhaustive()
-    }
 }
 
 impl Recordings {
@@ -125,12 +117,8 @@ impl Entity for Recording {
     const KIND: &'static str = recordings::KIND;
     type Owner = RecordingOwner;
 
-    fn owner(&self, lease: Lease, guard: WorkGuard) -> RecordingTask {
-        RecordingTask {
-            services: self.0.clone(),
-            lease,
-            guard,
-        }
+    fn owner(&self, lease: Lease, guard: WorkGuard) -> RowTask<RecordingServices> {
+        RowTask::new(self.0.clone(), lease, guard)
     }
 
     fn begin<'t>(&self, _: &'t mut Tx<'_>, _: Uuid, _: i64) -> Work<'t, ()> {

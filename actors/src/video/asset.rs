@@ -1,5 +1,4 @@
-//! `VideoAsset`: work on one video stream: probe, renditions, poster, segments, storyboard, end (`storage_used_up`, empty
-//! renditions).
+//! `VideoAsset`: work on one video stream: probe, renditions, poster, segments, storyboard, end (empty renditions).
 //!
 //! ```text
 //! probe ─► renditions (rows) ─► poster ─► segments, group by group ─► storyboard ─► ready
@@ -31,108 +30,55 @@ use super::{
     progress::StreamProgress,
 };
 use crate::{
-    compute::Follow,
+    compute::{Assignment, Follow, Output},
     durable::{
-        owner::{RowOwner, RowTask},
-        shutdown::WorkGuard,
-        step_error::{OwnerError, StepError, code_of, with_patience},
-        workers::{self, TaskRequest},
+        owner::{RowOwner, RowServices, RowTask},
+        step_error::{CodedFailure, OwnerError, RowError, with_patience},
+        workers,
     },
 };
 
 /// The actor of one stream.
-pub(crate) type VideoAsset = RowOwner<AssetTask>;
+pub(crate) type VideoAsset = RowOwner<VideoServices>;
 
-/// The work on one stream.
-pub(crate) struct AssetTask {
-    pub(super) services: Arc<VideoServices>,
-    pub(super) lease: Lease,
-    /// Held until the row has ended or is given back.
-    pub(super) guard: WorkGuard,
-}
+/// The live progress of a stream that is worked on.
+struct LiveProgress<'t>(&'t RowTask<VideoServices>);
 
-impl Drop for AssetTask {
-    /// Removes the live progress: the row has the final one from now on.
+impl Drop for LiveProgress<'_> {
+    /// Removes it: the row has the final one from now on.
     fn drop(&mut self) {
-        self.services.latest.remove(self.lease.id);
+        self.0.services.latest.remove(self.0.lease.id);
     }
 }
 
-impl RowTask for AssetTask {
+impl RowServices for VideoServices {
     fn store(&self) -> &Store {
-        &self.services.store
+        &self.store
     }
 
-    fn lease(&self) -> &Lease {
-        &self.lease
-    }
-
-    async fn work(&self) -> Result<(), OwnerError> {
-        let (services, lease) = (&*self.services, &self.lease);
+    async fn work(task: &RowTask<Self>) -> Result<(), OwnerError> {
+        let _progress = LiveProgress(task);
+        let (services, lease) = (&*task.services, &task.lease);
         let worked = tokio::select! {
             biased;
             worked = work(services, lease) => worked,
-            () = self.guard.drained() => Err(AssetError::Stop(OwnerError::Drained)),
+            () = task.guard.drained() => Err(RowError::Stop(OwnerError::Drained)),
         };
         match worked {
             Ok(()) => Ok(()),
-            Err(AssetError::Failed(failure)) => fail(services, lease, failure).await,
-            Err(AssetError::Stop(stop)) => Err(stop),
+            Err(RowError::Failed(failure)) => fail(services, lease, failure).await,
+            Err(RowError::Stop(stop)) => Err(stop),
         }
     }
 }
 
-async fn work(services: &VideoServices, lease: &Lease) -> Result<(), AssetError> {
+async fn work(services: &VideoServices, lease: &Lease) -> Result<(), RowError> {
     let mut asset = Asset::open(services, lease).await?;
     asset.plan().await?;
     asset.take_poster().await?;
     asset.make().await?;
     asset.take_storyboard().await?;
     asset.finish().await
-}
-
-/// Reason why a stream does not become ready.
-#[derive(Debug)]
-pub(super) enum AssetError {
-    /// It never becomes ready.
-    Failed(video::Failure),
-    Stop(OwnerError),
-}
-
-impl From<StepError> for AssetError {
-    fn from(error: StepError) -> Self {
-        match error {
-            StepError::Failed(failure) => failure.into(),
-            StepError::Stop(stop) => Self::Stop(stop),
-        }
-    }
-}
-
-impl From<OwnerError> for AssetError {
-    fn from(stop: OwnerError) -> Self {
-        Self::Stop(stop)
-    }
-}
-
-impl From<Failure> for AssetError {
-    fn from(failure: Failure) -> Self {
-        Self::Failed(video::Failure {
-            code: code_of(failure.code),
-            message: failure.message,
-        })
-    }
-}
-
-impl From<StoreError> for AssetError {
-    fn from(error: StoreError) -> Self {
-        match error {
-            StoreError::OverQuota { .. } => Self::Failed(video::Failure {
-                code: "storage_used_up".to_owned(),
-                message: error.to_string(),
-            }),
-            other => StepError::from(other).into(),
-        }
-    }
 }
 
 /// A stream that is worked on.
@@ -147,7 +93,7 @@ pub(super) struct Asset<'s> {
 }
 
 impl<'s> Asset<'s> {
-    async fn open(services: &'s VideoServices, lease: &'s Lease) -> Result<Self, AssetError> {
+    async fn open(services: &'s VideoServices, lease: &'s Lease) -> Result<Self, RowError> {
         ensure_room(services)?;
         let stream = video::by_id(&mut services.store.read().await?, lease.id).await?;
         let blob = stream
@@ -176,28 +122,29 @@ impl<'s> Asset<'s> {
     }
 
     /// Builds a task for the source, in the lane without a waiting caller.
-    pub(super) fn order(&self, task: AvTask, outputs: Vec<File>) -> TaskRequest {
+    pub(super) fn assignment(&self, task: AvTask, outputs: Vec<File>) -> Assignment {
         let size = self.stream().width.zip(self.stream().height);
-        TaskRequest {
+        Assignment {
             account_id: self.lease.account_id,
             task: Task::Av(Box::new(task)),
             inputs: vec![self.source.clone()],
-            outputs,
+            output: Output::Files(outputs.into()),
+            limits: self.services.workers.limits(),
             follow: Follow::none(),
             pixels: size.map(|(width, height)| u64::from(width) * u64::from(height)),
         }
     }
 
     /// Probes the source and plans its renditions, once.
-    async fn plan(&mut self) -> Result<(), AssetError> {
+    async fn plan(&mut self) -> Result<(), RowError> {
         if !self.playback.tracks.is_empty() {
             return Ok(());
         }
-        let probe = self.order(AvTask::Probe, Vec::new());
+        let probe = self.assignment(AvTask::Probe, Vec::new());
         let done = workers::run(&*self.services.workers, self.lease.lane, probe).await?;
-        let facts = done.media.ok_or_else(|| {
-            Failure::new(FailureCode::Internal, "a probe came back without facts")
-        })?;
+        let facts = done
+            .media
+            .ok_or_else(|| Failure::internal("a probe came back without facts"))?;
         let plan = Arc::new(planned(&facts, self.stream())?);
         let (store, lease) = (&self.services.store, self.lease);
         let stream = with_patience(|| {
@@ -212,7 +159,7 @@ impl<'s> Asset<'s> {
     }
 
     /// Ends the stream as ready, once all is made.
-    async fn finish(mut self) -> Result<(), AssetError> {
+    async fn finish(mut self) -> Result<(), RowError> {
         self.verify().await?;
         let (services, lease) = (self.services, self.lease);
         let made = with_patience(|| {
@@ -240,7 +187,7 @@ impl<'s> Asset<'s> {
 
     /// Checks that the files hold what the worker reported.
     async fn verify(&self) -> Result<(), Failure> {
-        let incomplete = |what: String| Failure::new(FailureCode::Internal, what);
+        let incomplete = |what: String| Failure::internal(what);
         let files = self.playback.tracks.iter().map(file_of).collect();
         let lengths = lengths(&self.folder, files)
             .await
@@ -315,7 +262,7 @@ fn planned(facts: &MediaFacts, stream: &Stream) -> Result<Plan, Failure> {
 async fn fail(
     services: &VideoServices,
     lease: &Lease,
-    failure: video::Failure,
+    failure: CodedFailure,
 ) -> Result<(), OwnerError> {
     let failure = Arc::new(failure);
     let ended = with_patience(|| {

@@ -31,7 +31,6 @@ mod simulation;
 mod tests;
 
 use std::{
-    fmt,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64},
@@ -49,7 +48,7 @@ pub use counters::WebhookStatistics;
 pub use settings::WebhookSettings;
 
 use self::{
-    attempt::{AttemptLimits, Carrier},
+    attempt::Carrier,
     counters::WebhookCounters,
     schedule::RetrySchedule,
     sender::{MAILBOX, Nudge, Sender},
@@ -96,23 +95,8 @@ struct WebhookServices {
 }
 
 impl WebhookServices {
-    fn terms(&self) -> AttemptLimits {
-        AttemptLimits {
-            timeout: self.settings.timeout,
-            max_answer: usize::try_from(self.settings.max_answer.as_u64()).unwrap_or(usize::MAX),
-        }
-    }
-
     fn lease(&self) -> Duration {
         self.settings.timeout + LEASE_MARGIN
-    }
-}
-
-impl fmt::Debug for Webhooks {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Webhooks")
-            .field("handle", &self.handle)
-            .finish_non_exhaustive()
     }
 }
 
