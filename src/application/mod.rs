@@ -5,6 +5,10 @@
 //! knows HTTP: the façade (`crate::http`) turns requests into calls and records into answers, and `crate::mcp` does the same for
 //! agents.
 
+// First: its macro `invalid!` is for all that follow.
+#[macro_use]
+pub(crate) mod error;
+
 pub(crate) mod address;
 pub(crate) mod agent_calls;
 pub(crate) mod answer;
@@ -17,7 +21,6 @@ pub(crate) mod changes;
 pub(crate) mod context;
 pub(crate) mod delivery;
 pub(crate) mod downloads;
-pub(crate) mod error;
 pub(crate) mod events;
 pub(crate) mod field;
 pub(crate) mod filename;
@@ -25,7 +28,6 @@ pub(crate) mod files;
 pub(crate) mod folders;
 pub(crate) mod jobs;
 pub(crate) mod live_inputs;
-pub(crate) mod live_port;
 pub(crate) mod object;
 pub(crate) mod order;
 pub(crate) mod owner_sessions;

@@ -18,7 +18,7 @@ use sluice_store::{Secret, now_ms, playback_keys};
 use uuid::Uuid;
 
 use crate::application::{
-    answer::Time,
+    answer::Timestamp,
     context::PlaybackTokens,
     error::ApiError,
     signing::{self, Purpose, Signer},
@@ -258,7 +258,7 @@ fn over(key: &Hmac<Sha256>, signed: &str) -> Hmac<Sha256> {
 /// A token as its owner gets it.
 pub(crate) struct Issued {
     pub token: String,
-    pub expires_at: Time,
+    pub expires_at: Timestamp,
 }
 
 /// Issues a token of the service for a stream that the caller owns.
@@ -274,13 +274,11 @@ pub(crate) async fn issue(
         dom: domains,
     };
     let token = TokenKeys::of(tokens).await?.issue(&grant).ok_or_else(|| {
-        ApiError::Invalid(
-            "allowedDomains are too long together for an address: name fewer hosts".to_owned(),
-        )
+        invalid!("allowedDomains are too long together for an address: name fewer hosts")
     })?;
     Ok(Issued {
         token,
-        expires_at: Time(grant.exp * 1_000),
+        expires_at: Timestamp(grant.exp * 1_000),
     })
 }
 

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use sluice_store::{
     now_ms, storage,
     uploads::{self, NewUpload, Upload},
+    write_tx,
 };
 use url::{Url, form_urlencoded};
 use utoipa::ToSchema;
@@ -98,16 +99,12 @@ pub(crate) async fn make(
         size_bytes: request.size_bytes,
         expires_at: now_ms() + lifetime_s as i64 * 1000,
     };
-    let made = platform.store.write(move |tx| {
-        Box::pin(async move {
-            let (now, size) = (now_ms(), new.size_bytes);
-            storage::check_beside_uploads(tx, account_id, None, size, storage_limit, now).await?;
-            uploads::create(tx, account_id, new, now).await
-        })
-    });
-    let upload = made
-        .await
-        .map_err(|error| ApiError::from(error).offering(|| reached.upgrade_url(platform)))?;
+    let upload = write_tx!(platform.store, |tx| {
+        let (now, size) = (now_ms(), new.size_bytes);
+        storage::check_beside_uploads(tx, account_id, None, size, storage_limit, now).await?;
+        uploads::create(tx, account_id, new, now).await
+    })
+    .map_err(|error| ApiError::from(error).offering(|| reached.upgrade_url(platform)))?;
     let signer = Signer::of(&mut platform.store.read().await?).await?;
     let base = &reached.address.base;
     Ok(UploadMade {
@@ -130,22 +127,15 @@ pub(crate) fn checked_content_type(given: Option<String>) -> Result<String, ApiE
     let content_type = given.unwrap_or_else(|| "application/octet-stream".to_owned());
     match content_type.len() <= MAX_CONTENT_TYPE && content_type.is_ascii() {
         true => Ok(content_type),
-        false => Err(ApiError::Invalid(format!(
+        false => Err(invalid!(
             "contentType must be at most {MAX_CONTENT_TYPE} ASCII characters"
-        ))),
+        )),
     }
 }
 
-/// Bytes that the signature covers.
-pub(crate) fn message(id: Uuid, expires_at: i64) -> [u8; 24] {
-    let mut message = [0; 24];
-    message[..16].copy_from_slice(id.as_bytes());
-    message[16..].copy_from_slice(&expires_at.to_be_bytes());
-    message
-}
-
 pub(crate) fn signed_url(signer: &Signer, base: &str, id: Uuid, expires_at: i64) -> String {
-    let signature = signing::encode(&signer.sign(Purpose::Upload, &message(id, expires_at)));
+    let signature =
+        signing::encode(&signer.sign(Purpose::Upload, &signing::id_until(id, expires_at)));
     format!("{base}/api/uploads/{id}/content?expires={expires_at}&signature={signature}")
 }
 
@@ -156,9 +146,8 @@ pub(crate) async fn by_signed_url(
     account_id: Uuid,
     address: &str,
 ) -> Result<Upload, ApiError> {
-    let (id, query) = upload_of(address).ok_or_else(|| {
-        ApiError::Invalid("uploadUrl must be the signedUrl of an upload as it was given".to_owned())
-    })?;
+    let (id, query) = upload_of(address)
+        .ok_or_else(|| invalid!("uploadUrl must be the signedUrl of an upload as it was given"))?;
     check_signature(&query, platform, id).await?;
     let upload = uploads::by_id(&mut platform.store.read().await?, id).await?;
     match upload.account_id == account_id {
@@ -196,7 +185,11 @@ pub(crate) async fn check_signature(
         ));
     };
     let signer = Signer::of(&mut platform.store.read().await?).await?;
-    if !signer.accepts(Purpose::Upload, &message(id, expires_at), &signature) {
+    if !signer.accepts(
+        Purpose::Upload,
+        &signing::id_until(id, expires_at),
+        &signature,
+    ) {
         return Err(ApiError::Forbidden(
             "the signature of this address is wrong",
         ));

@@ -9,12 +9,12 @@ use serde_json::json;
 use sluice_store::{
     StoreSettings, accounts,
     accounts::{Account, Summary},
-    now_ms,
+    now_ms, write_tx,
 };
 
 use super::{
-    Error, block_on, load, open_to_read,
-    records::{day, find_account, json, open_to_change, table, time},
+    Error, block_on, load,
+    records::{Records, day, find_account, json, table, time},
     show,
 };
 use crate::config::Config;
@@ -112,45 +112,29 @@ fn answer(account: &Account, is_json: bool, said: String) -> String {
 }
 
 async fn list(settings: &StoreSettings) -> Result<Vec<Summary>, Error> {
-    let store = open_to_read(&settings.data_dir).await?;
-    let accounts = accounts::list(&mut store.read().await?).await;
-    store.close().await;
-    Ok(accounts?)
+    let listed = Records(settings).read(async |db| accounts::list(db).await);
+    listed.await
 }
 
 /// Makes an account. Names are unique among accounts made here, so that commands can be given them.
 async fn create(settings: &StoreSettings, name: String, plan: String) -> Result<Account, Error> {
-    let store = open_to_change(settings).await?;
-    let created = store
-        .write(move |tx| {
-            Box::pin(async move {
-                let name = accounts::normalise_name(&name)?;
-                if !accounts::by_name(tx, name).await?.is_empty() {
-                    return Err(sluice_store::Error::Conflict(format!(
-                        "there is an account {name} already"
-                    )));
-                }
-                accounts::create_on(tx, name, &plan, now_ms()).await
-            })
-        })
-        .await;
-    store.close().await;
-    Ok(created?)
+    write_tx!(Records(settings), |tx| {
+        let name = accounts::normalise_name(&name)?;
+        if !accounts::by_name(tx, name).await?.is_empty() {
+            return Err(sluice_store::Error::Conflict(format!(
+                "there is an account {name} already"
+            )));
+        }
+        accounts::create_on(tx, name, &plan, now_ms()).await
+    })
 }
 
 async fn set_plan(settings: &StoreSettings, named: String, plan: String) -> Result<Account, Error> {
-    let store = open_to_change(settings).await?;
-    let changed = store
-        .write(move |tx| {
-            Box::pin(async move {
-                let account = find_account(tx, &named).await?;
-                accounts::set_plan(tx, account.id, &plan, now_ms()).await?;
-                accounts::get(tx, account.id).await
-            })
-        })
-        .await;
-    store.close().await;
-    Ok(changed?)
+    write_tx!(Records(settings), |tx| {
+        let account = find_account(tx, &named).await?;
+        accounts::set_plan(tx, account.id, &plan, now_ms()).await?;
+        accounts::get(tx, account.id).await
+    })
 }
 
 async fn set_suspended(
@@ -158,17 +142,10 @@ async fn set_suspended(
     named: String,
     is_suspended: bool,
 ) -> Result<Account, Error> {
-    let store = open_to_change(settings).await?;
-    let changed = store
-        .write(move |tx| {
-            Box::pin(async move {
-                let account = find_account(tx, &named).await?;
-                accounts::set_suspended(tx, account.id, is_suspended, now_ms()).await
-            })
-        })
-        .await;
-    store.close().await;
-    Ok(changed?)
+    write_tx!(Records(settings), |tx| {
+        let account = find_account(tx, &named).await?;
+        accounts::set_suspended(tx, account.id, is_suspended, now_ms()).await
+    })
 }
 
 fn status(account: &Account) -> &'static str {

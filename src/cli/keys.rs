@@ -8,13 +8,13 @@ use sluice_store::{
     Error as StoreError, Secret, StoreSettings,
     accounts::{self, Account},
     api_keys::{self, ApiKey, Scope},
-    now_ms,
+    now_ms, write_tx,
 };
 use uuid::Uuid;
 
 use super::{
-    Error, block_on, load, open_to_read,
-    records::{AccountOption, day, json, open_to_change, table, time},
+    Error, block_on, load,
+    records::{AccountOption, Records, day, json, table, time},
     show, shown,
 };
 
@@ -127,18 +127,11 @@ async fn add(
     name: String,
 ) -> Result<(Account, ApiKey, Secret), Error> {
     let name = checked_name(&name)?.to_owned();
-    let store = open_to_change(settings).await?;
-    let added = store
-        .write(move |tx| {
-            Box::pin(async move {
-                let account = account.find(tx).await?;
-                let (key, token) = api_keys::create(tx, account.id, &name, scope, now_ms()).await?;
-                Ok((account, key, token))
-            })
-        })
-        .await;
-    store.close().await;
-    Ok(added?)
+    write_tx!(Records(settings), |tx| {
+        let account = account.find(tx).await?;
+        let (key, token) = api_keys::create(tx, account.id, &name, scope, now_ms()).await?;
+        Ok((account, key, token))
+    })
 }
 
 fn checked_name(name: &str) -> Result<&str, Error> {
@@ -158,33 +151,22 @@ async fn list(
     settings: &StoreSettings,
     account: AccountOption,
 ) -> Result<(Vec<ApiKey>, HashMap<Uuid, String>), Error> {
-    let store = open_to_read(&settings.data_dir).await?;
-    let listed = async {
-        let mut db = store.read().await?;
-        let account = account.find_given(&mut db).await?;
-        let keys = api_keys::all(&mut db, account.map(|account| account.id)).await?;
-        let accounts = accounts::list(&mut db).await?.into_iter();
+    let listed = Records(settings).read(async |db| {
+        let account = account.find_given(db).await?;
+        let keys = api_keys::all(db, account.map(|account| account.id)).await?;
+        let accounts = accounts::list(db).await?.into_iter();
         let names = accounts.map(|summary| (summary.account.id, summary.account.name));
-        Ok::<_, StoreError>((keys, names.collect()))
-    };
-    let listed = listed.await;
-    store.close().await;
-    Ok(listed?)
+        Ok((keys, names.collect()))
+    });
+    listed.await
 }
 
 async fn revoke(settings: &StoreSettings, named: String) -> Result<(Account, ApiKey), Error> {
-    let store = open_to_change(settings).await?;
-    let revoked = store
-        .write(move |tx| {
-            Box::pin(async move {
-                let key = find(api_keys::all(tx, None).await?, &named)?;
-                let key = api_keys::revoke(tx, key.account_id, key.id, now_ms()).await?;
-                Ok((accounts::get(tx, key.account_id).await?, key))
-            })
-        })
-        .await;
-    store.close().await;
-    Ok(revoked?)
+    write_tx!(Records(settings), |tx| {
+        let key = find(api_keys::all(tx, None).await?, &named)?;
+        let key = api_keys::revoke(tx, key.account_id, key.id, now_ms()).await?;
+        Ok((accounts::get(tx, key.account_id).await?, key))
+    })
 }
 
 /// The one key of this id or of these first characters.

@@ -6,14 +6,14 @@ use serde::{Deserialize, Serialize};
 use sluice_store::{
     Listed,
     api_keys::{self, ApiKey, Scope},
-    now_ms,
+    now_ms, write_tx,
 };
 use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::extract::{Body, PageQuery};
 use crate::application::{
-    answer::{Success, Time},
+    answer::{Success, Timestamp},
     caller::{Admin, Caller},
     context::AccountContext,
     error::ApiError,
@@ -39,11 +39,9 @@ pub struct KeyRecord {
     /// `read`, `write` or `admin`.
     scope: &'static str,
     key_prefix: String,
-    #[schema(value_type = String, format = DateTime)]
-    created_at: Time,
+    created_at: Timestamp,
     /// Exact to five minutes.
-    #[schema(value_type = Option<String>, format = DateTime)]
-    last_used_at: Option<Time>,
+    last_used_at: Option<Timestamp>,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -67,8 +65,8 @@ impl From<ApiKey> for KeyRecord {
             name: key.name,
             scope: key.scope.as_str(),
             key_prefix: key.key_prefix,
-            created_at: Time(key.created_at),
-            last_used_at: key.last_used_at.map(Time),
+            created_at: Timestamp(key.created_at),
+            last_used_at: key.last_used_at.map(Timestamp),
         }
     }
 }
@@ -106,12 +104,9 @@ pub async fn create(
         Scope::parse,
     )?;
     let (account_id, scope) = (caller.account_id(), scope.unwrap_or(Scope::Write));
-    let (key, token) = context
-        .store
-        .write(move |tx| {
-            Box::pin(async move { api_keys::create(tx, account_id, &name, scope, now_ms()).await })
-        })
-        .await?;
+    let (key, token) = write_tx!(context.store, |tx| {
+        api_keys::create(tx, account_id, &name, scope, now_ms()).await
+    })?;
     Ok(HttpResponse::Created().json(KeyMade {
         key: key.into(),
         token: token.expose().to_owned(),
@@ -129,11 +124,8 @@ pub async fn revoke(
     id: web::Path<Uuid>,
 ) -> Result<HttpResponse, ApiError> {
     let (account_id, id) = (caller.account_id(), id.into_inner());
-    context
-        .store
-        .write(move |tx| {
-            Box::pin(async move { api_keys::revoke(tx, account_id, id, now_ms()).await })
-        })
-        .await?;
+    write_tx!(context.store, |tx| {
+        api_keys::revoke(tx, account_id, id, now_ms()).await
+    })?;
     Ok(HttpResponse::Ok().json(Success::default()))
 }

@@ -4,13 +4,14 @@ use serde::{Deserialize, Serialize};
 use sluice_store::{
     bulk, duration_ms, folders, now_ms,
     selections::{self, NewSelection},
+    write_tx,
 };
 use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::listing::Listing;
 use crate::application::{
-    answer::Time,
+    answer::Timestamp,
     context::FileContext,
     downloads::{DownloadGrant, Downloadable, download_url},
     error::ApiError,
@@ -46,8 +47,7 @@ pub struct SelectionRequest {
 pub struct SelectionAnswer {
     /// Needs no credential.
     url: String,
-    #[schema(value_type = String, format = DateTime)]
-    expires_at: Time,
+    expires_at: Timestamp,
     /// Length of the archive as it is now.
     bytes: u64,
     /// Files in it.
@@ -91,17 +91,17 @@ pub(crate) async fn select(
         expires_at,
     };
     let most = settings.max_selections;
-    let made = context.store.write(move |tx| {
-        Box::pin(async move { selections::create(tx, account_id, new, most, now_ms()).await })
-    });
+    let made = write_tx!(context.store, |tx| {
+        selections::create(tx, account_id, new, most, now_ms()).await
+    })?;
     let grant = DownloadGrant {
-        what: Downloadable::Selection(made.await?.id),
+        what: Downloadable::Selection(made.id),
         expires_at,
     };
     let signer = Signer::of(&mut context.store.read().await?).await?;
     Ok(SelectionAnswer {
         url: download_url(&signer, &reached.address.base, grant),
-        expires_at: Time(expires_at),
+        expires_at: Timestamp(expires_at),
         bytes,
         files,
         filename,
@@ -114,8 +114,8 @@ impl SelectionRequest {
         let files = distinct("ids", self.ids, MAX_IDS)?;
         let folders = distinct("folderIds", self.folder_ids, MAX_FOLDERS)?;
         if files.is_empty() && folders.is_empty() {
-            return Err(ApiError::Invalid(
-                "ids is missing: name files in ids, or folders in folderIds".to_owned(),
+            return Err(invalid!(
+                "ids is missing: name files in ids, or folders in folderIds"
             ));
         }
         let name = match self.name.filter(|name| !name.trim().is_empty()) {

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use sluice_store::{
     folders::{self, MAX_DEPTH},
-    now_ms,
+    now_ms, write_tx,
 };
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -44,12 +44,9 @@ pub(crate) async fn ensure(
 ) -> Result<FolderPathAnswer, ApiError> {
     let names = request.path.names()?;
     let parent_id = request.parent_id;
-    let ensured = platform.store.write(move |tx| {
-        Box::pin(
-            async move { folders::ensure_path(tx, account_id, parent_id, &names, now_ms()).await },
-        )
-    });
-    let end = ensured.await?;
+    let end = write_tx!(platform.store, |tx| {
+        folders::ensure_path(tx, account_id, parent_id, &names, now_ms()).await
+    })?;
     let mut db = platform.store.read().await?;
     Ok(FolderPathAnswer {
         folder: record_of(&mut db, account_id, end.folder).await?,
@@ -67,15 +64,15 @@ impl Path {
         let is_name = |part: &String| !matches!(part.trim(), "" | ".");
         let parts: Vec<String> = parts.into_iter().filter(is_name).collect();
         if parts.is_empty() {
-            return Err(ApiError::Invalid(
-                "path must have at least one name, as in Spring/Behind the scenes".to_owned(),
+            return Err(invalid!(
+                "path must have at least one name, as in Spring/Behind the scenes"
             ));
         }
         if parts.len() as i64 > MAX_DEPTH {
-            return Err(ApiError::Invalid(format!(
+            return Err(invalid!(
                 "path must have at most {MAX_DEPTH} names, got {}",
                 parts.len()
-            )));
+            ));
         }
         let named = parts.iter().enumerate();
         named

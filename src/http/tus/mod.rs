@@ -17,6 +17,7 @@ use serde::Serialize;
 use sluice_store::{
     now_ms,
     tus::{self, Bounds, NewTusUpload, TusUpload},
+    write_tx,
 };
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -29,7 +30,7 @@ use self::{
 };
 use super::{bytes::http_date, cors::allow_origin};
 use crate::application::{
-    answer::Time,
+    answer::Timestamp,
     caller::{Caller, Read, Write},
     context::FileContext,
     error::ApiError,
@@ -72,11 +73,9 @@ pub struct ResumableUpload {
     status: &'static str,
     /// Id of the file that it has become; null before, and when the file was deleted since.
     file_id: Option<Uuid>,
-    #[schema(value_type = String, format = DateTime)]
-    created_at: Time,
+    created_at: Timestamp,
     /// Time of expiry, later with every byte that comes.
-    #[schema(value_type = String, format = DateTime)]
-    expires_at: Time,
+    expires_at: Timestamp,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -97,8 +96,8 @@ impl From<TusUpload> for ResumableUpload {
             filename: upload.filename,
             folder_id: upload.folder_id,
             file_id: upload.file_id,
-            created_at: Time(upload.created_at),
-            expires_at: Time(upload.expires_at),
+            created_at: Timestamp(upload.created_at),
+            expires_at: Timestamp(upload.expires_at),
         }
     }
 }
@@ -200,10 +199,9 @@ async fn make(
         length_bytes: length,
         expires_at: expires_at(context),
     };
-    let made = context.store.write(move |tx| {
-        Box::pin(async move { tus::create(tx, account_id, new, bounds, now_ms()).await })
-    });
-    let upload = made.await?;
+    let upload = write_tx!(context.store, |tx| {
+        tus::create(tx, account_id, new, bounds, now_ms()).await
+    })?;
     let empty = || (length == Some(0)).then(Chunk::empty);
     let state = match creation.chunk.or_else(empty) {
         Some(chunk) => first_bytes(context, caller, upload.id, chunk, payload).await?,

@@ -5,6 +5,7 @@ use sluice_media::workflow::{Problem, Short, Template, generate};
 use sluice_store::{
     now_ms,
     workflows::{self as stored, NewWorkflow, Replaced, Workflow},
+    write_tx,
 };
 use uuid::Uuid;
 
@@ -31,7 +32,7 @@ pub(crate) struct Saved {
 /// 400 with every problem of its definition, 404 for an unknown id, 409 with the present `version` when the request names
 /// another one, 413 for a definition beyond `workflows.max_definition`.
 pub(crate) async fn create_or_replace(
-    context: &RequestContext<'_>,
+    context: &RequestContext,
     request: SaveWorkflow,
 ) -> Result<Saved, ApiError> {
     match request.id {
@@ -40,10 +41,10 @@ pub(crate) async fn create_or_replace(
     }
 }
 
-async fn create(context: &RequestContext<'_>, request: SaveWorkflow) -> Result<Saved, ApiError> {
+async fn create(context: &RequestContext, request: SaveWorkflow) -> Result<Saved, ApiError> {
     let name = request
         .checked_name()?
-        .ok_or_else(|| ApiError::Invalid("name is missing: 1 to 80 characters".to_owned()))?;
+        .ok_or_else(|| invalid!("name is missing: 1 to 80 characters"))?;
     let is_active = request.is_active.unwrap_or(true);
     let draft = draft(request)?.ok_or_else(|| rejection_of(nothing()))?;
     let new = draft.reviewed(context, name, is_active).await?;
@@ -51,17 +52,17 @@ async fn create(context: &RequestContext<'_>, request: SaveWorkflow) -> Result<S
         context.account_id,
         context.handles.config.workflows.max_workflows,
     );
-    let made = context.handles.store.write(move |tx| {
-        Box::pin(async move { stored::create(tx, account_id, new, most, now_ms()).await })
-    });
+    let made = write_tx!(context.handles.store, |tx| {
+        stored::create(tx, account_id, new, most, now_ms()).await
+    })?;
     Ok(Saved {
-        workflow: WorkflowRecord::with_secret(made.await?)?,
+        workflow: WorkflowRecord::with_secret(made)?,
         is_new: true,
     })
 }
 
 async fn replace(
-    context: &RequestContext<'_>,
+    context: &RequestContext,
     id: Uuid,
     request: SaveWorkflow,
 ) -> Result<Saved, ApiError> {
@@ -83,12 +84,10 @@ async fn replace(
     let new = draft.reviewed(context, name, is_active).await?;
     let account_id = context.account_id;
     let keep = context.handles.config.workflows.keep_versions;
-    let replaced = context.handles.store.write(move |tx| {
-        Box::pin(
-            async move { stored::replace(tx, account_id, id, new, known, keep, now_ms()).await },
-        )
-    });
-    let replaced = match replaced.await? {
+    let replaced = write_tx!(context.handles.store, |tx| {
+        stored::replace(tx, account_id, id, new, known, keep, now_ms()).await
+    })?;
+    let replaced = match replaced {
         Replaced::Saved(workflow) => workflow,
         Replaced::Crossed { version } => return Err(ApiError::Crossed { version }),
     };
@@ -113,7 +112,7 @@ fn reject_crossing(known: Option<i64>, present: i64) -> Result<(), ApiError> {
 
 /// The problems of what a save of the request would store, warnings among them; nothing is stored. 413 as for a save.
 pub(crate) async fn lint(
-    context: &RequestContext<'_>,
+    context: &RequestContext,
     request: LintWorkflow,
 ) -> Result<LintAnswer, ApiError> {
     let review = match Draft::of(request.into_save()) {
@@ -192,7 +191,7 @@ impl Draft {
     /// Returns the row to store, once nothing forbids it.
     async fn reviewed(
         self,
-        context: &RequestContext<'_>,
+        context: &RequestContext,
         name: String,
         is_active: bool,
     ) -> Result<NewWorkflow, ApiError> {
@@ -233,7 +232,7 @@ fn nothing() -> Problem {
     generate(&Short::default()).expect_err("an empty short form is replaced by nothing")
 }
 
-fn reject_too_large(context: &RequestContext<'_>, definition: &str) -> Result<(), ApiError> {
+fn reject_too_large(context: &RequestContext, definition: &str) -> Result<(), ApiError> {
     let most = context.handles.config.workflows.max_definition.as_u64();
     let length = definition.len() as u64;
     match length <= most {

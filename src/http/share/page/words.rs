@@ -1,8 +1,8 @@
 //! Sizes, counts, dates, durations and file types in words, for the share page. Pure.
 
-use jiff::{Timestamp, tz::TimeZone};
+use jiff::tz::TimeZone;
 
-use crate::application::answer::Time;
+use crate::{application::answer::Timestamp, http::html};
 
 /// Decimal units of sizes.
 const UNITS: [&str; 5] = ["kB", "MB", "GB", "TB", "PB"];
@@ -30,20 +30,7 @@ pub(super) fn size(bytes: i64) -> String {
 pub(super) fn counted(count: impl Into<i128>, one: &str, many: &str) -> String {
     let count = count.into();
     let word = if count == 1 { one } else { many };
-    format!("{} {word}", grouped(count))
-}
-
-/// Writes `17,000`.
-fn grouped(number: i128) -> String {
-    let digits = number.to_string();
-    let mut grouped = String::with_capacity(digits.len() * 4 / 3);
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            grouped.push(',');
-        }
-        grouped.push(digit);
-    }
-    grouped
+    format!("{} {word}", html::grouped(count, ','))
 }
 
 /// Writes `0:07`, `1:02:03`.
@@ -57,18 +44,18 @@ pub(super) fn duration(seconds: f64) -> String {
 }
 
 /// Writes `29 Nov 2026`, in UTC.
-pub(super) fn date(at: Time) -> String {
+pub(super) fn date(at: Timestamp) -> String {
     formatted(at, "%-d %b %Y")
 }
 
 /// Writes `29 Nov 2026, 14:05 UTC`.
-pub(super) fn moment(at: Time) -> String {
+pub(super) fn moment(at: Timestamp) -> String {
     formatted(at, "%-d %b %Y, %H:%M UTC")
 }
 
 /// Formats a time; 1970 for what no calendar has.
-fn formatted(Time(at_ms): Time, format: &str) -> String {
-    let at = Timestamp::from_millisecond(at_ms).unwrap_or_default();
+fn formatted(Timestamp(at_ms): Timestamp, format: &str) -> String {
+    let at = jiff::Timestamp::from_millisecond(at_ms).unwrap_or_default();
     at.to_zoned(TimeZone::UTC).strftime(format).to_string()
 }
 
@@ -153,7 +140,7 @@ mod tests {
 
     #[test]
     fn times_are_said_in_utc() {
-        let at = Time(1_795_961_100_000);
+        let at = Timestamp(1_795_961_100_000);
         assert_eq!(date(at), "29 Nov 2026");
         assert_eq!(moment(at), "29 Nov 2026, 14:05 UTC");
     }
