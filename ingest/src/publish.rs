@@ -4,8 +4,9 @@
 //! Protocols are independent of accounts, actors and playlists: they ask the [`PublishAuthorizer`], and feed the
 //! session it returns.
 
-use std::{fmt, future::Future, net::SocketAddr, time::Duration};
+use std::{fmt, future::Future, net::SocketAddr, ops::Deref, time::Duration};
 
+pub use sluice_media::meter::LinkStatistics;
 use sluice_media::unit::Unit;
 
 /// Time for the authorizer's answer, which usually comes sooner; a publisher does not wait longer.
@@ -40,36 +41,36 @@ protocols! {
     Rtsp = "rtsp";
 }
 
-/// Request to publish, sent before any media. Every text is foreign and bounded by the protocol layer. `Debug` hides
-/// the stream name, for the key is in it.
-#[derive(Clone)]
+/// Request to publish, sent before any media. Every text is foreign and bounded by the protocol layer.
+#[derive(Clone, Debug)]
 pub struct PublishRequest {
     pub protocol: Protocol,
     pub remote: SocketAddr,
-    /// RTMP: the application name of `connect`, without query. Empty where the protocol has none.
-    pub app: String,
     /// RTMP: the stream name of `publish`, without query; `{inputSlug}.{streamKey}` when pasted as shown.
-    pub stream: String,
+    pub stream: Secret,
     /// The encoder's own name (RTMP: `flashVer` of `connect`, replaced by `encoder` of `onMetaData` once known).
     pub encoder: Option<String>,
 }
 
-impl fmt::Debug for PublishRequest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PublishRequest")
-            .field("protocol", &self.protocol)
-            .field("remote", &self.remote)
-            .field("app", &self.app)
-            .field("stream", &Hidden)
-            .field("encoder", &self.encoder)
-            .finish()
+/// A text that `Debug` does not show, for a key or a passphrase is in it.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl<T: Into<String>> From<T> for Secret {
+    fn from(text: T) -> Self {
+        Self(text.into())
     }
 }
 
-/// Placeholder that `Debug` shows for a secret.
-pub(crate) struct Hidden;
+impl Deref for Secret {
+    type Target = str;
 
-impl fmt::Debug for Hidden {
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("(hidden)")
     }
@@ -159,23 +160,6 @@ pub struct SessionReport {
     pub line: Option<LinkStatistics>,
 }
 
-/// Statistics of a lossy link, as the receiver sees it. Counters are packets since the connection began.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct LinkStatistics {
-    /// Packets that never arrived, or too late to be played.
-    pub lost: u64,
-    /// Packets lost on the way and sent again.
-    pub retransmitted: u64,
-    /// Packets that arrived and were discarded because the service did not keep up.
-    pub discarded: u64,
-    pub received: u64,
-    pub rtt_ms: f64,
-    /// Negotiated latency: the time within which a lost packet may be retransmitted.
-    pub latency_ms: u32,
-    /// Contents of the receive buffer, by time.
-    pub buffer_ms: u32,
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -185,13 +169,12 @@ mod tests {
         let request = PublishRequest {
             protocol: Protocol::Rtmp,
             remote: SocketAddr::from(([127, 0, 0, 1], 1935)),
-            app: "live".to_owned(),
-            stream: "slug.secret".to_owned(),
+            stream: "slug.secret".into(),
             encoder: None,
         };
         let shown = format!("{request:?}");
         assert!(
-            shown.contains("live") && !shown.contains("secret"),
+            shown.contains("Rtmp") && !shown.contains("secret"),
             "{shown}"
         );
     }

@@ -78,8 +78,8 @@ fn codecs(notes: &Notes) -> Vec<&'static str> {
         .units
         .iter()
         .filter_map(|unit| match unit {
-            Unit::VideoConfig(config) => Some(config.codec.as_str()),
-            Unit::AudioConfig(config) => Some(config.codec.as_str()),
+            Unit::VideoConfig(config) => Some(config.codec.name()),
+            Unit::AudioConfig(config) => Some(config.codec.name()),
             _ => None,
         })
         .collect()
@@ -127,10 +127,7 @@ async fn h264_and_aac_with_b_frames_arrive_whole() {
     assert_eq!(codecs(notes), ["h264", "aac"]);
     assert_eq!(notes.ends, [Ended::Clean]);
     let request = &notes.requests[0];
-    assert_eq!(
-        (request.app.as_str(), request.stream.as_str()),
-        ("live", "slug.svc_live_key")
-    );
+    assert_eq!(&*request.stream, "slug.svc_live_key");
     let report = notes.report.as_ref().unwrap();
     assert_eq!((report.damaged, &report.last_damage), (0, &None));
     assert!(report.encoder.as_deref().unwrap().starts_with("Lavf"));

@@ -4,9 +4,8 @@
 //! segment's, rounded to whole seconds, never TARGETDURATION: the packager cuts accordingly, and where a single frame
 //! outlasts a part the attribute is capped.
 
-use std::fmt::Write;
-
 use super::{Segment, Window, names};
+use crate::calendar::civil_date;
 
 /// PART-HOLD-BACK in part targets (RFC 8216bis §4.4.3.8: at least two, three recommended).
 pub(super) const HOLD_BACK_PARTS: u32 = 3;
@@ -18,6 +17,14 @@ const PARTS_FOR_TARGETS: i64 = 3;
 /// EXT-X-SKIP needs version 9, EXT-X-MAP without I-frames 6, fragmented MP4 7.
 const VERSION_LOW_LATENCY: u32 = 9;
 pub(super) const VERSION_STANDARD: u32 = 7;
+
+/// Appends formatted text to a playlist.
+macro_rules! put {
+    ($text:expr, $($argument:tt)+) => {
+        std::fmt::Write::write_fmt($text, format_args!($($argument)+)).expect("a String takes everything")
+    };
+}
+pub(super) use put;
 
 /// Request for a media playlist.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,20 +46,20 @@ pub fn multivariant_playlist(window: &Window, query: &str) -> String {
     let (Some(info), Some(bandwidth)) = (window.stream_info(), window.bandwidth()) else {
         return text;
     };
-    put(
+    put!(
         &mut text,
-        format_args!(
-            "#EXT-X-STREAM-INF:BANDWIDTH={},AVERAGE-BANDWIDTH={},CODECS=\"{}\"",
-            bandwidth.peak_bps, bandwidth.average_bps, info.codecs
-        ),
+        "#EXT-X-STREAM-INF:BANDWIDTH={},AVERAGE-BANDWIDTH={},CODECS=\"{}\"",
+        bandwidth.peak_bps,
+        bandwidth.average_bps,
+        info.codecs
     );
     if let Some((width, height)) = info.resolution {
-        put(&mut text, format_args!(",RESOLUTION={width}x{height}"));
+        put!(&mut text, ",RESOLUTION={width}x{height}");
     }
     if let Some(rate) = info.frame_rate {
-        put(&mut text, format_args!(",FRAME-RATE={rate:.3}"));
+        put!(&mut text, ",FRAME-RATE={rate:.3}");
     }
-    put(&mut text, format_args!("\nmedia.m3u8{query}\n"));
+    put!(&mut text, "\nmedia.m3u8{query}\n");
     text
 }
 
@@ -107,10 +114,7 @@ impl<'a> MediaPlaylist<'a> {
         };
         if skipped > 0 {
             let with_gap = skipped + usize::from(self.gap.is_some());
-            put(
-                &mut self.text,
-                format_args!("#EXT-X-SKIP:SKIPPED-SEGMENTS={with_gap}\n"),
-            );
+            put!(&mut self.text, "#EXT-X-SKIP:SKIPPED-SEGMENTS={with_gap}\n");
         }
         self.segments(skipped);
         self.tail();
@@ -119,35 +123,32 @@ impl<'a> MediaPlaylist<'a> {
 
     fn head(&mut self) {
         let window = self.window;
-        put(
+        put!(
             &mut self.text,
-            format_args!(
-                "#EXTM3U\n#EXT-X-VERSION:{}\n#EXT-X-TARGETDURATION:{}\n",
-                version(window),
-                window.header().target_duration_s
-            ),
+            "#EXTM3U\n#EXT-X-VERSION:{}\n#EXT-X-TARGETDURATION:{}\n",
+            version(window),
+            window.header().target_duration_s
         );
         if self.low_latency && self.part_target_90k > 0 {
             let part_target = Seconds(i64::from(self.part_target_90k));
             let hold_back = Seconds(i64::from(self.part_target_90k * HOLD_BACK_PARTS));
             let skip_until = Seconds(self.target_90k * i64::from(SKIP_UNTIL_TARGETS));
-            put(
+            put!(
                 &mut self.text,
-                format_args!(
-                    "#EXT-X-SERVER-CONTROL:CAN-BLOCK-RELOAD=YES,PART-HOLD-BACK={hold_back},\
+                "#EXT-X-SERVER-CONTROL:CAN-BLOCK-RELOAD=YES,PART-HOLD-BACK={hold_back},\
                      CAN-SKIP-UNTIL={skip_until}\n#EXT-X-PART-INF:PART-TARGET={part_target}\n"
-                ),
             );
         }
-        put(
+        put!(
             &mut self.text,
-            format_args!("#EXT-X-MEDIA-SEQUENCE:{}\n", window.media_sequence()),
+            "#EXT-X-MEDIA-SEQUENCE:{}\n",
+            window.media_sequence()
         );
         let discontinuity_sequence = window.discontinuity_sequence();
         if discontinuity_sequence > 0 {
-            put(
+            put!(
                 &mut self.text,
-                format_args!("#EXT-X-DISCONTINUITY-SEQUENCE:{discontinuity_sequence}\n"),
+                "#EXT-X-DISCONTINUITY-SEQUENCE:{discontinuity_sequence}\n"
             );
         }
     }
@@ -162,17 +163,15 @@ impl<'a> MediaPlaylist<'a> {
         self.text.push_str("#EXT-X-GAP\n");
         if first_end_90k > parts_from_90k {
             let part = names::part_name(msn, 0);
-            put(
+            put!(
                 &mut self.text,
-                format_args!(
-                    "#EXT-X-PART:DURATION={duration},URI=\"{broadcast}/{part}\",GAP=YES\n"
-                ),
+                "#EXT-X-PART:DURATION={duration},URI=\"{broadcast}/{part}\",GAP=YES\n"
             );
         }
         let segment = names::segment_name(msn);
-        put(
+        put!(
             &mut self.text,
-            format_args!("#EXTINF:{duration},\n{broadcast}/{segment}\n"),
+            "#EXTINF:{duration},\n{broadcast}/{segment}\n"
         );
     }
 
@@ -222,9 +221,10 @@ impl<'a> MediaPlaylist<'a> {
         }
         if previous_init != Some(segment.init) {
             let name = names::init_name(segment.init);
-            put(
+            put!(
                 &mut self.text,
-                format_args!("#EXT-X-MAP:URI=\"{}/{name}\"\n", self.broadcast),
+                "#EXT-X-MAP:URI=\"{}/{name}\"\n",
+                self.broadcast
             );
         }
         self.text.push_str("#EXT-X-PROGRAM-DATE-TIME:");
@@ -241,12 +241,10 @@ impl<'a> MediaPlaylist<'a> {
             } else {
                 ""
             };
-            put(
+            put!(
                 &mut self.text,
-                format_args!(
-                    "#EXT-X-PART:DURATION={duration},URI=\"{}/{name}\"{independent}\n",
-                    self.broadcast
-                ),
+                "#EXT-X-PART:DURATION={duration},URI=\"{}/{name}\"{independent}\n",
+                self.broadcast
             );
         }
     }
@@ -254,9 +252,10 @@ impl<'a> MediaPlaylist<'a> {
     fn segment_uri(&mut self, segment: &Segment) {
         let duration = Seconds(i64::from(segment.duration_90k));
         let name = names::segment_name(segment.msn);
-        put(
+        put!(
             &mut self.text,
-            format_args!("#EXTINF:{duration},\n{}/{name}\n", self.broadcast),
+            "#EXTINF:{duration},\n{}/{name}\n",
+            self.broadcast
         );
     }
 
@@ -266,20 +265,13 @@ impl<'a> MediaPlaylist<'a> {
         } else if self.low_latency && self.part_target_90k > 0 {
             let (msn, part) = self.window.next();
             let name = names::part_name(msn, part);
-            put(
+            put!(
                 &mut self.text,
-                format_args!(
-                    "#EXT-X-PRELOAD-HINT:TYPE=PART,URI=\"{}/{name}\"\n",
-                    self.broadcast
-                ),
+                "#EXT-X-PRELOAD-HINT:TYPE=PART,URI=\"{}/{name}\"\n",
+                self.broadcast
             );
         }
     }
-}
-
-pub(super) fn put(text: &mut String, arguments: std::fmt::Arguments<'_>) {
-    text.write_fmt(arguments)
-        .expect("a String takes everything");
 }
 
 /// Ticks of the 90 kHz clock, shown as seconds with five decimals, rounded to the nearest.
@@ -302,22 +294,8 @@ pub(super) fn put_date_time(text: &mut String, unix_ms: i64) {
     let (year, month, day) = civil_date(days);
     let (hour, minute) = (ms / 3_600_000, ms / 60_000 % 60);
     let (second, ms) = (ms / 1_000 % 60, ms % 1_000);
-    put(
+    put!(
         text,
-        format_args!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{ms:03}Z"),
+        "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{ms:03}Z"
     );
-}
-
-/// The proleptic Gregorian date of a day counted from 1970-01-01, by eras of 400 years that begin on 1 March.
-fn civil_date(days: i64) -> (i64, i64, i64) {
-    let from_march_0000 = days + 719_468;
-    let era = from_march_0000.div_euclid(146_097);
-    let day_of_era = from_march_0000.rem_euclid(146_097);
-    let leap_days = day_of_era / 1_460 - day_of_era / 36_524 + day_of_era / 146_096;
-    let year_of_era = (day_of_era - leap_days) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = (month_from_march + 2) % 12 + 1;
-    (era * 400 + year_of_era + i64::from(month <= 2), month, day)
 }
