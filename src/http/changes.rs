@@ -33,7 +33,8 @@ pub struct ChangeRecord {
     kind: &'static str,
     /// As the resource's own routes write it; null: something of this kind.
     id: Option<String>,
-    /// `created`, `changed` or `deleted`: what happened last.
+    /// `created`, `changed` or `deleted`: what happened since this client's last nudge about the resource. `created` includes
+    /// later changes.
     action: &'static str,
 }
 
