@@ -149,7 +149,9 @@ async fn receive(
         blobs::record(tx, &sealed, now).await?;
         let hash = sealed.blob().hash;
         uploads::receive(tx, id, claimed.attempt, hash, mime_type).await?;
-        storage::check_beside_uploads(tx, account_id, None, 0, limit, now).await.map(drop)
+        storage::check_beside_uploads(tx, account_id, None, 0, limit, now)
+            .await
+            .map(drop)
     })?;
     Ok(ReceivedUpload { id, size_bytes })
 }
