@@ -30,7 +30,7 @@ pub(crate) fn health_of(context: &LiveContext, input_id: Uuid) -> Result<Value, 
         let failures = context.restreams.failures(input_id).into_iter();
         advice.extend(failures.map(|(url, reason)| {
             Value::from(format!(
-                "the output to {url} does not go out and is tried again: {reason}"
+                "The output to {url} does not go out and is tried again ({reason})."
             ))
         }));
     }

@@ -169,6 +169,8 @@ function options(
   return {
     width: Math.max(120, element.clientWidth),
     height: chart.height,
+    // The last time of the axis is wider than what is after its line.
+    padding: [8, 32, 0, 0],
     legend: { show: false },
     cursor: { y: false, points: { size: 6 } },
     scales: { y: { range: (_u, _min, max) => [0, max > 0 ? max * 1.15 : 1] } },
