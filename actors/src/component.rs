@@ -10,7 +10,7 @@
 //! supervised therefore keeps `me` in itself, and in tasks that end with it, and relies on no weak reference to itself
 //! (docs/decisions/0015).
 
-use std::{collections::BTreeMap, fmt, ops::ControlFlow, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, ops::ControlFlow, sync::Arc, time::Duration};
 
 use arc_swap::ArcSwapOption;
 use futures_util::future::BoxFuture;
@@ -49,15 +49,6 @@ pub struct Component {
     pub vital: bool,
     pub start: Start,
     pub stopped: WaitUntilStopped,
-}
-
-impl fmt::Debug for Component {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Component")
-            .field("name", &self.name)
-            .field("vital", &self.vital)
-            .finish_non_exhaustive()
-    }
 }
 
 impl Component {
@@ -124,14 +115,6 @@ impl<A: Actor> Default for ActorHandle<A> {
 impl<A: Actor> Clone for ActorHandle<A> {
     fn clone(&self) -> Self {
         Self(self.0.clone())
-    }
-}
-
-impl<A: Actor> fmt::Debug for ActorHandle<A> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("ActorHandle")
-            .field(&self.get().is_some())
-            .finish()
     }
 }
 

@@ -4,7 +4,7 @@
 //! all). May be lost: the loop's own state. Its one message says that the loop panicked, which it passes on to its
 //! supervisor. A loop that ends by itself is over; one whose actor ends is aborted.
 
-use std::{fmt, sync::Arc};
+use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use kameo::{
@@ -21,14 +21,6 @@ pub(crate) struct Args {
     pub(crate) name: &'static str,
     /// Begins the loop.
     pub(crate) begin: Arc<dyn Fn() -> BoxFuture<'static, ()> + Send + Sync>,
-}
-
-impl fmt::Debug for Args {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Args")
-            .field("name", &self.name)
-            .finish_non_exhaustive()
-    }
 }
 
 /// The actor; see the module documentation.

@@ -17,7 +17,6 @@ mod tests;
 
 use std::{
     collections::{BTreeMap, HashMap},
-    fmt,
     sync::{
         Arc,
         atomic::{AtomicI64, Ordering::Relaxed},
@@ -90,12 +89,6 @@ pub enum Rejection {
     UsedUp(Quota),
     /// The database does not take changes.
     Busy,
-}
-
-impl fmt::Debug for Meter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Meter").finish_non_exhaustive()
-    }
 }
 
 impl Meter {
@@ -410,7 +403,6 @@ impl Meter {
 }
 
 /// The actor: takes blocks, one at a time for an account, and writes what was counted.
-#[derive(Debug)]
 struct MeterWriter {
     meter: Meter,
     flushes: u64,

@@ -23,7 +23,7 @@ const MAILBOX: usize = 64;
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Arguments of the root.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Args {
     pub components: Vec<Component>,
     pub component_statuses: ComponentStatuses,
@@ -32,7 +32,6 @@ pub struct Args {
 }
 
 /// The root actor; see the module documentation.
-#[derive(Debug)]
 pub struct Root {
     args: Args,
     supervisors: HashMap<ActorId, (usize, OwnedActor<Supervisor>)>,

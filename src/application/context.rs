@@ -53,7 +53,7 @@ pub enum Stage {
 }
 
 /// The handles of everything that works on files, and of what reports on it.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct MediaHandles {
     pub compute: Compute,
     pub conversions: Conversions,

@@ -25,7 +25,6 @@ mod source;
 mod tests;
 
 use std::{
-    fmt,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering::Relaxed},
@@ -118,18 +117,6 @@ pub struct CdnStatistics {
     pub failures: u64,
     pub memory_bytes: u64,
     pub disk_bytes: u64,
-}
-
-impl fmt::Debug for ImageServices {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ImageServices").finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for Images {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Images").finish_non_exhaustive()
-    }
 }
 
 impl ImageServices {

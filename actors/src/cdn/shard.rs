@@ -43,7 +43,6 @@ type Outcome = Result<Fetched, Problem>;
 type VariantKey = (Uuid, Arc<str>);
 
 /// The actor; see the module documentation.
-#[derive(Debug)]
 pub(super) struct CdnCache {
     services: Arc<ImageServices>,
     flights: HashMap<VariantKey, PendingRender>,

@@ -17,7 +17,6 @@
 
 use std::{
     collections::HashMap,
-    fmt,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -199,15 +198,6 @@ impl AdmissionQueue {
             ticket,
             since: Instant::now(),
         }
-    }
-}
-
-impl fmt::Debug for AdmissionQueue {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AdmissionQueue")
-            .field("busy", &self.busy())
-            .field("waiting", &self.waiting())
-            .finish()
     }
 }
 

@@ -12,7 +12,6 @@ mod process_queue;
 mod settings;
 
 use std::{
-    fmt,
     panic::{AssertUnwindSafe, catch_unwind},
     path::PathBuf,
     sync::{Arc, atomic::Ordering::Relaxed},
@@ -124,12 +123,6 @@ impl Ring {
             layers: state.layers(),
             refused: state.failure_reason(),
         }
-    }
-}
-
-impl fmt::Debug for Ring {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Ring").field("line", &self.line).finish()
     }
 }
 

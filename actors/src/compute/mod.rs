@@ -19,7 +19,6 @@ mod status;
 mod worker;
 
 use std::{
-    fmt,
     path::PathBuf,
     sync::{Arc, atomic::Ordering::Relaxed},
     thread,
@@ -170,14 +169,6 @@ impl Subsystem for Compute {
 
     fn metrics(&self) -> BoxFuture<'_, Result<Vec<Metric>, crate::Error>> {
         Box::pin(ready(Ok(self.status().metrics())))
-    }
-}
-
-impl fmt::Debug for Compute {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Compute")
-            .field("status", &self.status())
-            .finish_non_exhaustive()
     }
 }
 

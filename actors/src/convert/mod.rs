@@ -16,7 +16,7 @@ mod settings;
 #[cfg(test)]
 mod tests;
 
-use std::{fmt, sync::Arc};
+use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use sluice_store::{
@@ -74,14 +74,6 @@ struct ConversionServices {
 impl ConversionServices {
     fn keep_ms(&self) -> i64 {
         duration_ms(self.settings.keep_results)
-    }
-}
-
-impl fmt::Debug for Conversions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Conversions")
-            .field("registry", &self.registry)
-            .finish_non_exhaustive()
     }
 }
 

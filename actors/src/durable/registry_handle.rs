@@ -1,6 +1,6 @@
 //! Handle of a registry (nudge, withdraw, drain, close): exists before the registry runs, and outlives its restarts.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use sluice_store::Store;
 use uuid::Uuid;
@@ -83,13 +83,5 @@ impl<E: Entity> Clone for RegistryHandle<E> {
             handle: self.handle.clone(),
             shutdown: self.shutdown.clone(),
         }
-    }
-}
-
-impl<E: Entity> fmt::Debug for RegistryHandle<E> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RegistryHandle")
-            .field("handle", &self.handle)
-            .finish_non_exhaustive()
     }
 }

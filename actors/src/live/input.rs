@@ -84,15 +84,6 @@ pub(super) struct LiveInput {
     totals_due_ms: i64,
 }
 
-impl std::fmt::Debug for LiveInput {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("LiveInput")
-            .field("input", &self.args.row.id)
-            .field("phase", &self.phase)
-            .finish_non_exhaustive()
-    }
-}
-
 impl Actor for LiveInput {
     type Args = Args;
     type Error = Infallible;

@@ -47,14 +47,13 @@ const CRASH_WINDOW: Duration = Duration::from_secs(60);
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Arguments of `LiveInputs`, the same after each restart.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Args {
     pub services: Arc<LiveServices>,
     pub directory: Arc<Directory>,
 }
 
 /// The actor; see the module documentation.
-#[derive(Debug)]
 pub struct LiveInputs {
     args: Args,
     /// Kept, since a weak one would die ([`crate::component`]).
@@ -66,7 +65,6 @@ pub struct LiveInputs {
     draining: bool,
 }
 
-#[derive(Debug)]
 struct OnAir {
     actor: OwnedActor<LiveInput>,
     ticket: Option<Arc<Ticket>>,

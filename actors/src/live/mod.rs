@@ -267,16 +267,8 @@ pub struct LiveServices {
     writer_context: WriterContext,
 }
 
-impl std::fmt::Debug for LiveServices {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("LiveServices")
-            .field("folder", &self.folder)
-            .finish_non_exhaustive()
-    }
-}
-
 /// The live branch before its actors run: every input is known, and what was on air is served again.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Branch {
     services: Arc<LiveServices>,
     directory: Arc<Directory>,

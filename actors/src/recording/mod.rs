@@ -14,7 +14,7 @@ mod settings;
 mod storing;
 mod task;
 
-use std::{fmt, path::PathBuf, sync::Arc};
+use std::{path::PathBuf, sync::Arc};
 
 use futures_util::future::{BoxFuture, ready};
 use sluice_store::{Store, Tx, Work, jobs::Allowance, recordings, work::Lease};
@@ -56,14 +56,6 @@ struct RecordingServices {
     /// Permits for clips that are cut at a time.
     clips: Semaphore,
     registry: RegistryHandle<Recording>,
-}
-
-impl fmt::Debug for Recordings {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Recordings")
-            .field("registry", &self.services.registry)
-            .finish_non_exhaustive()
-    }
 }
 
 impl Recordings {

@@ -18,7 +18,7 @@ mod settings;
 #[cfg(test)]
 mod tests;
 
-use std::{fmt, sync::Arc};
+use std::sync::Arc;
 
 use futures_util::future::{BoxFuture, ready};
 use sluice_store::{
@@ -94,14 +94,6 @@ impl VideoServices {
         if let Err(error) = files::blocking(move || folder.remove()).await {
             warn!(stream = %id, %error, "its folder is removed by the next sweep");
         }
-    }
-}
-
-impl fmt::Debug for VideoStreams {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("VideoStreams")
-            .field("registry", &self.services.registry)
-            .finish_non_exhaustive()
     }
 }
 

@@ -31,7 +31,6 @@ mod simulation;
 mod tests;
 
 use std::{
-    fmt,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64},
@@ -105,14 +104,6 @@ impl WebhookServices {
 
     fn lease(&self) -> Duration {
         self.settings.timeout + LEASE_MARGIN
-    }
-}
-
-impl fmt::Debug for Webhooks {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Webhooks")
-            .field("handle", &self.handle)
-            .finish_non_exhaustive()
     }
 }
 

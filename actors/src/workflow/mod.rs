@@ -21,7 +21,7 @@ mod settings;
 mod tests;
 mod unreached;
 
-use std::{fmt, sync::Arc};
+use std::sync::Arc;
 
 use futures_util::future::{BoxFuture, ready};
 use sluice_store::{
@@ -118,14 +118,6 @@ impl WorkflowServices {
             run.id,
             RunProgress::at_rest(run, steps_done),
         );
-    }
-}
-
-impl fmt::Debug for Workflows {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Workflows")
-            .field("registry", &self.services.registry)
-            .finish_non_exhaustive()
     }
 }
 

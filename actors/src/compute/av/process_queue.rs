@@ -9,7 +9,7 @@
 //! - Delivery may take one waiting place of [`PLACES_FOR_DELIVERY`]: anonymous requests for frames of clips, which take
 //!   long, do not keep out those with a key.
 
-use std::{collections::VecDeque, fmt, mem, sync::Arc};
+use std::{collections::VecDeque, mem, sync::Arc};
 
 use parking_lot::{Mutex, MutexGuard};
 use sluice_media::av::Report;
@@ -142,15 +142,6 @@ impl ProcessQueue {
             };
             let _ = waiter.turn.send(permit);
         }
-    }
-}
-
-impl fmt::Debug for ProcessQueue {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ProcessQueue")
-            .field("short", &self.short())
-            .field("long", &self.long())
-            .finish()
     }
 }
 

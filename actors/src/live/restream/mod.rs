@@ -18,7 +18,7 @@ mod timeline;
 pub(super) mod unit_window;
 pub(crate) mod url;
 
-use std::{collections::HashMap, fmt, sync::Arc};
+use std::{collections::HashMap, sync::Arc};
 
 use futures_util::future::{BoxFuture, ready};
 use parking_lot::{Mutex, MutexGuard};
@@ -67,12 +67,6 @@ struct Entry {
     row: Arc<Output>,
     /// Replaced when the row's address or `enabled` changes: a task with the old one ends.
     progress: Arc<OutputProgress>,
-}
-
-impl fmt::Debug for Restreams {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Restreams").finish_non_exhaustive()
-    }
 }
 
 impl Restreams {
