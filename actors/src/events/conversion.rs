@@ -7,8 +7,6 @@
 use serde::Serialize;
 use uuid::Uuid;
 
-use super::payload::Payload;
-
 /// Most entries of one list in an event.
 pub const MOST_ENTRIES: usize = 100;
 /// Most JSON bytes of the results in an event, and of its failures: with the rest of the event less than 64 KiB.
@@ -29,12 +27,6 @@ pub struct ConversionStarted {
     pub job_type: &'static str,
 }
 
-impl Payload for ConversionStarted {
-    fn resource(&self) -> String {
-        format!("job:{}", self.job_id)
-    }
-}
-
 /// `conversion.progress`: a file of a job is finished, with a result or an error.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -52,12 +44,6 @@ pub struct ConversionProgress {
     pub total: u32,
 }
 
-impl Payload for ConversionProgress {
-    fn resource(&self) -> String {
-        format!("job:{}", self.job_id)
-    }
-}
-
 /// `conversion.completed`: every file of a job has a result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -67,12 +53,6 @@ pub struct ConversionCompleted {
     pub job_type: &'static str,
     #[serde(flatten)]
     pub results: Results,
-}
-
-impl Payload for ConversionCompleted {
-    fn resource(&self) -> String {
-        format!("job:{}", self.job_id)
-    }
 }
 
 /// `conversion.failed`: a job ended, or was cancelled, and not all of its files have a result.
@@ -90,12 +70,6 @@ pub struct ConversionFailed {
     pub failures: Failures,
 }
 
-impl Payload for ConversionFailed {
-    fn resource(&self) -> String {
-        format!("job:{}", self.job_id)
-    }
-}
-
 /// `media.tool.completed`: a tool has done what was asked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -105,12 +79,6 @@ pub struct MediaToolCompleted {
     pub filename: String,
     #[serde(flatten)]
     pub results: Results,
-}
-
-impl Payload for MediaToolCompleted {
-    fn resource(&self) -> String {
-        format!("job:{}", self.job_id)
-    }
 }
 
 /// `media.tool.failed`: a tool failed, or its request was rejected.
@@ -129,15 +97,6 @@ pub struct MediaToolFailed {
     pub results: Results,
     #[serde(flatten)]
     pub failures: Failures,
-}
-
-impl Payload for MediaToolFailed {
-    fn resource(&self) -> String {
-        match self.job_id {
-            Some(job_id) => format!("job:{job_id}"),
-            None => format!("rejection:{}", Uuid::now_v7()),
-        }
-    }
 }
 
 /// Result of a file.

@@ -4,8 +4,6 @@ use serde::Serialize;
 use sluice_store::files::File;
 use uuid::Uuid;
 
-use super::payload::Payload;
-
 /// `file.uploaded`: a file is stored, whether a user sent it or the service made it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -18,12 +16,6 @@ pub struct FileUploaded {
     pub folder_id: Option<Uuid>,
     /// `uploaded`, `converted` or `recording`.
     pub role: &'static str,
-}
-
-impl Payload for FileUploaded {
-    fn resource(&self) -> String {
-        format!("file:{}", self.file_id)
-    }
 }
 
 impl From<&File> for FileUploaded {

@@ -4,8 +4,6 @@ use serde::{Deserialize, Serialize};
 use sluice_store::events::EventPosition;
 use uuid::Uuid;
 
-use super::payload::Payload;
-
 /// `live.input.connected`: a publisher was admitted and owns the input's timeline.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -21,12 +19,6 @@ pub struct LiveInputConnected {
     pub remote_address: Option<String>,
 }
 
-impl Payload for LiveInputConnected {
-    fn resource(&self) -> String {
-        format!("live-input:{}", self.live_input_id)
-    }
-}
-
 /// `live.input.disconnected`: the publisher of a `live.input.connected` is gone. There is one for each.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -34,12 +26,6 @@ pub struct LiveInputDisconnected {
     #[serde(flatten)]
     pub connection: LiveInputConnected,
     pub reason: Parting,
-}
-
-impl Payload for LiveInputDisconnected {
-    fn resource(&self) -> String {
-        self.connection.resource()
-    }
 }
 
 impl LiveInputDisconnected {
@@ -99,10 +85,4 @@ pub struct LiveInputRecordingReady {
     pub size_bytes: u64,
     /// In seconds.
     pub duration: Option<f64>,
-}
-
-impl Payload for LiveInputRecordingReady {
-    fn resource(&self) -> String {
-        format!("live-input:{}", self.live_input_id)
-    }
 }

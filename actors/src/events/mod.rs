@@ -1,8 +1,8 @@
 //! Events that the service sends to webhooks and lists: writing of an event in the transaction of its change ([`emit`]).
 //!
-//! There is never an event without its change or a change without its event. A new kind of change adds its payload, its row
-//! in `table.rs` and a call where it happens. Payloads carry neither secrets nor addresses that depend on how the service
-//! was reached; they are described in `docs/reference/events.md`.
+//! There is never an event without its change or a change without its event. A new kind of change adds its payload, its
+//! resource in `payload.rs`, its row in `table.rs` and a call where it happens. Payloads carry neither secrets nor addresses
+//! that depend on how the service was reached; they are described in `docs/reference/events.md`.
 
 mod conversion;
 mod file;

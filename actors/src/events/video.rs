@@ -3,8 +3,6 @@
 use serde::Serialize;
 use uuid::Uuid;
 
-use super::payload::Payload;
-
 /// `video.stream.started`, `.ready` and `.failed`: the status of a stream asset.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -17,10 +15,4 @@ pub struct VideoStream {
     pub manifest_url: Option<String>,
     /// Set when the stream failed.
     pub error: Option<String>,
-}
-
-impl Payload for VideoStream {
-    fn resource(&self) -> String {
-        format!("stream:{}", self.stream_id)
-    }
 }

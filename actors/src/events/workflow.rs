@@ -3,8 +3,6 @@
 use serde::Serialize;
 use uuid::Uuid;
 
-use super::payload::Payload;
-
 /// `workflow.completed`: a run is complete and its webhook step has been done.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -19,12 +17,6 @@ pub struct WorkflowCompleted {
     pub outputs: Vec<RunOutput>,
 }
 
-impl Payload for WorkflowCompleted {
-    fn resource(&self) -> String {
-        format!("run:{}", self.run_id)
-    }
-}
-
 /// `workflow.failed`: a run failed or was cancelled.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -36,12 +28,6 @@ pub struct WorkflowFailed {
     pub status: &'static str,
     pub error: String,
     pub outputs: Vec<RunOutput>,
-}
-
-impl Payload for WorkflowFailed {
-    fn resource(&self) -> String {
-        format!("run:{}", self.run_id)
-    }
 }
 
 /// An output of a run, which has one for each of its nodes at most.
