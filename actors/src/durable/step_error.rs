@@ -1,11 +1,13 @@
-//! Reasons why work on a row stops, and what happens to the row: failed, given back, tried later; tries of a write while the
-//! database is busy.
+//! Reasons why work on a row stops, and what happens to the row: failed (`storage_used_up`), given back, tried later; tries
+//! of a write while the database is busy.
 
 use std::time::Duration;
 
 use rustix::io::Errno;
 use sluice_media::task::{Failure, FailureCode};
 use sluice_store::Error as StoreError;
+/// Code and message with which a row fails.
+pub(crate) use sluice_store::video::Failure as CodedFailure;
 
 /// Most tries of a change while the database is busy, before the row is given back.
 const WRITE_TRIES: u32 = 5;
@@ -71,6 +73,51 @@ impl From<StoreError> for StepError {
                 format!("the {what} of this file is gone"),
             )),
             other => Self::Stop(other.into()),
+        }
+    }
+}
+
+/// Reason why the work on a row ends early.
+#[derive(Debug)]
+pub(crate) enum RowError {
+    /// The row cannot be completed, now or later.
+    Failed(CodedFailure),
+    /// The work cannot continue now.
+    Stop(OwnerError),
+}
+
+impl From<StepError> for RowError {
+    fn from(error: StepError) -> Self {
+        match error {
+            StepError::Failed(failure) => failure.into(),
+            StepError::Stop(stop) => Self::Stop(stop),
+        }
+    }
+}
+
+impl From<OwnerError> for RowError {
+    fn from(stop: OwnerError) -> Self {
+        Self::Stop(stop)
+    }
+}
+
+impl From<Failure> for RowError {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(CodedFailure {
+            code: code_of(failure.code),
+            message: failure.message,
+        })
+    }
+}
+
+impl From<StoreError> for RowError {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::OverQuota { .. } => Self::Failed(CodedFailure {
+                code: "storage_used_up".to_owned(),
+                message: error.to_string(),
+            }),
+            other => StepError::from(other).into(),
         }
     }
 }

@@ -1,5 +1,4 @@
-//! `VideoAsset`: work on one video stream: probe, renditions, poster, segments, storyboard, end (`storage_used_up`, empty
-//! renditions).
+//! `VideoAsset`: work on one video stream: probe, renditions, poster, segments, storyboard, end (empty renditions).
 //!
 //! ```text
 //! probe ─► renditions (rows) ─► poster ─► segments, group by group ─► storyboard ─► ready
@@ -35,7 +34,7 @@ use crate::{
     durable::{
         owner::{RowOwner, RowTask},
         shutdown::WorkGuard,
-        step_error::{OwnerError, StepError, code_of, with_patience},
+        step_error::{CodedFailure, OwnerError, RowError, with_patience},
         workers::{self, TaskRequest},
     },
 };
@@ -72,67 +71,23 @@ impl RowTask for AssetTask {
         let worked = tokio::select! {
             biased;
             worked = work(services, lease) => worked,
-            () = self.guard.drained() => Err(AssetError::Stop(OwnerError::Drained)),
+            () = self.guard.drained() => Err(RowError::Stop(OwnerError::Drained)),
         };
         match worked {
             Ok(()) => Ok(()),
-            Err(AssetError::Failed(failure)) => fail(services, lease, failure).await,
-            Err(AssetError::Stop(stop)) => Err(stop),
+            Err(RowError::Failed(failure)) => fail(services, lease, failure).await,
+            Err(RowError::Stop(stop)) => Err(stop),
         }
     }
 }
 
-async fn work(services: &VideoServices, lease: &Lease) -> Result<(), AssetError> {
+async fn work(services: &VideoServices, lease: &Lease) -> Result<(), RowError> {
     let mut asset = Asset::open(services, lease).await?;
     asset.plan().await?;
     asset.take_poster().await?;
     asset.make().await?;
     asset.take_storyboard().await?;
     asset.finish().await
-}
-
-/// Reason why a stream does not become ready.
-#[derive(Debug)]
-pub(super) enum AssetError {
-    /// It never becomes ready.
-    Failed(video::Failure),
-    Stop(OwnerError),
-}
-
-impl From<StepError> for AssetError {
-    fn from(error: StepError) -> Self {
-        match error {
-            StepError::Failed(failure) => failure.into(),
-            StepError::Stop(stop) => Self::Stop(stop),
-        }
-    }
-}
-
-impl From<OwnerError> for AssetError {
-    fn from(stop: OwnerError) -> Self {
-        Self::Stop(stop)
-    }
-}
-
-impl From<Failure> for AssetError {
-    fn from(failure: Failure) -> Self {
-        Self::Failed(video::Failure {
-            code: code_of(failure.code),
-            message: failure.message,
-        })
-    }
-}
-
-impl From<StoreError> for AssetError {
-    fn from(error: StoreError) -> Self {
-        match error {
-            StoreError::OverQuota { .. } => Self::Failed(video::Failure {
-                code: "storage_used_up".to_owned(),
-                message: error.to_string(),
-            }),
-            other => StepError::from(other).into(),
-        }
-    }
 }
 
 /// A stream that is worked on.
@@ -147,7 +102,7 @@ pub(super) struct Asset<'s> {
 }
 
 impl<'s> Asset<'s> {
-    async fn open(services: &'s VideoServices, lease: &'s Lease) -> Result<Self, AssetError> {
+    async fn open(services: &'s VideoServices, lease: &'s Lease) -> Result<Self, RowError> {
         ensure_room(services)?;
         let stream = video::by_id(&mut services.store.read().await?, lease.id).await?;
         let blob = stream
@@ -189,7 +144,7 @@ impl<'s> Asset<'s> {
     }
 
     /// Probes the source and plans its renditions, once.
-    async fn plan(&mut self) -> Result<(), AssetError> {
+    async fn plan(&mut self) -> Result<(), RowError> {
         if !self.playback.tracks.is_empty() {
             return Ok(());
         }
@@ -212,7 +167,7 @@ impl<'s> Asset<'s> {
     }
 
     /// Ends the stream as ready, once all is made.
-    async fn finish(mut self) -> Result<(), AssetError> {
+    async fn finish(mut self) -> Result<(), RowError> {
         self.verify().await?;
         let (services, lease) = (self.services, self.lease);
         let made = with_patience(|| {
@@ -315,7 +270,7 @@ fn planned(facts: &MediaFacts, stream: &Stream) -> Result<Plan, Failure> {
 async fn fail(
     services: &VideoServices,
     lease: &Lease,
-    failure: video::Failure,
+    failure: CodedFailure,
 ) -> Result<(), OwnerError> {
     let failure = Arc::new(failure);
     let ended = with_patience(|| {

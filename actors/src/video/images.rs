@@ -19,13 +19,13 @@ use tokio::sync::mpsc;
 use tracing::info;
 
 use super::{
-    asset::{Asset, AssetError},
+    asset::Asset,
     files::{blocking, flushed, open_empty},
 };
 use crate::{
     compute::Follow,
     durable::{
-        step_error::{StepError, with_patience},
+        step_error::{RowError, StepError, with_patience},
         workers::{self, TaskRequest},
     },
 };
@@ -48,7 +48,7 @@ pub(super) const STORYBOARD: [MediaFile; 2] =
 
 impl Asset<'_> {
     /// Takes the poster, once.
-    pub(super) async fn take_poster(&mut self) -> Result<(), AssetError> {
+    pub(super) async fn take_poster(&mut self) -> Result<(), RowError> {
         if self.stream().width.is_none() || self.stream().has_poster {
             return Ok(());
         }
@@ -62,7 +62,7 @@ impl Asset<'_> {
     }
 
     /// Takes the storyboard from the source, unless it is there.
-    pub(super) async fn take_storyboard(&mut self) -> Result<(), AssetError> {
+    pub(super) async fn take_storyboard(&mut self) -> Result<(), RowError> {
         let Some(sheet) = self.missing_sheet() else {
             return Ok(());
         };
@@ -75,7 +75,7 @@ impl Asset<'_> {
     }
 
     /// Takes over the storyboard that came with the segments.
-    pub(super) async fn keep_storyboard(&mut self) -> Result<(), AssetError> {
+    pub(super) async fn keep_storyboard(&mut self) -> Result<(), RowError> {
         let storyboard_bytes = Some(self.bytes_of(&STORYBOARD).await?);
         self.note(MadeImages {
             storyboard_bytes,
@@ -95,7 +95,7 @@ impl Asset<'_> {
     }
 
     /// Notes the images in the row.
-    async fn note(&mut self, video_frames: MadeImages) -> Result<(), AssetError> {
+    async fn note(&mut self, video_frames: MadeImages) -> Result<(), RowError> {
         if video_frames == MadeImages::default() {
             return Ok(());
         }
@@ -114,11 +114,7 @@ impl Asset<'_> {
     }
 
     /// Has a worker make these files; returns their bytes, or `None` when it cannot be done.
-    async fn taken(
-        &mut self,
-        task: AvTask,
-        files: &[MediaFile],
-    ) -> Result<Option<u64>, AssetError> {
+    async fn taken(&mut self, task: AvTask, files: &[MediaFile]) -> Result<Option<u64>, RowError> {
         let mut opened: Vec<File> = Vec::with_capacity(files.len());
         for file in files {
             opened.push(open_empty(&self.folder, file.clone()).await?);
@@ -137,7 +133,7 @@ impl Asset<'_> {
     }
 
     /// Makes files durable, and returns their bytes.
-    async fn bytes_of(&self, files: &[MediaFile]) -> Result<u64, AssetError> {
+    async fn bytes_of(&self, files: &[MediaFile]) -> Result<u64, RowError> {
         let mut bytes = 0;
         for file in files {
             bytes += flushed(&self.folder, file.clone()).await?;
@@ -174,7 +170,7 @@ impl Asset<'_> {
         }
     }
 
-    async fn remove(&self, files: &[MediaFile]) -> Result<(), AssetError> {
+    async fn remove(&self, files: &[MediaFile]) -> Result<(), RowError> {
         let (folder, files) = (self.folder.clone(), files.to_vec());
         let removed = blocking(move || files.iter().try_for_each(|file| folder.remove_file(file)));
         Ok(removed.await?)

@@ -18,7 +18,7 @@ use tokio::sync::mpsc::{self, Receiver};
 use tracing::warn;
 
 use super::{
-    asset::{Asset, AssetError, ensure_room, file_of},
+    asset::{Asset, ensure_room, file_of},
     boundary,
     files::{flushed, lengths, open_at, open_empty},
     images::STORYBOARD,
@@ -27,7 +27,7 @@ use super::{
 use crate::{
     compute::Follow,
     durable::{
-        step_error::{StepError, code_of, with_patience},
+        step_error::{CodedFailure, RowError, StepError, code_of, with_patience},
         workers,
     },
 };
@@ -41,16 +41,16 @@ impl Asset<'_> {
     /// Makes the missing segments. When the process dies without an explanation, the next one continues behind its last
     /// report. Segments that cannot be continued, because this program or its codecs differ from those that began, are
     /// made again.
-    pub(super) async fn make(&mut self) -> Result<(), AssetError> {
+    pub(super) async fn make(&mut self) -> Result<(), RowError> {
         let mut kept = self.kept().await?;
         for _ in 1..DEATHS {
             match self.attempt(kept).await {
-                Err(AssetError::Failed(failure)) if is(&failure, FailureCode::DecodeFailed) => {
+                Err(RowError::Failed(failure)) if is(&failure, FailureCode::DecodeFailed) => {
                     warn!(stream = %self.lease.id, reason = failure.message, "its worker died; another one continues");
                     kept = self.kept().await?;
                 }
                 // The continuation may be what fails: from the beginning it can succeed.
-                Err(AssetError::Failed(failure)) if kept > 0 && is_of_its_place(&failure) => {
+                Err(RowError::Failed(failure)) if kept > 0 && is_of_its_place(&failure) => {
                     warn!(stream = %self.lease.id, reason = failure.message, "it cannot be continued; it is made again");
                     kept = 0;
                 }
@@ -60,7 +60,7 @@ impl Asset<'_> {
         self.attempt(kept).await
     }
 
-    async fn attempt(&mut self, kept: u32) -> Result<(), AssetError> {
+    async fn attempt(&mut self, kept: u32) -> Result<(), RowError> {
         self.step_back(kept).await?;
         let tracks = &self.playback.tracks;
         let wanted: Vec<_> = tracks
@@ -86,7 +86,7 @@ impl Asset<'_> {
     }
 
     /// Returns the number of video segments to continue behind.
-    async fn kept(&self) -> Result<u32, AssetError> {
+    async fn kept(&self) -> Result<u32, RowError> {
         let tracks = &self.playback.tracks;
         let lengths = lengths(&self.folder, tracks.iter().map(file_of).collect()).await?;
         let kept = boundary::kept(tracks, &lengths);
@@ -94,7 +94,7 @@ impl Asset<'_> {
     }
 
     /// Forgets the segments that are made again.
-    async fn step_back(&mut self, kept: u32) -> Result<(), AssetError> {
+    async fn step_back(&mut self, kept: u32) -> Result<(), RowError> {
         if !boundary::has_more(&self.playback.tracks, kept) {
             return Ok(());
         }
@@ -112,7 +112,7 @@ impl Asset<'_> {
     }
 
     /// Runs the ladder, and records its segments meanwhile.
-    async fn run(&mut self, ladder: Ladder, files: Vec<File>) -> Result<Done, AssetError> {
+    async fn run(&mut self, ladder: Ladder, files: Vec<File>) -> Result<Done, RowError> {
         let (sender, mut reports) = mpsc::channel(REPORTS);
         let mut order = self.order(AvTask::Ladder(ladder), files);
         // The receiver is gone once the stream is deleted or the service stops.
@@ -145,7 +145,7 @@ impl Asset<'_> {
         &mut self,
         first: Report,
         reports: &mut Receiver<Report>,
-    ) -> Result<(), AssetError> {
+    ) -> Result<(), RowError> {
         let mut group = Group::default();
         self.sort(first, &mut group);
         // No more than wait at a time: a worker that reports without an end must not keep this thread.
@@ -211,7 +211,7 @@ impl Asset<'_> {
     }
 
     /// Flushes the files of a group, writes its rows, and publishes it to players.
-    async fn record(&mut self, group: Group) -> Result<(), AssetError> {
+    async fn record(&mut self, group: Group) -> Result<(), RowError> {
         ensure_room(self.services)?;
         self.flush(&group).await?;
         let group = std::sync::Arc::new(group);
@@ -235,7 +235,7 @@ impl Asset<'_> {
         Ok(())
     }
 
-    async fn flush(&self, group: &Group) -> Result<(), AssetError> {
+    async fn flush(&self, group: &Group) -> Result<(), RowError> {
         let inits = group.inits.iter().map(|init| init.rendition);
         let segments = group.segments.iter().map(|segment| segment.rendition);
         let touched: BTreeSet<u8> = inits.chain(segments).collect();
@@ -259,7 +259,7 @@ impl Asset<'_> {
 
 /// Returns whether the failure may be caused by continuing: an encoder that begins a rendition in another way, or
 /// frames that end before the source does.
-fn is_of_its_place(failure: &video::Failure) -> bool {
+fn is_of_its_place(failure: &CodedFailure) -> bool {
     use FailureCode::{Impossible, Internal, Undecodable};
     [Internal, Impossible, Undecodable]
         .iter()
@@ -277,7 +277,7 @@ fn lies_within(group: &Group, rendition: u8, length: u64) -> bool {
     ends.all(|end| end.is_some_and(|end| end <= length))
 }
 
-fn is(failure: &video::Failure, code: FailureCode) -> bool {
+fn is(failure: &CodedFailure, code: FailureCode) -> bool {
     failure.code == code_of(code)
 }
 

@@ -51,7 +51,7 @@ use super::{
 use crate::durable::{
     owner::{RowOwner, RowTask, begin},
     shutdown::WorkGuard,
-    step_error::{OwnerError, StepError, code_of},
+    step_error::{OwnerError, RowError, StepError},
 };
 
 /// Most bytes of JSON that the inspections of a run may add to its log, together; the rest is left out.
@@ -83,46 +83,8 @@ impl RowTask for RunTask {
         let mut traversal = RunTraversal::open(self).await?;
         match traversal.traverse().await {
             Ok(()) => Ok(()),
-            Err(RunError::Failed(failure)) => traversal.fail(failure).await,
-            Err(RunError::Stop(stop)) => Err(stop),
-        }
-    }
-}
-
-/// Reason why a traversal ends early.
-enum RunError {
-    /// The node that comes next has failed.
-    Failed(StepFailure),
-    Stop(OwnerError),
-}
-
-impl From<StepError> for RunError {
-    fn from(error: StepError) -> Self {
-        match error {
-            StepError::Failed(failure) => Self::Failed(failure.into()),
-            StepError::Stop(stop) => Self::Stop(stop),
-        }
-    }
-}
-
-impl From<OwnerError> for RunError {
-    fn from(stop: OwnerError) -> Self {
-        Self::Stop(stop)
-    }
-}
-
-/// Failure of a step: its code and its message.
-#[derive(Clone, Debug)]
-struct StepFailure {
-    code: String,
-    message: String,
-}
-
-impl From<Failure> for StepFailure {
-    fn from(failure: Failure) -> Self {
-        Self {
-            code: code_of(failure.code),
-            message: failure.message,
+            Err(RowError::Failed(failure)) => traversal.fail(failure).await,
+            Err(RowError::Stop(stop)) => Err(stop),
         }
     }
 }
@@ -173,7 +135,7 @@ impl From<String> for StepNote {
 
 impl RunTraversal<'_> {
     /// Does node after node, to the end.
-    async fn traverse(&mut self) -> Result<(), RunError> {
+    async fn traverse(&mut self) -> Result<(), RowError> {
         let definition = self.definition.clone();
         if let Some(gate) = &definition.gate
             && self.path.is_empty()
@@ -188,7 +150,7 @@ impl RunTraversal<'_> {
     }
 
     /// Does a step and notes it; writes it when it made a buffer that only the journal finds again.
-    async fn visit(&mut self, node: &Node) -> Result<(), RunError> {
+    async fn visit(&mut self, node: &Node) -> Result<(), RowError> {
         self.prepare(node).await?;
         if !matches!(node.kind, Kind::Operation(_)) {
             begin().await.map_err(OwnerError::from)?;
@@ -216,7 +178,7 @@ impl RunTraversal<'_> {
 
     /// Prepares a step that may be long: a stored file is written to the database first, the run stops when the service does,
     /// and followers get the run's position.
-    async fn prepare(&mut self, node: &Node) -> Result<(), RunError> {
+    async fn prepare(&mut self, node: &Node) -> Result<(), RowError> {
         let measures = |needs: bool| needs && self.buffer.is_unmeasured();
         let (is_long, is_operation) = match &node.kind {
             Kind::Operation(_) => (true, true),

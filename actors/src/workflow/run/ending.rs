@@ -9,13 +9,13 @@ use super::{
         change::{RunEnding, made_by},
         path::{Path, PathEnd},
     },
-    RunError, RunTraversal, StepFailure, count, step,
+    RunTraversal, count, step,
 };
-use crate::durable::step_error::{OwnerError, StepError};
+use crate::durable::step_error::{CodedFailure, OwnerError, RowError, StepError};
 
 impl RunTraversal<'_> {
     /// Ends the run, whose upload does not meet the gate.
-    pub(super) async fn turn_away(&mut self) -> Result<(), RunError> {
+    pub(super) async fn turn_away(&mut self) -> Result<(), RowError> {
         let left_out = self.left_out(PathEnd::TurnedAway, 0);
         self.write(Some(RunEnding::Completed {
             gate: Some(false),
@@ -26,7 +26,7 @@ impl RunTraversal<'_> {
         .await
     }
 
-    pub(super) async fn complete(&mut self) -> Result<(), RunError> {
+    pub(super) async fn complete(&mut self) -> Result<(), RowError> {
         let output = match self.has_stored() {
             true => None,
             false => Some((self.output().await?, made_by(&self.run, self.operations()))),
@@ -78,7 +78,7 @@ impl RunTraversal<'_> {
     }
 
     /// Ends the run because of the node that comes next.
-    pub(super) async fn fail(&mut self, failure: StepFailure) -> Result<(), OwnerError> {
+    pub(super) async fn fail(&mut self, failure: CodedFailure) -> Result<(), OwnerError> {
         let definition = self.definition.clone();
         let Some(node) = self.path.next(&definition) else {
             return Err(OwnerError::Broken(failure.message));
@@ -103,8 +103,8 @@ impl RunTraversal<'_> {
             rest,
         };
         self.write(Some(ending)).await.map_err(|error| match error {
-            RunError::Stop(stop) => stop,
-            RunError::Failed(failure) => OwnerError::Broken(failure.message),
+            RowError::Stop(stop) => stop,
+            RowError::Failed(failure) => OwnerError::Broken(failure.message),
         })
     }
 

@@ -15,13 +15,13 @@ use super::{
         change::{Change, Changed, RunEnding},
         progress::RunProgress,
     },
-    PendingChange, RunError, RunTraversal, StepFailure,
+    PendingChange, RunTraversal,
 };
-use crate::durable::step_error::{OwnerError, with_patience};
+use crate::durable::step_error::{CodedFailure, OwnerError, RowError, with_patience};
 
 impl RunTraversal<'_> {
     /// Writes the work since the last change, and publishes it.
-    pub(super) async fn write(&mut self, ending: Option<RunEnding>) -> Result<(), RunError> {
+    pub(super) async fn write(&mut self, ending: Option<RunEnding>) -> Result<(), RowError> {
         let unwritten = std::mem::take(&mut self.unwritten);
         let change = Arc::new(Change {
             lease: self.lease.clone(),
@@ -82,7 +82,7 @@ impl RunTraversal<'_> {
     }
 
     /// Fails the step whose file the account may not keep, or whose stream it may not make; later steps are undone.
-    fn rejected(&mut self, change: &Change, code: &str, message: String) -> RunError {
+    fn rejected(&mut self, change: &Change, code: &str, message: String) -> RowError {
         let mut steps = change.steps.clone();
         let keep = change.keep.as_ref().map(|keep| keep.step);
         if let Some(step) = keep.or(change.cast.as_ref().map(|cast| cast.step)) {
@@ -96,7 +96,7 @@ impl RunTraversal<'_> {
             keep: None,
             cast: None,
         };
-        RunError::Failed(StepFailure {
+        RowError::Failed(CodedFailure {
             code: code.to_owned(),
             message,
         })
