@@ -24,37 +24,24 @@ use super::{
 };
 use crate::durable::{
     outcome_counters::count_failure,
-    owner::{RowOwner, RowTask},
-    shutdown::WorkGuard,
+    owner::{RowOwner, RowServices, RowTask},
     step_error::{OwnerError, with_patience},
 };
 
 /// The actor of one job.
-pub(crate) type ConversionBatch = RowOwner<Batch>;
+pub(crate) type ConversionBatch = RowOwner<ConversionServices>;
 
-/// The work on one job.
-pub(crate) struct Batch {
-    pub(super) services: Arc<ConversionServices>,
-    pub(super) lease: Lease,
-    /// Held until the row has ended or is given back.
-    pub(super) guard: WorkGuard,
-}
-
-impl RowTask for Batch {
+impl RowServices for ConversionServices {
     fn store(&self) -> &Store {
-        &self.services.store
+        &self.store
     }
 
-    fn lease(&self) -> &Lease {
-        &self.lease
-    }
-
-    async fn work(&self) -> Result<(), OwnerError> {
-        let _attended = self.services.followers.attend(self.lease.id);
+    async fn work(task: &RowTask<Self>) -> Result<(), OwnerError> {
+        let _attended = task.services.followers.attend(task.lease.id);
         tokio::select! {
             biased;
-            worked = work(&self.services, &self.lease) => worked,
-            () = self.guard.drained() => Err(OwnerError::Drained),
+            worked = work(&task.services, &task.lease) => worked,
+            () = task.guard.drained() => Err(OwnerError::Drained),
         }
     }
 }

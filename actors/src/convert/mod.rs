@@ -31,7 +31,7 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 pub use crate::durable::workers::Workers;
-use batch::{Batch, ConversionBatch};
+use batch::ConversionBatch;
 pub use progress::{JobProgress, JobTotals};
 pub use settings::ConvertSettings;
 
@@ -41,6 +41,7 @@ use crate::{
     compute::Compute,
     durable::{
         outcome_counters::OutcomeCounters,
+        owner::RowTask,
         progress_channels::{self, Followers},
         registry_handle::RegistryHandle,
         shutdown::WorkGuard,
@@ -61,7 +62,7 @@ pub struct Conversions {
 }
 
 /// State that all batches share.
-struct ConversionServices {
+pub(crate) struct ConversionServices {
     settings: ConvertSettings,
     store: Store,
     workers: Arc<dyn Workers>,
@@ -239,12 +240,8 @@ impl Entity for Conversion {
     const KIND: &'static str = jobs::KIND;
     type Owner = ConversionBatch;
 
-    fn owner(&self, lease: Lease, guard: WorkGuard) -> Batch {
-        Batch {
-            services: self.0.clone(),
-            lease,
-            guard,
-        }
+    fn owner(&self, lease: Lease, guard: WorkGuard) -> RowTask<ConversionServices> {
+        RowTask::new(self.0.clone(), lease, guard)
     }
 
     fn begin<'t>(&self, tx: &'t mut Tx<'_>, id: Uuid, now_ms: i64) -> Work<'t, ()> {

@@ -22,30 +22,46 @@ use tokio::{runtime::Handle, sync::OnceCell};
 use tokio_util::task::AbortOnDropHandle;
 use tracing::{debug, warn};
 
-use super::step_error::OwnerError;
+use super::{shutdown::WorkGuard, step_error::OwnerError};
 
-/// The work on a row, from its present state to its end.
-pub(crate) trait RowTask: Send + Sync + 'static {
+/// The services that work on the rows of one kind.
+pub(crate) trait RowServices: Sized + Send + Sync + 'static {
     fn store(&self) -> &Store;
 
-    /// The right to work on the row, by which every write goes.
-    fn lease(&self) -> &Lease;
+    /// Works on a row, from its present state to its end; an error is the reason why it has not ended.
+    fn work(task: &RowTask<Self>) -> impl Future<Output = Result<(), OwnerError>> + Send;
+}
 
-    /// Works until the row has ended; an error is the reason why it has not.
-    fn work(&self) -> impl Future<Output = Result<(), OwnerError>> + Send;
+/// The work on one row.
+pub(crate) struct RowTask<S> {
+    pub(crate) services: Arc<S>,
+    /// The right to work on the row, by which every write goes.
+    pub(crate) lease: Lease,
+    /// Held until the row has ended or is given back.
+    pub(crate) guard: WorkGuard,
+}
+
+impl<S> RowTask<S> {
+    pub(crate) fn new(services: Arc<S>, lease: Lease, guard: WorkGuard) -> Self {
+        Self {
+            services,
+            lease,
+            guard,
+        }
+    }
 }
 
 /// The actor; see the module documentation.
-pub(crate) struct RowOwner<T> {
+pub(crate) struct RowOwner<S> {
     _work: AbortOnDropHandle<()>,
-    task: PhantomData<fn() -> T>,
+    services: PhantomData<fn() -> S>,
 }
 
-impl<T: RowTask> Actor for RowOwner<T> {
-    type Args = T;
+impl<S: RowServices> Actor for RowOwner<S> {
+    type Args = RowTask<S>;
     type Error = Infallible;
 
-    async fn on_start(task: T, me: ActorRef<Self>) -> Result<Self, Infallible> {
+    async fn on_start(task: RowTask<S>, me: ActorRef<Self>) -> Result<Self, Infallible> {
         let me = me.downgrade();
         let work = tokio::spawn(async move {
             let panic = AssertUnwindSafe(run(task)).catch_unwind().await.err();
@@ -55,7 +71,7 @@ impl<T: RowTask> Actor for RowOwner<T> {
         });
         Ok(Self {
             _work: AbortOnDropHandle::new(work),
-            task: PhantomData,
+            services: PhantomData,
         })
     }
 }
@@ -63,7 +79,7 @@ impl<T: RowTask> Actor for RowOwner<T> {
 /// The work is over, in order or by a panic.
 struct Ended(Option<Box<dyn Any + Send>>);
 
-impl<T: RowTask> Message<Ended> for RowOwner<T> {
+impl<S: RowServices> Message<Ended> for RowOwner<S> {
     type Reply = ();
 
     async fn handle(&mut self, Ended(panic): Ended, context: &mut Context<Self, ()>) {
@@ -89,10 +105,10 @@ pub(crate) struct Beginning {
 }
 
 impl Beginning {
-    fn of(task: &impl RowTask) -> Self {
+    fn of(task: &RowTask<impl RowServices>) -> Self {
         Self {
-            store: task.store().clone(),
-            lease: task.lease().clone(),
+            store: task.services.store().clone(),
+            lease: task.lease.clone(),
             noted: Arc::default(),
         }
     }
@@ -140,10 +156,10 @@ enum Return {
     Counted,
 }
 
-async fn run(task: impl RowTask) {
-    let lease = task.lease().clone();
+async fn run<S: RowServices>(task: RowTask<S>) {
+    let lease = task.lease.clone();
     let (kind, id) = (lease.kind.clone(), lease.id);
-    let worked = BEGINNING.scope(Beginning::of(&task), task.work());
+    let worked = BEGINNING.scope(Beginning::of(&task), S::work(&task));
     let (reason, how) = match worked.await {
         Ok(()) => return,
         Err(OwnerError::Lost) => {
@@ -157,7 +173,7 @@ async fn run(task: impl RowTask) {
     if let Some(reason) = reason {
         warn!(kind, %id, reason, "the work is tried again after a pause");
     }
-    let given_back = task.store().write(move |tx| {
+    let given_back = task.services.store().write(move |tx| {
         Box::pin(async move {
             match how {
                 Return::Untouched => work::release(tx, &lease).await,

@@ -23,11 +23,11 @@ use uuid::Uuid;
 
 pub use clip::{Clip, ClipError, Moment, NewClip};
 pub use settings::RecordingSettings;
-use task::{RecordingOwner, RecordingTask};
+use task::RecordingOwner;
 
 use crate::{
     component::Component,
-    durable::{registry_handle::RegistryHandle, shutdown::WorkGuard},
+    durable::{owner::RowTask, registry_handle::RegistryHandle, shutdown::WorkGuard},
     live::recording_folder,
     registry::Entity,
     subsystem::Subsystem,
@@ -44,7 +44,7 @@ pub struct Recordings {
 }
 
 /// State that all recordings share.
-struct RecordingServices {
+pub(crate) struct RecordingServices {
     settings: RecordingSettings,
     store: Store,
     /// `{data_dir}/recordings`
@@ -117,12 +117,8 @@ impl Entity for Recording {
     const KIND: &'static str = recordings::KIND;
     type Owner = RecordingOwner;
 
-    fn owner(&self, lease: Lease, guard: WorkGuard) -> RecordingTask {
-        RecordingTask {
-            services: self.0.clone(),
-            lease,
-            guard,
-        }
+    fn owner(&self, lease: Lease, guard: WorkGuard) -> RowTask<RecordingServices> {
+        RowTask::new(self.0.clone(), lease, guard)
     }
 
     fn begin<'t>(&self, _: &'t mut Tx<'_>, _: Uuid, _: i64) -> Work<'t, ()> {

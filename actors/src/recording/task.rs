@@ -31,8 +31,7 @@ use super::{
 };
 use crate::{
     durable::{
-        owner::{RowOwner, RowTask, begin},
-        shutdown::WorkGuard,
+        owner::{RowOwner, RowServices, RowTask, begin},
         step_error::{OwnerError, with_patience},
         stored::{UnstoredResult, keep},
     },
@@ -42,7 +41,7 @@ use crate::{
 };
 
 /// The actor of one recording.
-pub(crate) type RecordingOwner = RowOwner<RecordingTask>;
+pub(crate) type RecordingOwner = RowOwner<RecordingServices>;
 
 pub(crate) const MP4: &str = "video/mp4";
 /// Bits per second of the rendition of a recording's own size.
@@ -50,49 +49,36 @@ const BITRATES: std::ops::RangeInclusive<u64> = 50_000..=80_000_000;
 /// Pixels of the short edge of that rendition.
 const HEIGHTS: std::ops::RangeInclusive<u32> = 90..=4_320;
 
-pub(crate) struct RecordingTask {
-    pub(super) services: Arc<RecordingServices>,
-    pub(super) lease: Lease,
-    /// Held until the row has ended or is given back.
-    pub(super) guard: WorkGuard,
-}
-
-impl RowTask for RecordingTask {
+impl RowServices for RecordingServices {
     fn store(&self) -> &Store {
-        &self.services.store
+        &self.store
     }
 
-    fn lease(&self) -> &Lease {
-        &self.lease
-    }
-
-    async fn work(&self) -> Result<(), OwnerError> {
+    async fn work(task: &RowTask<Self>) -> Result<(), OwnerError> {
         let worked = tokio::select! {
             biased;
-            worked = work(&self.services, &self.lease) => worked,
-            () = self.guard.drained() => return Err(OwnerError::Drained),
+            worked = work(&task.services, &task.lease) => worked,
+            () = task.guard.drained() => return Err(OwnerError::Drained),
         };
         let error = match worked {
             Ok(()) => return Ok(()),
             Err(error) => error,
         };
         if let Some(reason) = waited_for(&error) {
-            self.note_wait(reason).await;
+            note_wait(&task.services, &task.lease, reason).await;
             return Err(OwnerError::Later(error.to_string()));
         }
         Err(error.into())
     }
 }
 
-impl RecordingTask {
-    async fn note_wait(&self, reason: Failure) {
-        let lease = self.lease.clone();
-        let noted = self.services.store.write(move |tx| {
-            Box::pin(async move { recordings::waits(tx, &lease, Some(&reason), now_ms()).await })
-        });
-        if let Err(error) = noted.await {
-            warn!(recording = %self.lease.id, %error, "what it waits for is not noted");
-        }
+async fn note_wait(services: &RecordingServices, lease: &Lease, reason: Failure) {
+    let (id, lease) = (lease.id, lease.clone());
+    let noted = services.store.write(move |tx| {
+        Box::pin(async move { recordings::waits(tx, &lease, Some(&reason), now_ms()).await })
+    });
+    if let Err(error) = noted.await {
+        warn!(recording = %id, %error, "what it waits for is not noted");
     }
 }
 

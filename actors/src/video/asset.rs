@@ -32,46 +32,37 @@ use super::{
 use crate::{
     compute::Follow,
     durable::{
-        owner::{RowOwner, RowTask},
-        shutdown::WorkGuard,
+        owner::{RowOwner, RowServices, RowTask},
         step_error::{CodedFailure, OwnerError, RowError, with_patience},
         workers::{self, TaskRequest},
     },
 };
 
 /// The actor of one stream.
-pub(crate) type VideoAsset = RowOwner<AssetTask>;
+pub(crate) type VideoAsset = RowOwner<VideoServices>;
 
-/// The work on one stream.
-pub(crate) struct AssetTask {
-    pub(super) services: Arc<VideoServices>,
-    pub(super) lease: Lease,
-    /// Held until the row has ended or is given back.
-    pub(super) guard: WorkGuard,
-}
+/// The live progress of a stream that is worked on.
+struct LiveProgress<'t>(&'t RowTask<VideoServices>);
 
-impl Drop for AssetTask {
-    /// Removes the live progress: the row has the final one from now on.
+impl Drop for LiveProgress<'_> {
+    /// Removes it: the row has the final one from now on.
     fn drop(&mut self) {
-        self.services.latest.remove(self.lease.id);
+        self.0.services.latest.remove(self.0.lease.id);
     }
 }
 
-impl RowTask for AssetTask {
+impl RowServices for VideoServices {
     fn store(&self) -> &Store {
-        &self.services.store
+        &self.store
     }
 
-    fn lease(&self) -> &Lease {
-        &self.lease
-    }
-
-    async fn work(&self) -> Result<(), OwnerError> {
-        let (services, lease) = (&*self.services, &self.lease);
+    async fn work(task: &RowTask<Self>) -> Result<(), OwnerError> {
+        let _progress = LiveProgress(task);
+        let (services, lease) = (&*task.services, &task.lease);
         let worked = tokio::select! {
             biased;
             worked = work(services, lease) => worked,
-            () = self.guard.drained() => Err(RowError::Stop(OwnerError::Drained)),
+            () = task.guard.drained() => Err(RowError::Stop(OwnerError::Drained)),
         };
         match worked {
             Ok(()) => Ok(()),

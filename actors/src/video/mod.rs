@@ -37,6 +37,7 @@ use crate::{
     compute::Compute,
     durable::{
         outcome_counters::OutcomeCounters,
+        owner::RowTask,
         progress_channels::{self, Followers},
         registry_handle::RegistryHandle,
         shutdown::WorkGuard,
@@ -47,7 +48,7 @@ use crate::{
     registry::Entity,
     subsystem::Subsystem,
 };
-use asset::{AssetTask, VideoAsset};
+use asset::VideoAsset;
 use playback::Playbacks;
 use progress::LatestProgress;
 
@@ -68,7 +69,7 @@ pub struct VideoStreams {
 }
 
 /// State that all assets share.
-struct VideoServices {
+pub(crate) struct VideoServices {
     settings: StreamSettings,
     store: Store,
     workers: Arc<dyn Workers>,
@@ -352,12 +353,8 @@ impl Entity for Video {
     const KIND: &'static str = video::KIND;
     type Owner = VideoAsset;
 
-    fn owner(&self, lease: Lease, guard: WorkGuard) -> AssetTask {
-        AssetTask {
-            services: self.0.clone(),
-            lease,
-            guard,
-        }
+    fn owner(&self, lease: Lease, guard: WorkGuard) -> RowTask<VideoServices> {
+        RowTask::new(self.0.clone(), lease, guard)
     }
 
     fn begin<'t>(&self, tx: &'t mut Tx<'_>, id: Uuid, now_ms: i64) -> Work<'t, ()> {

@@ -47,6 +47,7 @@ use crate::{
     compute::Compute,
     durable::{
         outcome_counters::OutcomeCounters,
+        owner::RowTask,
         progress_channels::{self, Followers},
         registry_handle::RegistryHandle,
         shutdown::WorkGuard,
@@ -58,7 +59,7 @@ use crate::{
     subsystem::Subsystem,
     video::VideoStreams,
 };
-use run::{RunTask, WorkflowRun};
+use run::WorkflowRun;
 
 pub use progress::{RunProgress, RunTotals};
 pub use settings::WorkflowSettings;
@@ -76,7 +77,7 @@ pub struct Workflows {
 }
 
 /// State that all runs share.
-struct WorkflowServices {
+pub(crate) struct WorkflowServices {
     settings: WorkflowSettings,
     store: Store,
     workers: Arc<dyn Workers>,
@@ -486,12 +487,8 @@ impl Entity for RunEntity {
     const KIND: &'static str = workflows::KIND;
     type Owner = WorkflowRun;
 
-    fn owner(&self, lease: Lease, guard: WorkGuard) -> RunTask {
-        RunTask {
-            services: self.0.clone(),
-            lease,
-            guard,
-        }
+    fn owner(&self, lease: Lease, guard: WorkGuard) -> RowTask<WorkflowServices> {
+        RowTask::new(self.0.clone(), lease, guard)
     }
 
     fn begin<'t>(&self, tx: &'t mut Tx<'_>, id: Uuid, now_ms: i64) -> Work<'t, ()> {

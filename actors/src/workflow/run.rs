@@ -49,7 +49,7 @@ use super::{
     progress::Active,
 };
 use crate::durable::{
-    owner::{RowOwner, RowTask, begin},
+    owner::{RowOwner, RowServices, RowTask, begin},
     shutdown::WorkGuard,
     step_error::{OwnerError, RowError, StepError},
 };
@@ -58,29 +58,17 @@ use crate::durable::{
 const MOST_FACTS: usize = 256 << 10;
 
 /// The actor of one run.
-pub(crate) type WorkflowRun = RowOwner<RunTask>;
+pub(crate) type WorkflowRun = RowOwner<WorkflowServices>;
 
-/// The work on one run.
-pub(crate) struct RunTask {
-    pub(super) services: Arc<WorkflowServices>,
-    pub(super) lease: Lease,
-    /// Held until the row has ended or is given back.
-    pub(super) guard: WorkGuard,
-}
-
-impl RowTask for RunTask {
+impl RowServices for WorkflowServices {
     fn store(&self) -> &Store {
-        &self.services.store
+        &self.store
     }
 
-    fn lease(&self) -> &Lease {
-        &self.lease
-    }
-
-    async fn work(&self) -> Result<(), OwnerError> {
-        let _active = Active::begin(&self.services.counters);
-        let _attended = self.services.followers.attend(self.lease.id);
-        let mut traversal = RunTraversal::open(self).await?;
+    async fn work(task: &RowTask<Self>) -> Result<(), OwnerError> {
+        let _active = Active::begin(&task.services.counters);
+        let _attended = task.services.followers.attend(task.lease.id);
+        let mut traversal = RunTraversal::open(task).await?;
         match traversal.traverse().await {
             Ok(()) => Ok(()),
             Err(RowError::Failed(failure)) => traversal.fail(failure).await,

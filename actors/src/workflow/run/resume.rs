@@ -9,14 +9,17 @@ use sluice_store::{
 };
 
 use super::{
-    super::{buffer::Buffer, definition, operation::Destination, path::Path},
-    MOST_FACTS, PendingChange, RunTask, RunTraversal, makes_buffer,
+    super::{WorkflowServices, buffer::Buffer, definition, operation::Destination, path::Path},
+    MOST_FACTS, PendingChange, RunTraversal, makes_buffer,
 };
-use crate::durable::step_error::{OwnerError, StepError};
+use crate::durable::{
+    owner::RowTask,
+    step_error::{OwnerError, StepError},
+};
 
 impl<'s> RunTraversal<'s> {
     /// Opens the run as far as its journal goes, with the buffer that it had.
-    pub(super) async fn open(task: &'s RunTask) -> Result<Self, OwnerError> {
+    pub(super) async fn open(task: &'s RowTask<WorkflowServices>) -> Result<Self, OwnerError> {
         let (services, lease) = (&*task.services, &task.lease);
         let mut reader = services.store.read().await?;
         let run = workflows::by_id(&mut reader, lease.id).await?;
