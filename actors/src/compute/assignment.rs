@@ -22,8 +22,8 @@ pub enum Lane {
     Batch,
 }
 
-/// A task with the files it reads and writes.
-#[derive(Debug)]
+/// A task with the files it reads and writes. Clones are tries of the same task.
+#[derive(Clone, Debug)]
 pub struct Assignment {
     /// The account that the work is for; accounts take turns at the image workers.
     pub account_id: Uuid,
@@ -100,13 +100,13 @@ impl fmt::Debug for Follow {
 }
 
 /// Target of results.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum Output {
     /// Into [`Finished::bytes`].
     Memory,
     /// Into these files, from their beginning; what they held is cut off. There are as many as the task has outputs.
     /// After an error they hold anything.
-    Files(Vec<File>),
+    Files(Arc<[File]>),
 }
 
 /// A task that was done.

@@ -159,7 +159,7 @@ mod tests {
             (&inspect, vec![], true),
             (&inspect, vec![file()], false),
         ] {
-            let output = Output::Files(files);
+            let output = Output::Files(files.into());
             assert_eq!(Target::of(&output, task).is_ok(), fits, "{task:?}");
         }
     }

@@ -20,12 +20,12 @@ use sluice_store::{
 
 use super::{ConversionServices, archive};
 use crate::{
-    compute::{Follow, count_outputs},
+    compute::{Assignment, Follow, Output, count_outputs},
     durable::{
         input::known_format,
         step_error::{OwnerError, StepError, code_of},
         stored::{UnstoredResult, keep, note_lineage},
-        workers::{self, TaskRequest, first_output},
+        workers::{self, first_output},
     },
 };
 
@@ -206,15 +206,16 @@ pub(super) async fn run(
     (follow, pixels): (Follow, Option<u64>),
 ) -> Result<Done, StepError> {
     let outputs = spools.iter_mut().map(Spool::file);
-    let order = TaskRequest {
+    let assignment = Assignment {
         account_id: job.account_id,
         task,
         inputs,
-        outputs: outputs.collect::<Result<_, _>>()?,
+        output: Output::Files(outputs.collect::<Result<_, _>>()?),
+        limits: services.workers.limits(),
         follow,
         pixels,
     };
-    workers::run(&*services.workers, job.lane, order).await
+    workers::run(&*services.workers, job.lane, assignment).await
 }
 
 impl ItemOutcome {

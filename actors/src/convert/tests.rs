@@ -118,7 +118,7 @@ impl Performer for Fake {
         }
         let _running = Running::begin(&self.running);
         let text = text_of(&assignment.inputs[0]);
-        let Output::Files(mut outputs) = assignment.output else {
+        let Output::Files(outputs) = assignment.output else {
             panic!("batches write files");
         };
         let mut done = Done::default();
@@ -135,7 +135,7 @@ impl Performer for Fake {
             }
             Task::ExtractMember { index } => {
                 let member = text.split(' ').nth(index as usize).unwrap();
-                outputs[0]
+                (&outputs[0])
                     .write_all(&[PNG, member.as_bytes()].concat())
                     .unwrap();
                 return Ok(finished(done));
@@ -152,11 +152,11 @@ impl Performer for Fake {
             }
             _ => {}
         }
-        outputs[0].rewind().unwrap();
-        outputs[0]
+        (&outputs[0]).rewind().unwrap();
+        (&outputs[0])
             .write_all(format!("made of {text}").as_bytes())
             .unwrap();
-        for beside in &mut outputs[1..] {
+        for mut beside in &outputs[1..] {
             beside
                 .write_all(format!("beside {text}").as_bytes())
                 .unwrap();

@@ -1,17 +1,16 @@
 //! Port to the worker processes for durable work, which tests replace: tries again while all workers are busy.
 
-use std::{fs::File, io, sync::Arc, time::Duration};
+use std::time::Duration;
 
 use futures_util::future::{BoxFuture, FutureExt as _};
-use sluice_media::task::{Done, Failure, FailureCode, Limits, OutputFacts, Task};
+use sluice_media::task::{Done, Failure, FailureCode, Limits, OutputFacts};
 use sluice_store::work::Lane as Turn;
-use uuid::Uuid;
 
 use super::{
     owner::Beginning,
     step_error::{OwnerError, StepError},
 };
-use crate::compute::{Assignment, Compute, Error, Finished, Follow, Lane, Output};
+use crate::compute::{Assignment, Compute, Error, Finished, Lane};
 
 /// Pause before the next try while all workers are busy.
 const BUSY_PAUSE: Duration = Duration::from_millis(250);
@@ -59,50 +58,22 @@ impl Workers for Compute {
     }
 }
 
-/// A task with its files and the receiver of its progress.
-pub(crate) struct TaskRequest {
-    pub(crate) account_id: Uuid,
-    pub(crate) task: Task,
-    pub(crate) inputs: Vec<Arc<File>>,
-    /// One file for each result of the task.
-    pub(crate) outputs: Vec<File>,
-    pub(crate) follow: Follow,
-    /// See [`Assignment::pixels`].
-    pub(crate) pixels: Option<u64>,
-}
-
-impl TaskRequest {
-    fn assignment(&self, limits: Limits) -> io::Result<Assignment> {
-        let outputs = self.outputs.iter().map(File::try_clone);
-        Ok(Assignment {
-            account_id: self.account_id,
-            task: self.task.clone(),
-            inputs: self.inputs.clone(),
-            output: Output::Files(outputs.collect::<io::Result<_>>()?),
-            limits,
-            follow: self.follow.clone(),
-            pixels: self.pixels,
-        })
-    }
-}
-
 /// Runs a task in a worker; while the queue is full it is tried again. Once a worker has it, and before it runs,
 /// the begin of the row that it belongs to is committed ([`Beginning`]).
 pub(crate) async fn run(
     workers: &dyn Workers,
     turn: Turn,
-    mut order: TaskRequest,
+    mut assignment: Assignment,
 ) -> Result<Done, StepError> {
     let lane = match turn {
         Turn::Interactive => Lane::Interactive,
         Turn::Batch => Lane::Batch,
     };
     if let Some(beginning) = Beginning::current() {
-        order.follow = order.follow.beginning(beginning.on_thread());
+        assignment.follow = assignment.follow.beginning(beginning.on_thread());
     }
     loop {
-        let assignment = order.assignment(workers.limits());
-        match workers.run(lane, assignment.map_err(|_| unusable())?).await {
+        match workers.run(lane, assignment.clone()).await {
             Ok(finished) => return Ok(finished.done),
             Err(Error::Failed(failure)) if failure.code == FailureCode::NoSpace => {
                 return Err(StepError::Stop(OwnerError::Later(failure.message)));
@@ -114,11 +85,6 @@ pub(crate) async fn run(
             }
         }
     }
-}
-
-/// Makes the error of a task for which descriptors have run out: that passes.
-fn unusable() -> StepError {
-    StepError::Stop(OwnerError::Later("no descriptor for a result".into()))
 }
 
 /// Returns the facts of the first file that a task made.

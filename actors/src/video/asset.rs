@@ -30,11 +30,11 @@ use super::{
     progress::StreamProgress,
 };
 use crate::{
-    compute::Follow,
+    compute::{Assignment, Follow, Output},
     durable::{
         owner::{RowOwner, RowServices, RowTask},
         step_error::{CodedFailure, OwnerError, RowError, with_patience},
-        workers::{self, TaskRequest},
+        workers,
     },
 };
 
@@ -122,13 +122,14 @@ impl<'s> Asset<'s> {
     }
 
     /// Builds a task for the source, in the lane without a waiting caller.
-    pub(super) fn order(&self, task: AvTask, outputs: Vec<File>) -> TaskRequest {
+    pub(super) fn assignment(&self, task: AvTask, outputs: Vec<File>) -> Assignment {
         let size = self.stream().width.zip(self.stream().height);
-        TaskRequest {
+        Assignment {
             account_id: self.lease.account_id,
             task: Task::Av(Box::new(task)),
             inputs: vec![self.source.clone()],
-            outputs,
+            output: Output::Files(outputs.into()),
+            limits: self.services.workers.limits(),
             follow: Follow::none(),
             pixels: size.map(|(width, height)| u64::from(width) * u64::from(height)),
         }
@@ -139,7 +140,7 @@ impl<'s> Asset<'s> {
         if !self.playback.tracks.is_empty() {
             return Ok(());
         }
-        let probe = self.order(AvTask::Probe, Vec::new());
+        let probe = self.assignment(AvTask::Probe, Vec::new());
         let done = workers::run(&*self.services.workers, self.lease.lane, probe).await?;
         let facts = done.media.ok_or_else(|| {
             Failure::new(FailureCode::Internal, "a probe came back without facts")

@@ -23,10 +23,10 @@ use super::{
     files::{blocking, flushed, open_empty},
 };
 use crate::{
-    compute::Follow,
+    compute::{Assignment, Follow},
     durable::{
         step_error::{RowError, StepError, with_patience},
-        workers::{self, TaskRequest},
+        workers,
     },
 };
 
@@ -119,8 +119,8 @@ impl Asset<'_> {
         for file in files {
             opened.push(open_empty(&self.folder, file.clone()).await?);
         }
-        let order = self.order(task, opened);
-        match self.run_queued(order).await {
+        let assignment = self.assignment(task, opened);
+        match self.run_queued(assignment).await {
             Ok(_) => {}
             Err(StepError::Failed(failure)) => {
                 info!(stream = %self.lease.id, %failure, ?files, "frames cannot be taken");
@@ -142,11 +142,11 @@ impl Asset<'_> {
     }
 
     /// Runs work without progress of its own, and reports its place in the queue while it waits, which may be long.
-    async fn run_queued(&mut self, mut order: TaskRequest) -> Result<Done, StepError> {
+    async fn run_queued(&mut self, mut assignment: Assignment) -> Result<Done, StepError> {
         let (sender, mut reports) = mpsc::channel(1);
-        order.follow = Follow::new(move |report| drop(sender.blocking_send(report)));
+        assignment.follow = Follow::new(move |report| drop(sender.blocking_send(report)));
         let (services, lane) = (self.services, self.lease.lane);
-        let mut work = std::pin::pin!(workers::run(&*services.workers, lane, order));
+        let mut work = std::pin::pin!(workers::run(&*services.workers, lane, assignment));
         loop {
             let place = tokio::select! {
                 biased;

@@ -27,7 +27,7 @@ use super::{
 use crate::{
     compute::Follow,
     durable::{
-        step_error::{CodedFailure, RowError, StepError, code_of, with_patience},
+        step_error::{CodedFailure, RowError, code_of, with_patience},
         workers,
     },
 };
@@ -114,11 +114,11 @@ impl Asset<'_> {
     /// Runs the ladder, and records its segments meanwhile.
     async fn run(&mut self, ladder: Ladder, files: Vec<File>) -> Result<Done, RowError> {
         let (sender, mut reports) = mpsc::channel(REPORTS);
-        let mut order = self.order(AvTask::Ladder(ladder), files);
+        let mut assignment = self.assignment(AvTask::Ladder(ladder), files);
         // The receiver is gone once the stream is deleted or the service stops.
-        order.follow = Follow::new(move |report| drop(sender.blocking_send(report)));
+        assignment.follow = Follow::new(move |report| drop(sender.blocking_send(report)));
         let (services, lane) = (self.services, self.lease.lane);
-        let mut work = std::pin::pin!(workers::run(&*services.workers, lane, order));
+        let mut work = std::pin::pin!(workers::run(&*services.workers, lane, assignment));
         loop {
             let done = tokio::select! {
                 biased;
@@ -132,11 +132,7 @@ impl Asset<'_> {
             if let Ok(report) = reports.try_recv() {
                 self.hear(report, &mut reports).await?;
             }
-            return match done {
-                Ok(done) => Ok(done),
-                Err(StepError::Failed(failure)) => Err(failure.into()),
-                Err(stop) => Err(stop.into()),
-            };
+            return Ok(done?);
         }
     }
 

@@ -17,11 +17,11 @@ use super::{
     buffer::{Buffer, Place},
 };
 use crate::{
-    compute::count_outputs,
+    compute::{Assignment, Output, count_outputs},
     durable::{
         input::known_format,
         step_error::StepError,
-        workers::{self, TaskRequest, first_output},
+        workers::{self, first_output},
     },
 };
 
@@ -108,15 +108,16 @@ async fn task_done(
         outputs.push(spool.file()?);
         beside.push(spool);
     }
-    let order = TaskRequest {
+    let assignment = Assignment {
         account_id: run.account_id,
         task,
         inputs,
-        outputs,
+        output: Output::Files(outputs.into()),
+        limits: services.workers.limits(),
         follow,
         pixels,
     };
-    workers::run(&*services.workers, run.lane, order).await
+    workers::run(&*services.workers, run.lane, assignment).await
 }
 
 /// Opens a watermark's own image, a stored file of the account.

@@ -40,7 +40,7 @@ async fn results_come_back_in_memory_and_in_files() -> Result<(), Failure> {
     let file = file_with(&[b'x'; 100_000])?;
     assignment = Assignment {
         task: render(Format::Jpg),
-        output: Output::Files(vec![file.try_clone()?]),
+        output: Output::Files([file.try_clone()?].into()),
         ..look_at(&pool.compute, "")?
     };
     let finished = pool.compute.run(Lane::Batch, assignment).await?;

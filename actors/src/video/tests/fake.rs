@@ -104,12 +104,12 @@ impl Fake {
         self.rounds.add_permits(rounds);
     }
 
-    fn draw(&self, outputs: &mut [File]) -> Result<Finished, Error> {
+    fn draw(&self, outputs: &[File]) -> Result<Finished, Error> {
         self.video_frames.fetch_add(1, SeqCst);
         if self.is_blind.load(SeqCst) {
             return Err(Failure::new(FailureCode::Undecodable, "no frame").into());
         }
-        for output in outputs.iter_mut() {
+        for mut output in outputs {
             output.write_all(IMAGE).unwrap();
         }
         Ok(done(MediaFacts::default(), Vec::new()))
@@ -222,7 +222,7 @@ async fn write(rendition: usize, number: u32, is_video_frame: bool, file: &File,
 impl Performer for Fake {
     async fn perform(&self, assignment: Assignment) -> Result<Finished, Error> {
         let _running = Running::begin(&self.running);
-        let Output::Files(mut outputs) = assignment.output else {
+        let Output::Files(outputs) = assignment.output else {
             panic!("streams write files");
         };
         let Task::Av(task) = assignment.task else {
@@ -234,7 +234,7 @@ impl Performer for Fake {
                 let facts = self.facts.lock().clone();
                 Ok(done(facts, Vec::new()))
             }
-            AvTask::Still(_) | AvTask::Sheet(_) => self.draw(&mut outputs),
+            AvTask::Still(_) | AvTask::Sheet(_) => self.draw(&outputs),
             AvTask::Ladder(ladder) => self.climb(&ladder, &outputs, &assignment.follow).await,
             other => panic!("{other:?} is no work on a stream"),
         }

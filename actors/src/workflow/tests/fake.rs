@@ -124,7 +124,7 @@ impl Fake {
         done.iter().filter(|text| text.ends_with(&end)).count()
     }
 
-    fn write(&self, task: &Task, output: &mut File, made: &str) -> Done {
+    fn write(&self, task: &Task, mut output: &File, made: &str) -> Done {
         let (format, width) = match task {
             Task::Render(render) => {
                 let resized = render.resize.and_then(|resize| resize.width);
@@ -219,14 +219,14 @@ impl Performer for Fake {
                 }
             }
             task => {
-                let Output::Files(mut outputs) = assignment.output else {
+                let Output::Files(outputs) = assignment.output else {
                     panic!("runs write files");
                 };
                 let mut made = format!("{text}>{label}");
                 if self.is_fickle.load(SeqCst) {
                     made += &format!("#{}", self.number.fetch_add(1, SeqCst));
                 }
-                self.write(task, &mut outputs[0], &made)
+                self.write(task, &outputs[0], &made)
             }
         };
         self.done.lock().push(format!("{text}>{label}"));
