@@ -41,7 +41,7 @@ use uuid::Uuid;
 pub use entry::Entry;
 pub use key::Key;
 pub use live_frame::NoFrame;
-pub use render::{Problem, Renderer, VariantJob};
+pub use render::{Problem, VariantJob};
 pub use settings::CdnSettings;
 pub use shard::Fetched;
 pub use source::ImageSource;
@@ -57,6 +57,7 @@ use self::{
 use crate::{
     Error,
     component::{ActorHandle, Component},
+    durable::workers::Workers,
     live::Playback,
     meter::{Caps, Meter},
     metric::{Metric, MetricUnit},
@@ -90,7 +91,7 @@ pub struct Images {
 pub(crate) struct ImageServices {
     settings: CdnSettings,
     store: Store,
-    renderer: Arc<dyn Renderer>,
+    workers: Arc<dyn Workers>,
     sources: Sources,
     frames: LiveFrames,
     memory: Memory,
@@ -130,7 +131,7 @@ impl Images {
     pub fn new(
         settings: CdnSettings,
         store: Store,
-        renderer: impl Renderer,
+        workers: impl Workers + 'static,
         caps: Caps,
         still_every: Duration,
     ) -> Self {
@@ -143,7 +144,7 @@ impl Images {
                 settings.disk.as_u64(),
             )),
             counters: Counters::default(),
-            renderer: Arc::new(renderer),
+            workers: Arc::new(workers),
             store: store.clone(),
             settings,
         };

@@ -4,12 +4,11 @@
 use std::{fs::File, io::Write as _, sync::Arc};
 
 use bytes::Bytes;
-use futures_util::future::BoxFuture;
 use serde_json::json;
 use sluice_media::{
     av::MediaFacts,
     format::{Class, Format},
-    task::{Failure, FailureCode, ImageFacts, Limits, Render, Task},
+    task::{Failure, FailureCode, ImageFacts, Render, Task},
     variant::{AcceptClass, FRAME, Kind, SourceFacts, VariantRequest},
 };
 use tracing::{debug, warn};
@@ -22,31 +21,7 @@ use super::{
     mezzanine,
     source::{ImageSource, Material},
 };
-use crate::compute::{self, Assignment, Compute, Finished, Follow, Lane, Output};
-
-/// Performs tasks: the compute pool, or a substitute in tests.
-pub trait Renderer: Send + Sync + 'static {
-    fn run(
-        &self,
-        lane: Lane,
-        assignment: Assignment,
-    ) -> BoxFuture<'_, Result<Finished, compute::Error>>;
-    fn limits(&self) -> Limits;
-}
-
-impl Renderer for Compute {
-    fn run(
-        &self,
-        lane: Lane,
-        assignment: Assignment,
-    ) -> BoxFuture<'_, Result<Finished, compute::Error>> {
-        Box::pin(Compute::run(self, lane, assignment))
-    }
-
-    fn limits(&self) -> Limits {
-        Compute::limits(self)
-    }
-}
+use crate::compute::{self, Assignment, Finished, Follow, Lane, Output};
 
 /// A request for a variant, as far as it determines the variant.
 #[derive(Clone, Debug)]
@@ -368,11 +343,11 @@ pub(super) async fn assign(
         task,
         inputs: vec![Arc::new(input)],
         output: Output::Memory,
-        limits: services.renderer.limits(),
+        limits: services.workers.limits(),
         follow: Follow::default(),
         pixels: None,
     };
-    Ok(services.renderer.run(Lane::Delivery, assignment).await?)
+    Ok(services.workers.run(Lane::Delivery, assignment).await?)
 }
 
 pub(super) fn only_output(finished: Finished) -> Result<Bytes, Problem> {

@@ -10,15 +10,12 @@ use std::{
 };
 
 use bytes::Bytes;
-use futures_util::{
-    FutureExt as _,
-    future::{BoxFuture, join_all},
-};
+use futures_util::future::join_all;
 use parking_lot::Mutex;
 use sluice_media::{
     av::{AvTask, MediaFacts, VideoTrack},
     format::Format,
-    task::{Done, Failure, FailureCode, ImageFacts, Limits, Task},
+    task::{Done, Failure, FailureCode, ImageFacts, Task},
     variant::{AcceptClass, FRAME, VariantRequest, VariantSettings},
 };
 use sluice_store::{
@@ -30,11 +27,11 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::{CdnSettings, Fetched, Images, Key, Problem, Renderer, VariantJob};
+use super::{CdnSettings, Fetched, Images, Key, Problem, VariantJob};
 use crate::{
     component::ComponentStatuses,
-    compute::{self, Assignment, ComputeSettings, Finished, Lane},
-    fixtures::{image_facts, until},
+    compute::{self, Assignment, Finished},
+    fixtures::{Performer, image_facts, until},
     subsystem::Subsystem as _,
     tree::{self, Root},
 };
@@ -72,41 +69,30 @@ impl Fake {
     }
 }
 
-impl Renderer for Fake {
-    fn run(
-        &self,
-        _: Lane,
-        assignment: Assignment,
-    ) -> BoxFuture<'_, Result<Finished, compute::Error>> {
-        async move {
-            self.in_progress.fetch_add(1, SeqCst);
-            self.tasks.lock().push(assignment.task.clone());
-            self.permits.acquire().await.unwrap().forget();
-            if self.fails.load(SeqCst) {
-                let code = match assignment.task {
-                    Task::Av(_) => FailureCode::Impossible,
-                    _ => FailureCode::Undecodable,
-                };
-                let failure = Failure::new(code, "no image");
-                return Err(compute::Error::Failed(failure));
-            }
-            let image = matches!(assignment.task, Task::Inspect { .. }).then(photo);
-            let is_probe = matches!(&assignment.task, Task::Av(task) if **task == AvTask::Probe);
-            let text = format!("{:?}", assignment.task);
-            Ok(Finished {
-                done: Done {
-                    image,
-                    media: is_probe.then(clip),
-                    ..Done::default()
-                },
-                bytes: vec![Bytes::from(text)],
-            })
+impl Performer for Fake {
+    async fn perform(&self, assignment: Assignment) -> Result<Finished, compute::Error> {
+        self.in_progress.fetch_add(1, SeqCst);
+        self.tasks.lock().push(assignment.task.clone());
+        self.permits.acquire().await.unwrap().forget();
+        if self.fails.load(SeqCst) {
+            let code = match assignment.task {
+                Task::Av(_) => FailureCode::Impossible,
+                _ => FailureCode::Undecodable,
+            };
+            let failure = Failure::new(code, "no image");
+            return Err(compute::Error::Failed(failure));
         }
-        .boxed()
-    }
-
-    fn limits(&self) -> Limits {
-        ComputeSettings::default().limits()
+        let image = matches!(assignment.task, Task::Inspect { .. }).then(photo);
+        let is_probe = matches!(&assignment.task, Task::Av(task) if **task == AvTask::Probe);
+        let text = format!("{:?}", assignment.task);
+        Ok(Finished {
+            done: Done {
+                image,
+                media: is_probe.then(clip),
+                ..Done::default()
+            },
+            bytes: vec![Bytes::from(text)],
+        })
     }
 }
 

@@ -1,4 +1,4 @@
-//! Port to the worker processes for durable work, which tests replace: tries again while all workers are busy.
+//! Port to the worker processes, which tests replace; durable work is tried again while all workers are busy.
 
 use std::time::Duration;
 

@@ -5,8 +5,9 @@ use futures_util::future::{BoxFuture, FutureExt as _};
 use kameo::actor::ActorRef;
 use serde_json::{Value, json};
 use sluice_actors::{
-    cdn::{Images, Renderer},
+    cdn::Images,
     compute::{self, Assignment, Finished, Lane},
+    convert::Workers,
     tree::{self, Root},
 };
 use sluice_media::task::{Done, Failure, FailureCode, Limits, Task};
@@ -28,7 +29,7 @@ use crate::config::Config;
 /// Answers with the task's words; a JPEG of quality 1 does not decode.
 struct Painter;
 
-impl Renderer for Painter {
+impl Workers for Painter {
     fn run(
         &self,
         _: Lane,
@@ -51,6 +52,18 @@ impl Renderer for Painter {
 
     fn limits(&self) -> Limits {
         Config::default().image_workers.limits()
+    }
+
+    fn width(&self) -> usize {
+        1
+    }
+
+    fn signs(&self) -> u64 {
+        0
+    }
+
+    fn refused(&self) -> Option<String> {
+        None
     }
 }
 
