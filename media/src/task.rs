@@ -549,4 +549,9 @@ impl Failure {
             message: message.into(),
         }
     }
+
+    /// Makes the failure of a defect of ours or of this machine.
+    pub fn internal(message: impl Into<String>) -> Self {
+        Self::new(FailureCode::Internal, message)
+    }
 }

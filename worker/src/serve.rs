@@ -159,8 +159,9 @@ impl Worker {
         channel: &Channel,
     ) -> Result<Done, Failure> {
         check(job, descriptors.len())?;
-        limits::allow_processor(job.cpu_seconds)
-            .map_err(|error| internal(format!("the processor time cannot be bounded: {error}")))?;
+        limits::allow_processor(job.cpu_seconds).map_err(|error| {
+            Failure::internal(format!("the processor time cannot be bounded: {error}"))
+        })?;
         let outputs = descriptors.split_off(job.inputs.into());
         if let Task::Av(task) = &job.task {
             let mut on_report = |report| {
@@ -206,14 +207,14 @@ impl Worker {
 
 fn check(job: &Job, descriptors: usize) -> Result<(), Failure> {
     if job.version != VERSION {
-        return Err(internal(format!(
+        return Err(Failure::internal(format!(
             "a job of protocol version {}, this worker speaks {VERSION}",
             job.version
         )));
     }
     let expected = usize::from(job.inputs) + usize::from(job.outputs);
     if descriptors != expected {
-        return Err(internal(format!(
+        return Err(Failure::internal(format!(
             "{descriptors} descriptors came with a job of {expected}"
         )));
     }
@@ -227,7 +228,7 @@ fn unmapped(error: &io::Error) -> Failure {
             FailureCode::TooLarge,
             "the file is larger than the memory that a task may take (image_workers.memory)",
         ),
-        _ => internal(format!("an input cannot be mapped: {error}")),
+        _ => Failure::internal(format!("an input cannot be mapped: {error}")),
     }
 }
 
@@ -239,7 +240,7 @@ pub(crate) fn write_all(
     setting: &str,
 ) -> Result<(), Failure> {
     if results.len() != outputs.len() {
-        return Err(internal(format!(
+        return Err(Failure::internal(format!(
             "{} results for {} outputs",
             results.len(),
             outputs.len()
@@ -275,10 +276,6 @@ pub(crate) fn unwritten(error: &io::Error, setting: &str) -> Failure {
             FailureCode::TooLarge,
             format!("the result is larger than {setting} allows"),
         ),
-        _ => internal(format!("the result cannot be written: {error}")),
+        _ => Failure::internal(format!("the result cannot be written: {error}")),
     }
-}
-
-fn internal(message: impl Into<String>) -> Failure {
-    Failure::new(FailureCode::Internal, message)
 }

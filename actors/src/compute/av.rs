@@ -19,7 +19,7 @@ use std::{
     time::Duration,
 };
 
-use sluice_media::task::{Failure, FailureCode};
+use sluice_media::task::Failure;
 use sluice_worker::process::{self, Launch};
 use tokio::sync::oneshot;
 
@@ -86,7 +86,8 @@ impl Ring {
 
     /// Performs a task in a process of its own; see [`Compute::run`](super::Compute::run).
     pub(super) async fn run(&self, lane: Lane, assignment: Assignment) -> Result<Finished, Error> {
-        let task = task_of(&assignment).ok_or_else(|| internal("no work on video or audio"))?;
+        let task =
+            task_of(&assignment).ok_or_else(|| Failure::internal("no work on video or audio"))?;
         let demand = Demand::of(task, lane, assignment.pixels);
         let permit = self.line.enter(demand, &assignment.follow).await?;
         let (_caller, watch) = Caller::new().map_err(no_room)?;
@@ -96,10 +97,11 @@ impl Ring {
         let started = thread.spawn(move || {
             let perform = || match task_of(&assignment) {
                 Some(task) => terms.perform(task, &assignment, &watch),
-                None => Err(internal("no work on video or audio").into()),
+                None => Err(Failure::internal("no work on video or audio").into()),
             };
-            let outcome = catch_unwind(AssertUnwindSafe(perform))
-                .unwrap_or_else(|_| Err(internal("the task panicked in the service").into()));
+            let outcome = catch_unwind(AssertUnwindSafe(perform)).unwrap_or_else(|_| {
+                Err(Failure::internal("the task panicked in the service").into())
+            });
             drop(assignment);
             drop(permit);
             // A caller that left needs no answer.
@@ -140,8 +142,4 @@ pub fn launch(settings: &VideoSettings, program: PathBuf, registry: PathBuf) -> 
 /// Makes the error of a task for which descriptors or threads have run out: that passes.
 fn no_room(error: std::io::Error) -> Error {
     Error::Unavailable(format!("no room for a task: {error}"))
-}
-
-fn internal(message: &str) -> Failure {
-    Failure::new(FailureCode::Internal, message)
 }

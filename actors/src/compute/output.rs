@@ -45,9 +45,9 @@ impl<'a> Target<'a> {
                 .map(|_| memory())
                 .collect::<io::Result<_>>()
                 .map(Self::Memory)
-                .map_err(|error| internal(format!("no memory for a result: {error}"))),
+                .map_err(|error| Failure::internal(format!("no memory for a result: {error}"))),
             Output::Files(files) if files.len() == expected => Ok(Self::Files(files)),
-            Output::Files(files) => Err(internal(format!(
+            Output::Files(files) => Err(Failure::internal(format!(
                 "{} files for {expected} results",
                 files.len()
             ))),
@@ -98,18 +98,14 @@ fn content(file: &File, max_bytes: u64) -> Result<Bytes, Failure> {
         ));
     }
     let length = usize::try_from(length)
-        .map_err(|_| internal("a result is larger than this machine can address"))?;
+        .map_err(|_| Failure::internal("a result is larger than this machine can address"))?;
     let mut bytes = vec![0; length];
     file.read_exact_at(&mut bytes, 0).map_err(unreadable)?;
     Ok(bytes.into())
 }
 
 fn unreadable(error: io::Error) -> Failure {
-    internal(format!("a result cannot be read back: {error}"))
-}
-
-fn internal(message: impl Into<String>) -> Failure {
-    Failure::new(FailureCode::Internal, message)
+    Failure::internal(format!("a result cannot be read back: {error}"))
 }
 
 #[cfg(test)]

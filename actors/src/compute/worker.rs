@@ -112,7 +112,7 @@ impl Handler<Perform> for ImageWorker {
         let outcome = catch_unwind(AssertUnwindSafe(|| self.perform(&assignment, &watch)))
             .unwrap_or_else(|_| {
                 self.kill_process();
-                Err(internal("the task panicked in the service").into())
+                Err(Failure::internal("the task panicked in the service").into())
             });
         // A caller that left needs no answer.
         let _ = reply.send(outcome);
@@ -311,8 +311,4 @@ impl ImageWorker {
         let resident = process.resident_bytes().unwrap_or(0);
         process.jobs() >= self.terms.recycle_after || resident > self.terms.recycle_above.as_u64()
     }
-}
-
-fn internal(message: &str) -> Failure {
-    Failure::new(FailureCode::Internal, message)
 }

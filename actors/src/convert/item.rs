@@ -6,7 +6,7 @@ use std::{fs::File, slice, sync::Arc};
 use sluice_media::{
     format::Format,
     operation::{Operation, OperationInput},
-    task::{Done, Failure, FailureCode, OutputFacts, Task},
+    task::{Done, Failure, OutputFacts, Task},
 };
 use sluice_store::{
     Error as StoreError, Tx,
@@ -147,10 +147,7 @@ async fn pixels_of(
 /// Reads the operation of an item's row.
 pub(super) fn operation_of(item: &Item) -> Result<Operation, Failure> {
     serde_json::from_value(item.operation.clone()).map_err(|_| {
-        Failure::new(
-            FailureCode::Internal,
-            "the operation was written by another version of the service",
-        )
+        Failure::internal("the operation was written by another version of the service")
     })
 }
 

@@ -20,10 +20,7 @@ pub(crate) fn sniff(file: &File, filename: &str) -> Result<Option<Format>, Failu
             Ok(0) => break,
             Ok(count) => length += count,
             Err(_) => {
-                return Err(Failure::new(
-                    FailureCode::Internal,
-                    "an upload cannot be read",
-                ));
+                return Err(Failure::internal("an upload cannot be read"));
             }
         }
     }

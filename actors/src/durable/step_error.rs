@@ -68,10 +68,9 @@ impl From<StoreError> for StepError {
     /// Missing bytes stay missing, and fail their own piece only.
     fn from(error: StoreError) -> Self {
         match error {
-            StoreError::NotFound(what) => Self::Failed(Failure::new(
-                FailureCode::Internal,
-                format!("the {what} of this file is gone"),
-            )),
+            StoreError::NotFound(what) => Self::Failed(Failure::internal(format!(
+                "the {what} of this file is gone"
+            ))),
             other => Self::Stop(other.into()),
         }
     }

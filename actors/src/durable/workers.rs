@@ -89,6 +89,6 @@ pub(crate) async fn run(
 
 /// Returns the facts of the first file that a task made.
 pub(crate) fn first_output(done: Done) -> Result<OutputFacts, Failure> {
-    let none = || Failure::new(FailureCode::Internal, "a task that makes a file made none");
+    let none = || Failure::internal("a task that makes a file made none");
     done.outputs.into_iter().next().ok_or_else(none)
 }

@@ -142,9 +142,9 @@ impl<'s> Asset<'s> {
         }
         let probe = self.assignment(AvTask::Probe, Vec::new());
         let done = workers::run(&*self.services.workers, self.lease.lane, probe).await?;
-        let facts = done.media.ok_or_else(|| {
-            Failure::new(FailureCode::Internal, "a probe came back without facts")
-        })?;
+        let facts = done
+            .media
+            .ok_or_else(|| Failure::internal("a probe came back without facts"))?;
         let plan = Arc::new(planned(&facts, self.stream())?);
         let (store, lease) = (&self.services.store, self.lease);
         let stream = with_patience(|| {
@@ -187,7 +187,7 @@ impl<'s> Asset<'s> {
 
     /// Checks that the files hold what the worker reported.
     async fn verify(&self) -> Result<(), Failure> {
-        let incomplete = |what: String| Failure::new(FailureCode::Internal, what);
+        let incomplete = |what: String| Failure::internal(what);
         let files = self.playback.tracks.iter().map(file_of).collect();
         let lengths = lengths(&self.folder, files)
             .await

@@ -237,16 +237,11 @@ impl Asset<'_> {
         let touched: BTreeSet<u8> = inits.chain(segments).collect();
         for number in touched {
             let track = self.playback.tracks.get(usize::from(number));
-            let track = track.ok_or_else(|| {
-                Failure::new(FailureCode::Internal, "a segment of no rendition was made")
-            })?;
+            let track =
+                track.ok_or_else(|| Failure::internal("a segment of no rendition was made"))?;
             let length = flushed(&self.folder, file_of(track)).await?;
             if !lies_within(group, number, length) {
-                return Err(Failure::new(
-                    FailureCode::Internal,
-                    "a reported segment was not written",
-                )
-                .into());
+                return Err(Failure::internal("a reported segment was not written").into());
             }
         }
         Ok(())

@@ -127,8 +127,7 @@ impl Values for Convert {
             }),
             Class::Document => Err(already(source)),
             Class::Video | Class::Audio => Err(self.mismatch(source, "video or audio")),
-            Class::Archive => Err(Failure::new(
-                FailureCode::Internal,
+            Class::Archive => Err(Failure::internal(
                 "an archive is packed by the service and no worker's task",
             )),
         }

@@ -53,7 +53,7 @@ pub use watermark::WatermarkImage;
 
 use crate::{
     format::{Class, Format},
-    task::{Failure, FailureCode, Task},
+    task::{Failure, Task},
 };
 pub(crate) use convert::can_compress;
 pub(crate) use params::{camel_case, shorten};
@@ -155,9 +155,9 @@ impl Operation {
     /// Fails with `UnsupportedType` where the operation does not read or write such files, with `Impossible` where it
     /// makes no sense on them, and with `Invalid` where none of its fields does.
     pub fn task(&self, sources: &[OperationInput]) -> Result<Task, Failure> {
-        let (source, others) = sources.split_first().ok_or_else(|| {
-            Failure::new(FailureCode::Internal, "an operation came without a file")
-        })?;
+        let (source, others) = sources
+            .split_first()
+            .ok_or_else(|| Failure::internal("an operation came without a file"))?;
         for source in self.values().worked_on(sources) {
             self.row().check(source.format)?;
         }

@@ -5,7 +5,7 @@ mod timed;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::task::{Crop, Encode, Fit, PageSize, Render};
+use crate::task::{Crop, Encode, FailureCode, Fit, PageSize, Render};
 
 fn read(tool: &str, fields: Value) -> Result<Operation, FieldError> {
     parse(

@@ -68,9 +68,7 @@ pub(super) fn failure(error: &gst::glib::Error) -> Failure {
             gst::ResourceError::NoSpaceLeft => {
                 Failure::new(FailureCode::NoSpace, "the disk is full")
             }
-            gst::ResourceError::Write => {
-                Failure::new(FailureCode::Internal, "the result cannot be written")
-            }
+            gst::ResourceError::Write => Failure::internal("the result cannot be written"),
             _ => Failure::new(
                 FailureCode::Undecodable,
                 "the file cannot be read as a clip",

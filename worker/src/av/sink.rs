@@ -6,7 +6,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use gst::prelude::*;
 use gstreamer as gst;
 use gstreamer_app as gst_app;
-use sluice_media::task::{Failure, FailureCode};
+use sluice_media::task::Failure;
 
 /// Decoded video or audio that wait for our code.
 const WAITING_BUFFERS: u32 = 4;
@@ -36,12 +36,9 @@ pub fn to_us(caps: &gst::Caps) -> gst_app::AppSink {
 /// A new element of a kind that the allow-list has.
 pub fn make(factory: &str) -> Result<gst::Element, Failure> {
     gst::ElementFactory::make(factory).build().map_err(|_| {
-        Failure::new(
-            FailureCode::Internal,
-            format!(
-                "this machine has no GStreamer element {factory}: `sluice doctor` says what is missing"
-            ),
-        )
+        Failure::internal(format!(
+            "this machine has no GStreamer element {factory}: `sluice doctor` says what is missing"
+        ))
     })
 }
 

@@ -31,8 +31,7 @@ pub fn images_to_pdf(
     limits: &Limits,
 ) -> Result<(OutputFacts, Vec<u8>), Failure> {
     if sources.is_empty() || sources.len() != inputs.len() {
-        return Err(Failure::new(
-            FailureCode::Internal,
+        return Err(Failure::internal(
             "a document came without one input for each page",
         ));
     }

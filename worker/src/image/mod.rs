@@ -80,8 +80,7 @@ impl ImageProcessor {
                 style,
             } => placeholder::placeholder(*source, *page, *style, first(inputs)?, limits)
                 .map(one_output),
-            Task::Av(_) => Err(Failure::new(
-                FailureCode::Internal,
+            Task::Av(_) => Err(Failure::internal(
                 "work on a clip came to a worker for images",
             )),
         }
@@ -119,7 +118,7 @@ fn first<'a>(inputs: &[&'a [u8]]) -> Result<&'a [u8], Failure> {
     inputs
         .first()
         .copied()
-        .ok_or_else(|| Failure::new(FailureCode::Internal, "a task came without its input"))
+        .ok_or_else(|| Failure::internal("a task came without its input"))
 }
 
 fn one_output((facts, bytes): (OutputFacts, Vec<u8>)) -> (Done, Vec<Vec<u8>>) {

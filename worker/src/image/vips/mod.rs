@@ -7,8 +7,7 @@ use sluice_media::{
     format::Format,
     geometry::MAX_SIDE,
     task::{
-        Encode, Failure, FailureCode, Fit, ImageFacts, Limits, OutputFacts, Path, Render, Resize,
-        Watermark,
+        Encode, Failure, Fit, ImageFacts, Limits, OutputFacts, Path, Render, Resize, Watermark,
     },
 };
 
@@ -77,8 +76,7 @@ pub fn animate(
         frames.extend(render::of_source(&source, render, None, limits)?.frames);
     }
     if frames.is_empty() || frames.len() != delays.len() {
-        return Err(Failure::new(
-            FailureCode::Internal,
+        return Err(Failure::internal(
             "an animation's frames do not match their delays",
         ));
     }
@@ -203,10 +201,7 @@ pub fn encode_raster(raster: &Raster, encode: &Encode) -> Result<Vec<u8>, Failur
 fn image_of(raster: &Raster) -> Result<Image<'static>, Failure> {
     let length = u64::from(raster.width) * u64::from(raster.height) * u64::from(raster.bands);
     if raster.pixels.len() as u64 != length || !matches!(raster.bands, 3 | 4) {
-        return Err(Failure::new(
-            FailureCode::Internal,
-            "a raster's pixels do not match its size",
-        ));
+        return Err(Failure::internal("a raster's pixels do not match its size"));
     }
     // Bare pixels have no colour space, and without one a fourth band is no alpha channel.
     Image::from_pixels(&raster.pixels, raster.width, raster.height, raster.bands)

@@ -4,7 +4,7 @@
 
 use std::cell::OnceCell;
 
-use sluice_media::task::{Encode, Failure, FailureCode, Limits, Render, Resize, Watermark};
+use sluice_media::task::{Encode, Failure, Limits, Render, Resize, Watermark};
 use sluice_media::{format::Format, task::Fit};
 
 use super::{
@@ -97,10 +97,7 @@ fn overlay<'a>(
     match (wanted.image, input) {
         (None, _) => Ok(None),
         (Some(format), Some(input)) => decoded(format, wanted, input, limits).map(Some),
-        (Some(_), None) => Err(Failure::new(
-            FailureCode::Internal,
-            "a watermark came without its image",
-        )),
+        (Some(_), None) => Err(Failure::internal("a watermark came without its image")),
     }
 }
 
