@@ -174,20 +174,6 @@ impl Actor for LiveInputs {
 }
 
 impl LiveInputs {
-    /// Starts the tree's live branch on the caller's runtime, below `supervisor`.
-    pub async fn supervise_under(
-        supervisor: &ActorRef<crate::component::Supervisor>,
-        args: Args,
-    ) -> ActorRef<Self> {
-        Self::supervise(supervisor, args)
-            .restart_limit(
-                crate::component::RESTART_BUDGET,
-                crate::component::RESTART_WINDOW,
-            )
-            .spawn_with_mailbox(mailbox::bounded(MAILBOX))
-            .await
-    }
-
     async fn start_input(&mut self, entry: &Entry) {
         let prepared = LiveInput::prepare_with_mailbox(mailbox::bounded(input::MAILBOX));
         let actor = prepared.actor_ref().clone();

@@ -66,7 +66,7 @@ pub(crate) use recording_writer::{RECORDING_INDEX, recording_folder};
 
 use crate::{
     Error,
-    component::{self, Component},
+    component::{self, ActorHandle, Component},
     metric::Metric,
     subsystem::Subsystem,
 };
@@ -341,38 +341,26 @@ impl Branch {
             services: self.services.clone(),
             directory: self.directory.clone(),
         };
+        let handle = ActorHandle::default();
+        let component = Component::new("live inputs", args, inputs::MAILBOX, handle.clone());
         let (started, receiver) = oneshot::channel();
         let started = Arc::new(Mutex::new(Some(started)));
-        // An actor that is given again after a panic ends with its supervisor, and has no leases to free.
-        let first = Arc::new(std::sync::OnceLock::<ActorRef<LiveInputs>>::new());
-        let running = first.clone();
-        let ended: component::WaitUntilStopped = Arc::new(move || {
-            let inputs = first.get().cloned();
-            Box::pin(async move {
-                if let Some(inputs) = inputs {
-                    inputs.wait_for_shutdown().await;
-                }
-            })
-        });
+        let begin = component.start.clone();
         let start: component::Start = Arc::new(move |supervisor| {
-            let (args, started, running) = (args.clone(), started.clone(), running.clone());
+            let (beginning, started, handle) = (begin(supervisor), started.clone(), handle.clone());
             Box::pin(async move {
-                let inputs = LiveInputs::supervise_under(&supervisor, args).await;
-                let _ = running.set(inputs.clone());
-                if let Some(started) = started.lock().take() {
-                    let _ = started.send(inputs);
+                beginning.await;
+                if let (Some(started), Some(inputs)) = (started.lock().take(), handle.get()) {
+                    let _ = started.send(ActorRef::clone(&inputs));
                 }
             })
         });
-        (
-            Component {
-                name: "live inputs",
-                vital: true,
-                start,
-                stopped: ended,
-            },
-            receiver,
-        )
+        let component = Component {
+            vital: true,
+            start,
+            ..component
+        };
+        (component, receiver)
     }
 
     /// Returns the directory of all inputs.
