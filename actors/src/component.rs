@@ -192,9 +192,14 @@ impl Actor for Supervisor {
 
 /// Returns how long to stay parked: doubles from [`PARK_FIRST`] to [`PARK_LONGEST`].
 pub(crate) fn park_for(times: u32) -> Duration {
-    PARK_FIRST
-        .saturating_mul(1 << times.saturating_sub(1).min(6))
-        .min(PARK_LONGEST)
+    doubled(PARK_FIRST, PARK_LONGEST, times)
+}
+
+/// Returns the pause after so many failures: doubles from `first` to `longest`.
+pub(crate) fn doubled(first: Duration, longest: Duration, failures: u32) -> Duration {
+    first
+        .saturating_mul(1 << failures.saturating_sub(1).min(16))
+        .min(longest)
 }
 
 #[cfg(test)]

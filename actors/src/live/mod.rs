@@ -66,13 +66,15 @@ pub(crate) use recording_writer::{RECORDING_INDEX, recording_folder};
 
 use crate::{
     Error,
-    component::{self, ActorHandle, Component},
+    component::{self, ActorHandle, Component, doubled},
     metric::Metric,
     subsystem::Subsystem,
 };
 
 /// Longest wait of a caller for `LiveInputs`, before it is answered as busy.
 const ASK_TIMEOUT: Duration = Duration::from_secs(2);
+/// Shortest pause between attempts at a source or a target, whatever the settings say.
+const LEAST_PAUSE: Duration = Duration::from_millis(100);
 /// Longest wait of a caller for the end of a broadcast.
 const END_TIMEOUT: Duration = Duration::from_secs(3);
 
@@ -398,6 +400,11 @@ impl Branch {
 fn boot_id() -> String {
     std::fs::read_to_string("/proc/sys/kernel/random/boot_id")
         .map_or_else(|_| String::new(), |id| id.trim().to_owned())
+}
+
+/// Returns the pause before a source or a target is tried again after so many failures.
+fn retry_pause(first: Duration, longest: Duration, failures: u32) -> Duration {
+    doubled(first.max(LEAST_PAUSE), longest.max(LEAST_PAUSE), failures)
 }
 
 /// Returns the machine's time in Unix milliseconds.

@@ -27,7 +27,7 @@ use uuid::Uuid;
 
 pub use url::{PullUrl, PullUrlError, masked};
 
-use super::{Directory, LiveAuthorizer};
+use super::{Directory, LiveAuthorizer, retry_pause};
 use crate::{
     component::Component,
     outbound::{Outbound, Target},
@@ -36,8 +36,6 @@ use crate::{
 const NAME: &str = "RTSP pulls";
 /// Time of sending after which the failures of a source are forgotten.
 const STEADY_AFTER: Duration = Duration::from_secs(30);
-/// Shortest pause between attempts at a source, whatever the settings say.
-const LEAST_PAUSE: Duration = Duration::from_millis(100);
 
 /// Arguments of the loop, the same after each restart.
 #[derive(Clone)]
@@ -131,7 +129,11 @@ async fn keep_pulling(args: &Args, input_id: Uuid, url: &str, orders: &Orders) {
             failures = 0;
         }
         failures += 1;
-        let pause = pause_after(&args.settings, failures);
+        let pause = retry_pause(
+            args.settings.retry_first,
+            args.settings.retry_longest,
+            failures,
+        );
         let reason = outcome
             .err()
             .unwrap_or_else(|| "the source ended its stream".to_owned());
@@ -143,15 +145,6 @@ async fn keep_pulling(args: &Args, input_id: Uuid, url: &str, orders: &Orders) {
             () = orders.stop.cancelled() => return,
         }
     }
-}
-
-/// Returns the pause after so many failures: doubles from the first to the longest.
-fn pause_after(settings: &RtspSettings, failures: u32) -> Duration {
-    settings
-        .retry_first
-        .max(LEAST_PAUSE)
-        .saturating_mul(1 << failures.saturating_sub(1).min(16))
-        .min(settings.retry_longest.max(LEAST_PAUSE))
 }
 
 /// Notes the problem in the health beside the broadcast.
@@ -244,14 +237,10 @@ mod tests {
     fn pauses_double_and_end() {
         let settings = RtspSettings::default();
         let pauses: Vec<u64> = (1..=7)
-            .map(|it| pause_after(&settings, it).as_secs())
+            .map(|it| retry_pause(settings.retry_first, settings.retry_longest, it).as_secs())
             .collect();
         assert_eq!(pauses, [1, 2, 4, 8, 16, 30, 30]);
-        let none = RtspSettings {
-            retry_first: Duration::ZERO,
-            retry_longest: Duration::ZERO,
-            ..settings
-        };
-        assert_eq!(pause_after(&none, u32::MAX), LEAST_PAUSE);
+        let least = retry_pause(Duration::ZERO, Duration::ZERO, u32::MAX);
+        assert_eq!(least, Duration::from_millis(100));
     }
 }

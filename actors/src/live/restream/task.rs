@@ -16,12 +16,10 @@ use super::{
     unit_window::{SourceState, UnitBatch, UnitWindow},
     url::OutputUrl,
 };
-use crate::outbound::Outbound;
+use crate::{live::retry_pause, outbound::Outbound};
 
 /// Time of sending after which the failures of a target are forgotten.
 const STEADY_AFTER: Duration = Duration::from_secs(30);
-/// Shortest pause between attempts at a target, whatever the settings say.
-const LEAST_PAUSE: Duration = Duration::from_millis(100);
 
 /// Parts of an output's task.
 pub(super) struct OutputWork {
@@ -76,7 +74,8 @@ impl OutputWork {
                 failures = 0;
             }
             failures += 1;
-            let pause = pause_after(&self.settings, failures);
+            let settings = &self.settings;
+            let pause = retry_pause(settings.retry_first, settings.retry_longest, failures);
             warn!(output = %self.output_id, reason, ?pause, "an output is tried again");
             self.progress.fail(reason);
             tokio::select! {
@@ -181,15 +180,6 @@ impl OutputWork {
     }
 }
 
-/// Returns the pause after so many failures: doubles from the first to the longest.
-fn pause_after(settings: &RestreamSettings, failures: u32) -> Duration {
-    settings
-        .retry_first
-        .max(LEAST_PAUSE)
-        .saturating_mul(1 << failures.saturating_sub(1).min(16))
-        .min(settings.retry_longest.max(LEAST_PAUSE))
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::{
@@ -207,7 +197,7 @@ mod tests {
     fn pauses_double_and_end() {
         let settings = RestreamSettings::default();
         let pauses: Vec<u64> = (1..=7)
-            .map(|it| pause_after(&settings, it).as_secs())
+            .map(|it| retry_pause(settings.retry_first, settings.retry_longest, it).as_secs())
             .collect();
         assert_eq!(pauses, [1, 2, 4, 8, 16, 30, 30]);
     }

@@ -37,7 +37,7 @@ pub use passphrase::Passphrases;
 use super::{Directory, LiveAuthorizer, listener::bind_with};
 use crate::{
     Error,
-    component::{Component, ComponentStatuses},
+    component::{Component, ComponentStatuses, doubled},
     compute::Sandbox,
 };
 use calls::Calls;
@@ -127,17 +127,10 @@ async fn keep_running(args: Args) {
             args.component_statuses.parked(NAME, failure.to_string());
         }
         tokio::select! {
-            () = sleep(pause_after(failures)) => {}
+            () = sleep(doubled(PAUSE_FIRST, PAUSE_LONGEST, failures)) => {}
             () = args.stop.cancelled() => return,
         }
     }
-}
-
-/// Returns the pause after so many failures: doubles from [`PAUSE_FIRST`] to [`PAUSE_LONGEST`].
-fn pause_after(failures: u32) -> Duration {
-    PAUSE_FIRST
-        .saturating_mul(1 << failures.saturating_sub(1).min(10))
-        .min(PAUSE_LONGEST)
 }
 
 /// Runs one gateway process to its end; `Ok` when the service stops.
@@ -193,7 +186,9 @@ mod tests {
 
     #[test]
     fn the_first_pauses_are_well_below_a_second() {
-        let pauses: Vec<u128> = (1..=9).map(|it| pause_after(it).as_millis()).collect();
+        let pauses: Vec<u128> = (1..=9)
+            .map(|it| doubled(PAUSE_FIRST, PAUSE_LONGEST, it).as_millis())
+            .collect();
         assert_eq!(
             pauses,
             [100, 200, 400, 800, 1600, 3200, 6400, 10_000, 10_000]
