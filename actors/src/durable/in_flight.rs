@@ -33,7 +33,7 @@ pub struct TaskShares {
 }
 
 /// The rows that are worked on. Clones share them.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct InFlight<R>(Arc<Mutex<HashMap<Uuid, Row<R>>>>);
 
 #[derive(Debug)]
@@ -69,19 +69,11 @@ pub(crate) struct RunningTask<R> {
     task: Uuid,
 }
 
-impl<R> Default for InFlight<R> {
-    fn default() -> Self {
+impl<R: Report> InFlight<R> {
+    pub(super) fn new() -> Self {
         Self(Arc::default())
     }
-}
 
-impl<R> Clone for InFlight<R> {
-    fn clone(&self) -> Self {
-        Self(self.0.clone())
-    }
-}
-
-impl<R> InFlight<R> {
     pub(super) fn attend(&self, id: Uuid) -> InFlightGuard<R> {
         let mut rows = self.0.lock();
         let row = rows.entry(id).or_insert_with(|| Row {
@@ -106,9 +98,7 @@ impl<R> InFlight<R> {
             task,
         }
     }
-}
 
-impl<R: Report> InFlight<R> {
     /// Notes the state of the row; returns the progress to report.
     pub(super) fn know(&self, account_id: Uuid, id: Uuid, known: R) -> R {
         match self.0.lock().get_mut(&id) {
@@ -257,7 +247,7 @@ mod tests {
 
     #[test]
     fn tasks_add_up_and_a_place_counts_while_nothing_works() {
-        let (in_flight, id) = (InFlight::<PublishedProgress>::default(), Uuid::now_v7());
+        let (in_flight, id) = (InFlight::<PublishedProgress>::new(), Uuid::now_v7());
         let attended = in_flight.attend(id);
         in_flight.know(Uuid::now_v7(), id, row(1));
         let (one, two) = (Uuid::now_v7(), Uuid::now_v7());
@@ -285,7 +275,7 @@ mod tests {
 
     #[test]
     fn places_are_reported_at_once_and_shares_at_their_time() {
-        let (in_flight, id) = (InFlight::<PublishedProgress>::default(), Uuid::now_v7());
+        let (in_flight, id) = (InFlight::<PublishedProgress>::new(), Uuid::now_v7());
         let task = Uuid::now_v7();
         assert_eq!(in_flight.hear(id, task, &working(0.1)), None, "unattended");
         let _attended = in_flight.attend(id);
@@ -300,7 +290,7 @@ mod tests {
 
     #[test]
     fn a_row_that_changes_hands_stays() {
-        let (in_flight, id) = (InFlight::<PublishedProgress>::default(), Uuid::now_v7());
+        let (in_flight, id) = (InFlight::<PublishedProgress>::new(), Uuid::now_v7());
         let (before, after) = (in_flight.attend(id), in_flight.attend(id));
         drop(before);
         assert_eq!(in_flight.0.lock().len(), 1);

@@ -62,8 +62,8 @@ impl<R: Report> Followers<R> {
     pub(crate) fn new(store: Store, most: usize, full: &'static str) -> Self {
         Self {
             store,
-            channels: ProgressChannels::default(),
-            in_flight: InFlight::default(),
+            channels: ProgressChannels::new(),
+            in_flight: InFlight::new(),
             permits: Arc::new(Semaphore::new(most)),
             full,
         }
@@ -188,22 +188,14 @@ impl<R: Report> Follower<R> {
 type Channel<R> = watch::Sender<Option<R>>;
 
 /// The rows that someone follows.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct ProgressChannels<R>(Arc<Mutex<HashMap<Uuid, Channel<R>>>>);
 
-impl<R> Default for ProgressChannels<R> {
-    fn default() -> Self {
+impl<R: Report> ProgressChannels<R> {
+    fn new() -> Self {
         Self(Arc::default())
     }
-}
 
-impl<R> Clone for ProgressChannels<R> {
-    fn clone(&self) -> Self {
-        Self(self.0.clone())
-    }
-}
-
-impl<R: Report> ProgressChannels<R> {
     /// Follows progress from now on; `None` until some is published.
     fn follow(&self, id: Uuid) -> Following<R> {
         let published = self
@@ -300,7 +292,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_row_leaves_the_board_with_its_last_follower() {
-        let channels = ProgressChannels::<Steps>::default();
+        let channels = ProgressChannels::<Steps>::new();
         let id = Uuid::now_v7();
         let (one, two) = (channels.follow(id), channels.follow(id));
         drop(one);
@@ -311,7 +303,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_is_reported_late_does_not_undo_the_end_but_a_new_beginning_does() {
-        let channels = ProgressChannels::default();
+        let channels = ProgressChannels::new();
         let id = Uuid::now_v7();
         let mut follower = channels.follow(id);
         channels.publish(id, Steps(3, true));
