@@ -358,16 +358,16 @@ impl<'r> Splice<'r> {
 }
 
 /// An open segment.
-enum OpenSegment<'m> {
+enum OpenSegment {
     File(File),
-    Memory(&'m Bytes),
+    Memory(Bytes),
 }
 
-impl<'m> OpenSegment<'m> {
+impl OpenSegment {
     /// Opens a segment; `None` when its file is not there.
-    fn open(medium: &'m Medium) -> io::Result<Option<Self>> {
+    fn open(medium: &Medium) -> io::Result<Option<Self>> {
         match medium {
-            Medium::Memory(bytes) => Ok(Some(Self::Memory(bytes))),
+            Medium::Memory(bytes) => Ok(Some(Self::Memory(bytes.clone()))),
             Medium::File(path) => match File::open(path) {
                 Ok(file) => Ok(Some(Self::File(file))),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -435,13 +435,8 @@ impl<'m> OpenSegment<'m> {
 pub(crate) struct Payload {
     segments: Arc<SegmentList>,
     pieces: std::vec::IntoIter<Piece>,
-    open: Option<(usize, Opened)>,
+    open: Option<(usize, OpenSegment)>,
     left: Option<Piece>,
-}
-
-enum Opened {
-    File(File),
-    Memory(Bytes),
 }
 
 impl Payload {
@@ -479,16 +474,10 @@ impl Payload {
 
     fn read(&mut self, take: usize, at: u64, into: &mut [u8]) -> io::Result<()> {
         if self.open.as_ref().is_none_or(|(open, _)| *open != take) {
-            let opened = match &self.segments.takes[take].medium {
-                Medium::File(path) => Opened::File(File::open(path)?),
-                Medium::Memory(bytes) => Opened::Memory(bytes.clone()),
-            };
-            self.open = Some((take, opened));
+            let opened = OpenSegment::open(&self.segments.takes[take].medium)?;
+            self.open = opened.map(|opened| (take, opened));
         }
-        match &self.open {
-            Some((_, Opened::File(file))) => file.read_exact_at(into, at),
-            Some((_, Opened::Memory(bytes))) => OpenSegment::Memory(bytes).read(at, into),
-            None => Err(io::ErrorKind::NotFound.into()),
-        }
+        let (_, open) = self.open.as_ref().ok_or(io::ErrorKind::NotFound)?;
+        open.read(at, into)
     }
 }
