@@ -74,12 +74,8 @@ impl Compute {
         let state = Arc::new(PoolState::default());
         let av = av::Ring::new(video, settings.sandbox, program.clone(), registry);
         let terms = Arc::new(ImageRing {
+            settings: settings.clone(),
             launch: launch(settings, program),
-            sandbox: settings.sandbox,
-            timeout: settings.timeout,
-            document_timeout: settings.document_timeout,
-            recycle_after: settings.recycle_after,
-            recycle_above: settings.recycle_above,
             state: state.clone(),
         });
         if System::try_current().is_some() {

@@ -12,7 +12,6 @@ use std::{
 };
 
 use actix::{Actor, Handler, Message, SyncContext};
-use bytesize::ByteSize;
 use sluice_media::task::{Failure, FailureCode, Task};
 use sluice_worker::process::{JobError, JobRequest, Launch, StartError, WorkerProcess};
 use tokio::sync::oneshot;
@@ -25,7 +24,7 @@ use super::{
     output::Target,
     pool_state::PoolState,
     recovery::{self, ATTEMPTS, AfterFailure, ProcessUnavailable, rejection},
-    settings::Sandbox,
+    settings::ComputeSettings,
 };
 
 /// Name of these processes in the log.
@@ -36,21 +35,18 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// State that all threads of a pool share.
 #[derive(Debug)]
 pub(super) struct ImageRing {
+    pub(super) settings: ComputeSettings,
     pub(super) launch: Launch,
-    pub(super) sandbox: Sandbox,
-    pub(super) timeout: Duration,
-    pub(super) document_timeout: Duration,
-    pub(super) recycle_after: u32,
-    pub(super) recycle_above: ByteSize,
     pub(super) state: Arc<PoolState>,
 }
 
 impl ImageRing {
     /// Returns the setting that bounds the time of a task, and its value.
     fn timeout_of(&self, task: &Task) -> (&'static str, Duration) {
-        match task.reads_document() && self.document_timeout < self.timeout {
-            true => ("image_workers.document_timeout", self.document_timeout),
-            false => ("image_workers.timeout", self.timeout),
+        let settings = &self.settings;
+        match task.reads_document() && settings.document_timeout < settings.timeout {
+            true => ("image_workers.document_timeout", settings.document_timeout),
+            false => ("image_workers.timeout", settings.timeout),
         }
     }
 }
@@ -255,7 +251,7 @@ impl ImageWorker {
 
     fn accept(&mut self, process: WorkerProcess, started: Instant) {
         let (state, layers) = (&self.terms.state, process.layers().clone());
-        if let Some(reason) = rejection(self.terms.sandbox, &layers) {
+        if let Some(reason) = rejection(self.terms.settings.sandbox, &layers) {
             warn!(reason, "images are not processed");
             state.refused(layers, reason.clone());
             self.unavailable = Some(ProcessUnavailable::for_good(reason));
@@ -309,6 +305,7 @@ impl ImageWorker {
 
     fn is_worn_out(&self, process: &WorkerProcess) -> bool {
         let resident = process.resident_bytes().unwrap_or(0);
-        process.jobs() >= self.terms.recycle_after || resident > self.terms.recycle_above.as_u64()
+        let settings = &self.terms.settings;
+        process.jobs() >= settings.recycle_after || resident > settings.recycle_above.as_u64()
     }
 }
