@@ -13,7 +13,7 @@ use tokio::time::timeout;
 use uuid::Uuid;
 
 use super::{
-    preview,
+    WebhookSettings, preview,
     schedule::{self, AttemptResult},
     signature,
 };
@@ -47,13 +47,6 @@ pub struct Attempt {
     pub body: Arc<str>,
 }
 
-/// Bounds of a receiver's time and answer.
-#[derive(Clone, Copy, Debug)]
-pub struct AttemptLimits {
-    pub timeout: Duration,
-    pub max_answer: usize,
-}
-
 /// Outcome of an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AttemptOutcome {
@@ -85,7 +78,7 @@ impl Attempt {
     pub async fn perform(
         &self,
         carrier: &dyn Carrier,
-        terms: AttemptLimits,
+        settings: &WebhookSettings,
         clock: &SystemClock,
     ) -> AttemptOutcome {
         let wall_ms = now_ms();
@@ -94,10 +87,10 @@ impl Attempt {
             url: &self.endpoint.url,
             headers: self.headers(&secrets, wall_ms / 1_000),
             body: Bytes::copy_from_slice(self.body.as_bytes()),
-            timeout: terms.timeout,
-            max_answer: terms.max_answer,
+            timeout: settings.timeout,
+            max_answer: usize::try_from(settings.max_answer.as_u64()).unwrap_or(usize::MAX),
         };
-        let answer = timeout(terms.timeout + GRACE, carrier.post(post)).await;
+        let answer = timeout(settings.timeout + GRACE, carrier.post(post)).await;
         let ended_at = clock.now_ms();
         let outcome = match answer {
             Ok(Ok(answer)) => read(&answer, &secrets, now_ms(), ended_at),

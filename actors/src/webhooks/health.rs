@@ -35,12 +35,7 @@ const GONE: &str = "the receiver answered 410 Gone";
 
 /// Rules by which endpoints are suspended, probed and paused between attempts.
 #[derive(Clone, Debug)]
-pub struct Rules {
-    suspend_after: u32,
-    suspend_over: Duration,
-    probe_every: Duration,
-    max_rest: Duration,
-}
+pub struct Rules(WebhookSettings);
 
 /// Change that the owner of an endpoint should know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,12 +49,7 @@ pub enum Change {
 
 impl Rules {
     pub fn new(settings: &WebhookSettings) -> Self {
-        Self {
-            suspend_after: settings.suspend_after,
-            suspend_over: settings.suspend_over,
-            probe_every: settings.probe_every,
-            max_rest: settings.max_rest,
-        }
+        Self(settings.clone())
     }
 
     /// Returns the health of an endpoint after an attempt.
@@ -106,14 +96,14 @@ impl Rules {
             EndpointStatus::Paused => None,
             EndpointStatus::Suspended => {
                 if purpose == Purpose::Probe {
-                    health.next_probe_at = Some(after(ended_at, self.probe_every));
+                    health.next_probe_at = Some(after(ended_at, self.0.probe_every));
                 }
                 None
             }
             EndpointStatus::Active => {
                 let first = health.first_failure_at.unwrap_or(ended_at);
-                let is_enough = health.consecutive_failures >= self.suspend_after
-                    && ended_at.saturating_sub(first) >= duration_ms(self.suspend_over);
+                let is_enough = health.consecutive_failures >= self.0.suspend_after
+                    && ended_at.saturating_sub(first) >= duration_ms(self.0.suspend_over);
                 is_enough.then(|| self.suspend(health, ended_at))
             }
         }
@@ -125,7 +115,7 @@ impl Rules {
             "{} attempts in a row failed; deliveries wait until the receiver answers again",
             health.consecutive_failures
         ));
-        health.next_probe_at = Some(after(now_ms, self.probe_every));
+        health.next_probe_at = Some(after(now_ms, self.0.probe_every));
         health.is_releasing = false;
         Change::Suspended
     }
@@ -145,14 +135,14 @@ impl Rules {
             None => Duration::ZERO,
             Some(doublings) => FIRST_REST
                 .saturating_mul(1 << doublings.min(20))
-                .min(self.max_rest),
+                .min(self.0.max_rest),
         }
     }
 
     /// Returns the time of a suspended endpoint's next probe.
     pub fn probe_at(&self, health: &EndpointHealth, now_ms: i64) -> i64 {
         match health.next_probe_at {
-            Some(at) if at <= after(now_ms, self.probe_every) => at,
+            Some(at) if at <= after(now_ms, self.0.probe_every) => at,
             _ => now_ms,
         }
     }

@@ -48,7 +48,7 @@ pub use counters::WebhookStatistics;
 pub use settings::WebhookSettings;
 
 use self::{
-    attempt::{AttemptLimits, Carrier},
+    attempt::Carrier,
     counters::WebhookCounters,
     schedule::RetrySchedule,
     sender::{MAILBOX, Nudge, Sender},
@@ -95,13 +95,6 @@ struct WebhookServices {
 }
 
 impl WebhookServices {
-    fn terms(&self) -> AttemptLimits {
-        AttemptLimits {
-            timeout: self.settings.timeout,
-            max_answer: usize::try_from(self.settings.max_answer.as_u64()).unwrap_or(usize::MAX),
-        }
-    }
-
     fn lease(&self) -> Duration {
         self.settings.timeout + LEASE_MARGIN
     }

@@ -227,7 +227,7 @@ impl Sender {
 
 /// Carries an attempt out; a panic in it is a failed attempt.
 async fn attempt_outcome(services: &WebhookServices, attempt: &Attempt) -> AttemptOutcome {
-    let performing = attempt.perform(&*services.carrier, services.terms(), &services.clock);
+    let performing = attempt.perform(&*services.carrier, &services.settings, &services.clock);
     let outcome = AssertUnwindSafe(performing).catch_unwind().await;
     let outcome = outcome.unwrap_or_else(|_| {
         error!(endpoint = %attempt.endpoint.id, "an attempt panicked");
