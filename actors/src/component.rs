@@ -119,7 +119,7 @@ impl<A: Actor> Clone for ActorHandle<A> {
 }
 
 /// Status of a component in `/readyz`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ComponentStatus {
     pub name: &'static str,
@@ -141,12 +141,8 @@ impl ComponentStatuses {
 
     pub(crate) fn running(&self, name: &'static str) {
         let mut states = self.0.write();
-        let state = states.entry(name).or_insert(ComponentStatus {
-            name,
-            running: true,
-            reason: None,
-            parked_times: 0,
-        });
+        let state = states.entry(name).or_default();
+        state.name = name;
         state.running = true;
         state.reason = None;
     }
@@ -154,12 +150,8 @@ impl ComponentStatuses {
     /// Marks the component as parked; returns how often that has happened.
     pub(crate) fn parked(&self, name: &'static str, reason: String) -> u32 {
         let mut states = self.0.write();
-        let state = states.entry(name).or_insert(ComponentStatus {
-            name,
-            running: false,
-            reason: None,
-            parked_times: 0,
-        });
+        let state = states.entry(name).or_default();
+        state.name = name;
         state.running = false;
         state.reason = Some(reason);
         state.parked_times += 1;

@@ -131,12 +131,7 @@ impl Actor for Root {
         _: WeakActorRef<Self>,
         _: ActorStopReason,
     ) -> Result<(), Infallible> {
-        let supervisors: Vec<OwnedActor<Supervisor>> = self
-            .supervisors
-            .drain()
-            .map(|(_, (_, supervisor))| supervisor)
-            .collect();
-        drop(supervisors);
+        self.supervisors.clear();
         let ended = self
             .args
             .components
