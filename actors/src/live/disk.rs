@@ -125,15 +125,8 @@ impl Disk {
     pub fn submit(&self, job: Job) -> u64 {
         let number = self.shared.sent.fetch_add(1, Ordering::AcqRel) + 1;
         if let Err(unsent) = self.jobs.try_send((number, job)) {
-            if let TrySendError::Full((
-                _,
-                Job::Recording(recording_writer, WriterJob::End(at_ms)),
-            ))
-            | TrySendError::Disconnected((
-                _,
-                Job::Recording(recording_writer, WriterJob::End(at_ms)),
-            )) = unsent
-            {
+            let (TrySendError::Full((_, job)) | TrySendError::Disconnected((_, job))) = unsent;
+            if let Job::Recording(recording_writer, WriterJob::End(at_ms)) = job {
                 // Nothing may keep a recording from becoming work.
                 recording_writer.end(at_ms);
             }
@@ -190,20 +183,14 @@ impl Shared {
 
 fn run(mut writer: Writer, queue: &Receiver<(u64, Job)>, shared: &Shared) {
     while let Ok((number, job)) = queue.recv() {
-        let job = match job {
-            Job::Recording(recording_writer, job) => {
-                recording_writer.carry_out(job, &writer.folder);
-                Job::Line(Vec::new())
-            }
-            job => job,
-        };
         let rebuilds = matches!(job, Job::Rebuild(_));
-        let frees = matches!(job, Job::Remove(_) | Job::Discard);
-        if rebuilds || frees || shared.healthy.load(Ordering::Acquire) {
+        // Jobs that free space or record are done on a failed disk too, and their errors do not make the disk fail.
+        let is_aside = matches!(job, Job::Remove(_) | Job::Discard | Job::Recording(..));
+        if rebuilds || is_aside || shared.healthy.load(Ordering::Acquire) {
             match writer.carry_out(job) {
                 Ok(()) if rebuilds => shared.recovered(number),
                 Ok(()) => {}
-                Err(_) if frees => {}
+                Err(_) if is_aside => {}
                 Err(error) => shared.fail(error.to_string()),
             }
         }
