@@ -180,7 +180,8 @@ fn unix_ms_of(time: SystemTime) -> i64 {
     since.map_or(0, sluice_store::duration_ms)
 }
 
-fn folders(parent: &Path) -> io::Result<Vec<PathBuf>> {
+/// Lists the folders below `parent`; none when it is missing.
+pub(super) fn folders(parent: &Path) -> io::Result<Vec<PathBuf>> {
     match fs::read_dir(parent) {
         Ok(entries) => Ok(entries
             .filter_map(Result::ok)

@@ -24,6 +24,7 @@ use super::{
     LiveServices, LiveSettings, Phase, View,
     disk::{Disk, JOURNAL},
     playback::Directory,
+    recording_folders::folders,
     recording_writer::RecordingWriter,
     segment_store::SegmentStore,
     unix_ms,
@@ -176,14 +177,6 @@ fn view(
         .segments()
         .for_each(|segment| segment_store.put_recovered(segment));
     Ok(Some(View::new(window, Arc::new(segment_store))))
-}
-
-fn folders(parent: &Path) -> io::Result<Vec<PathBuf>> {
-    let entries = fs::read_dir(parent)?.filter_map(Result::ok);
-    Ok(entries
-        .map(|entry| entry.path())
-        .filter(|path| path.is_dir())
-        .collect())
 }
 
 fn remove(folder: &Path) {
