@@ -352,14 +352,14 @@ impl Meter {
             if let Err(error) = written.await {
                 tracing::debug!(%error, "deliveries of keys are counted later");
                 for (key, counted) in counted {
-                    key.put_back(counted.day);
+                    key.counts.put_back(counted.day);
                 }
                 return;
             }
         }
         drop(keys);
         let mut keys = self.shared.keys.write();
-        keys.retain(|_, key| Arc::strong_count(key) > 1 || !key.is_empty());
+        keys.retain(|_, key| Arc::strong_count(key) > 1 || !key.counts.is_empty());
     }
 
     /// Drops days beyond the history, once a day.

@@ -80,7 +80,7 @@ impl Counts {
 pub struct KeyCounts {
     account_id: Uuid,
     key_id: Uuid,
-    counts: Counts,
+    pub(super) counts: Counts,
 }
 
 impl KeyCounts {
@@ -104,13 +104,5 @@ impl KeyCounts {
             key_id: self.key_id,
             day,
         })
-    }
-
-    pub(super) fn put_back(&self, day: Day) {
-        self.counts.put_back(day);
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.counts.is_empty()
     }
 }
