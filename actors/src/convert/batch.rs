@@ -20,7 +20,6 @@ use sluice_store::{
 use super::{
     ConversionServices, archive, events,
     item::{self, ItemOutcome},
-    progress::JobProgress,
 };
 use crate::durable::{
     outcome_counters::count_failure,
@@ -49,9 +48,7 @@ impl RowServices for ConversionServices {
 /// Opens archives, converts files, packs results, and ends the job.
 async fn work(services: &ConversionServices, lease: &Lease) -> Result<(), OwnerError> {
     let job = jobs::by_id(&mut services.store.read().await?, lease.id).await?;
-    services
-        .followers
-        .publish(job.account_id, job.id, JobProgress::of(&job));
+    services.publish(&job);
     // Interactive work is no archive: that was checked when it was made.
     if job.lane == Lane::Batch {
         for item in pending(services, &job).await? {
@@ -113,9 +110,7 @@ pub(super) async fn record(
         None => counts.converted += 1,
         Some(code) => count_failure(&mut counts.failed, &code),
     });
-    services
-        .followers
-        .publish(job.account_id, job.id, JobProgress::of(&job));
+    services.publish(&job);
     Ok(())
 }
 
@@ -169,9 +164,7 @@ async fn finish(services: &ConversionServices, lease: &Lease) -> Result<(), Owne
             })
         })
         .await?;
-    services
-        .followers
-        .publish(job.account_id, job.id, JobProgress::of(&job));
+    services.publish(&job);
     Ok(())
 }
 

@@ -76,6 +76,12 @@ impl ConversionServices {
     fn keep_ms(&self) -> i64 {
         duration_ms(self.settings.keep_results)
     }
+
+    /// Publishes a job's state to its followers.
+    fn publish(&self, job: &Job) {
+        self.followers
+            .publish(job.account_id, job.id, JobProgress::of(job));
+    }
 }
 
 impl Conversions {
@@ -145,10 +151,7 @@ impl Conversions {
             })
             .await?;
         self.registry.withdraw(id);
-        let progress = JobProgress::of(&job);
-        self.services
-            .followers
-            .publish(job.account_id, job.id, progress);
+        self.services.publish(&job);
         Ok(job)
     }
 
