@@ -1,7 +1,10 @@
 //! Name of a fetched file (`sourceUrl`): `Content-Disposition` with `filename*`, percent-encoding and Latin-1, else the last
 //! part of the path.
 
+use std::borrow::Cow;
+
 use hyper::header::{CONTENT_DISPOSITION, HeaderMap};
+use percent_encoding::{percent_decode, percent_decode_str};
 
 /// Returns the name that the server gives (RFC 6266: `filename*` before `filename`), else the last part of the path. It is
 /// unchecked: for the caller to clean.
@@ -10,7 +13,7 @@ pub(crate) fn filename(headers: &HeaderMap, path: &str) -> Option<String> {
     let given = disposition.and_then(|value| of_disposition(value.as_bytes()));
     given.or_else(|| {
         let last = path.rsplit('/').next().unwrap_or_default();
-        let name = text(&percent_decoded(last.as_bytes()));
+        let name = text(&Cow::from(percent_decode_str(last)));
         (!name.is_empty()).then_some(name)
     })
 }
@@ -59,7 +62,7 @@ fn parameters(value: &[u8]) -> Vec<(Vec<u8>, Vec<u8>)> {
 fn extended_value(value: &[u8]) -> Option<String> {
     let mut parts = value.splitn(3, |&byte| byte == b'\'');
     let (charset, _language, encoded) = (parts.next()?, parts.next()?, parts.next()?);
-    let bytes = percent_decoded(encoded);
+    let bytes: Vec<u8> = percent_decode(encoded).collect();
     let name = if charset.eq_ignore_ascii_case(b"utf-8") {
         String::from_utf8(bytes).ok()?
     } else if charset.eq_ignore_ascii_case(b"iso-8859-1") {
@@ -80,28 +83,6 @@ fn text(bytes: &[u8]) -> String {
 
 fn latin1(bytes: &[u8]) -> String {
     bytes.iter().map(|&byte| char::from(byte)).collect()
-}
-
-/// Decodes `%XX`; everything else stays.
-fn percent_decoded(text: &[u8]) -> Vec<u8> {
-    let digit = |at: usize| {
-        let digit = text.get(at).copied().map(char::from)?;
-        digit.to_digit(16)
-    };
-    let (mut decoded, mut at) = (Vec::with_capacity(text.len()), 0);
-    while at < text.len() {
-        match (text[at], digit(at + 1), digit(at + 2)) {
-            (b'%', Some(high), Some(low)) => {
-                decoded.push((high << 4 | low) as u8);
-                at += 3;
-            }
-            (byte, ..) => {
-                decoded.push(byte);
-                at += 1;
-            }
-        }
-    }
-    decoded
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! `pullUrl`: syntax of `rtsp://` and `rtsps://` addresses, default ports 554 and 322, credentials, masking.
 
+use percent_encoding::percent_decode_str;
 use url::{Position, Url};
 
 use crate::{
@@ -92,25 +93,7 @@ pub fn masked(text: &str) -> String {
 
 /// Decodes percent-encoding; invalid UTF-8 becomes the replacement character.
 fn decoded(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((first, behind)) = rest.split_first() {
-        let digits = (*first == b'%').then(|| behind.get(..2)).flatten();
-        let value = digits
-            .and_then(|digits| std::str::from_utf8(digits).ok())
-            .and_then(|digits| u8::from_str_radix(digits, 16).ok());
-        match value {
-            Some(value) => {
-                bytes.push(value);
-                rest = &behind[2..];
-            }
-            None => {
-                bytes.push(*first);
-                rest = behind;
-            }
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
+    percent_decode_str(text).decode_utf8_lossy().into_owned()
 }
 
 #[cfg(test)]
