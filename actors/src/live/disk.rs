@@ -184,7 +184,7 @@ impl Shared {
 fn run(mut writer: Writer, queue: &Receiver<(u64, Job)>, shared: &Shared) {
     while let Ok((number, job)) = queue.recv() {
         let rebuilds = matches!(job, Job::Rebuild(_));
-        // Jobs that free space, and those of the recording, are done on a failed disk too and make no disk fail.
+        // Jobs that free space or record are done on a failed disk too, and their errors do not make the disk fail.
         let is_aside = matches!(job, Job::Remove(_) | Job::Discard | Job::Recording(..));
         if rebuilds || is_aside || shared.healthy.load(Ordering::Acquire) {
             match writer.carry_out(job) {

@@ -10,17 +10,13 @@ use std::{collections::BTreeMap, sync::Arc};
 use bytes::Bytes;
 use sluice_media::hls::{Segment, names, record::SegmentEntry};
 use sluice_store::{
-    Error as StoreError, accounts, blobs,
-    files::{File, NewFile, Role},
-    live_inputs::LiveInput,
-    now_ms,
+    Error as StoreError, accounts, blobs, files::File, live_inputs::LiveInput, now_ms,
 };
 
 use super::{
     Recordings,
     segment_list::{CodecChange, InitBytes, Medium, MovieFile, SegmentList, StoredSegment},
-    storing::sealed,
-    task::MP4,
+    storing::{new_file, sealed},
 };
 use crate::{
     durable::{
@@ -108,14 +104,16 @@ impl Recordings {
         let wanted = new
             .filename
             .unwrap_or_else(|| format!("{} {}-{}.mp4", input.name, clock(start_s), clock(end_s)));
-        let keeping = keeping(
-            input,
-            &view,
-            &cut,
-            (services.clean)(&wanted),
-            &blob,
+        let keeping = UnstoredResult {
+            account_id: input.account_id,
+            file: new_file((services.clean)(&wanted), &cut, &blob),
             limit_bytes,
-        );
+            source_file_id: None,
+            operation: serde_json::json!({
+                "tool": "clip", "broadcast": view.window.header().broadcast,
+                "start": start_s, "end": end_s,
+            }),
+        };
         let blob = Arc::new(blob);
         let stored = with_patience(|| {
             let (keeping, blob) = (keeping.clone(), blob.clone());
@@ -131,38 +129,6 @@ impl Recordings {
             start_s,
             end_s,
         })
-    }
-}
-
-fn keeping(
-    input: &LiveInput,
-    view: &View,
-    cut: &MovieFile,
-    filename: String,
-    blob: &sluice_store::blob::Sealed,
-    limit_bytes: u64,
-) -> UnstoredResult {
-    let (width, height) = cut.header.size.unzip();
-    UnstoredResult {
-        account_id: input.account_id,
-        file: NewFile {
-            folder_id: None,
-            filename,
-            mime_type: MP4.to_owned(),
-            size_bytes: blob.blob().size,
-            blob: blob.blob().hash,
-            role: Role::Recording,
-            width,
-            height,
-            duration_ms: Some(cut.header.duration_ms),
-            generation: 0,
-        },
-        limit_bytes,
-        source_file_id: None,
-        operation: serde_json::json!({
-            "tool": "clip", "broadcast": view.window.header().broadcast,
-            "start": cut.start_90k as f64 / 90e3, "end": cut.end_90k as f64 / 90e3,
-        }),
     }
 }
 

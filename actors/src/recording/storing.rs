@@ -2,10 +2,31 @@
 
 use std::sync::Arc;
 
-use sluice_store::{Error as StoreError, Store, blob::Sealed};
+use sluice_store::{
+    Error as StoreError, Store,
+    blob::Sealed,
+    files::{NewFile, Role},
+};
 
 use super::segment_list::{MovieFile, Payload, SegmentList};
 use crate::live::recording_folders::blocking;
+
+/// Returns the file of a cut that was [`sealed`].
+pub(crate) fn new_file(filename: String, cut: &MovieFile, blob: &Sealed) -> NewFile {
+    let (width, height) = cut.header.size.unzip();
+    NewFile {
+        folder_id: None,
+        filename,
+        mime_type: "video/mp4".to_owned(),
+        size_bytes: blob.blob().size,
+        blob: blob.blob().hash,
+        role: Role::Recording,
+        width,
+        height,
+        duration_ms: Some(cut.header.duration_ms),
+        generation: 0,
+    }
+}
 
 /// Writes the file of a cut; the cut cannot be used again.
 pub(crate) async fn sealed(

@@ -15,7 +15,6 @@ use sluice_store::{
     Error as StoreError, Store, Tx, accounts,
     blob::Sealed,
     blobs,
-    files::{NewFile, Role},
     jobs::Allowance,
     live_inputs, now_ms,
     recordings::{self, Failure, Recording, RecordingFile},
@@ -27,7 +26,7 @@ use tracing::{info, warn};
 use super::{
     RecordingServices,
     segment_list::{MovieFile, SegmentList},
-    storing::sealed,
+    storing::{new_file, sealed},
 };
 use crate::{
     durable::{
@@ -43,7 +42,6 @@ use crate::{
 /// The actor of one recording.
 pub(crate) type RecordingOwner = RowOwner<RecordingServices>;
 
-pub(crate) const MP4: &str = "video/mp4";
 /// Bits per second of the rendition of a recording's own size.
 const BITRATES: std::ops::RangeInclusive<u64> = 50_000..=80_000_000;
 /// Pixels of the short edge of that rendition.
@@ -220,22 +218,9 @@ impl Part {
     async fn store(&self, tx: &mut Tx<'_>, now_ms: i64) -> Result<(), StoreError> {
         let recording = &self.recording;
         blobs::record(tx, &self.blob, now_ms).await?;
-        let header = &self.cut.header;
-        let (width, height) = header.size.unzip();
         let keeping = UnstoredResult {
             account_id: recording.account_id,
-            file: NewFile {
-                folder_id: None,
-                filename: self.filename.clone(),
-                mime_type: MP4.to_owned(),
-                size_bytes: self.blob.blob().size,
-                blob: self.blob.blob().hash,
-                role: Role::Recording,
-                width,
-                height,
-                duration_ms: Some(header.duration_ms),
-                generation: 0,
-            },
+            file: new_file(self.filename.clone(), &self.cut, &self.blob),
             limit_bytes: self.allowance.storage_bytes,
             source_file_id: None,
             operation: serde_json::json!({"tool": "recording", "broadcast": recording.broadcast}),
@@ -249,9 +234,9 @@ impl Part {
             stream_id: stream.as_ref().map(|stream| stream.id),
             filename: file.filename,
             size_bytes: file.size_bytes,
-            duration_ms: header.duration_ms,
-            width,
-            height,
+            duration_ms: self.cut.header.duration_ms,
+            width: file.width,
+            height: file.height,
             is_settled: stream.is_none(),
         };
         recordings::stored(tx, &self.lease, &stored).await?;

@@ -33,8 +33,7 @@ use sluice_store::{
     now_ms,
     work::{Lane, Lease},
     workflows::{
-        self, EndingTerms, NewRun, Retried, Retry, Run, RunInput, RunStatus, Submitted, Trigger,
-        TriggerLimits,
+        self, EndingTerms, Retried, Retry, Run, RunLimits, RunStatus, Submitted, TriggerLimits,
     },
 };
 use tokio::time::Instant;
@@ -63,6 +62,7 @@ use run::WorkflowRun;
 
 pub use progress::{RunProgress, RunTotals};
 pub use settings::WorkflowSettings;
+pub use sluice_store::workflows::NewRun as Request;
 
 /// A follower of a run.
 pub type Follower = progress_channels::Follower<RunProgress>;
@@ -97,11 +97,17 @@ impl WorkflowServices {
         }
     }
 
+    fn run_limits(&self) -> RunLimits {
+        RunLimits {
+            max_active: self.settings.max_active_per_workflow,
+            max_queued: self.settings.max_queued,
+        }
+    }
+
     fn trigger_limits(&self, allowance: Allowance) -> TriggerLimits {
         TriggerLimits {
             allowance,
-            max_active: self.settings.max_active_per_workflow,
-            max_queued: self.settings.max_queued,
+            runs: self.run_limits(),
             max_generation: self.settings.max_generation,
             keep_ms: self.keep_ms(),
         }
@@ -120,23 +126,6 @@ impl WorkflowServices {
             RunProgress::at_rest(run, steps_done),
         );
     }
-}
-
-/// A run that is asked for.
-#[derive(Clone, Debug)]
-pub struct Request {
-    pub account_id: Uuid,
-    pub workflow_id: Uuid,
-    pub trigger: Trigger,
-    /// Interactive when a caller waits.
-    pub lane: Lane,
-    /// Source of the file, for conditions.
-    pub upload_source: String,
-    pub input: RunInput,
-    /// The stored file that the input is, and its generation; 0 for an upload.
-    pub source_file_id: Option<Uuid>,
-    pub generation: u32,
-    pub allowance: Allowance,
 }
 
 /// Version that a retried run follows.
@@ -188,17 +177,13 @@ impl Workflows {
 
     /// Commits a run with its charge and its upload, and announces it; see [`workflows::submit`]. The upload may go once
     /// this has returned.
-    pub async fn submit(
-        &self,
-        request: Request,
-        upload: Option<Sealed>,
-    ) -> Result<Submitted, Error> {
+    pub async fn submit(&self, new: Request, upload: Option<Sealed>) -> Result<Submitted, Error> {
         let handle = self.clone();
         let submitted = self
             .services
             .store
             .write(move |tx| {
-                Box::pin(async move { handle.submit_in(tx, request, upload.as_ref()).await })
+                Box::pin(async move { handle.submit_in(tx, new, upload.as_ref()).await })
             })
             .await?;
         if let Submitted::New(_) = submitted {
@@ -211,24 +196,10 @@ impl Workflows {
     pub async fn submit_in(
         &self,
         tx: &mut Tx<'_>,
-        request: Request,
+        new: Request,
         upload: Option<&Sealed>,
     ) -> Result<Submitted, StoreError> {
-        let settings = &self.services.settings;
-        let new = NewRun {
-            account_id: request.account_id,
-            workflow_id: request.workflow_id,
-            trigger: request.trigger,
-            lane: request.lane,
-            generation: request.generation,
-            upload_source: request.upload_source,
-            input: request.input,
-            source_file_id: request.source_file_id,
-            allowance: request.allowance,
-            max_active: settings.max_active_per_workflow,
-            max_queued: settings.max_queued,
-        };
-        workflows::submit(tx, &new, upload, now_ms()).await
+        workflows::submit(tx, &new, self.services.run_limits(), upload, now_ms()).await
     }
 
     /// Makes the runs that a stored file triggers, in the transaction that stores it; a run that cannot be charged is a
@@ -343,8 +314,7 @@ impl Workflows {
         lane: Lane,
         allowance: Allowance,
     ) -> Result<Retried, Error> {
-        let settings = &self.services.settings;
-        let (max_active, max_queued) = (settings.max_active_per_workflow, settings.max_queued);
+        let limits = self.services.run_limits();
         let retried = self
             .services
             .store
@@ -360,8 +330,7 @@ impl Workflows {
                         kept_positions,
                         lane,
                         allowance,
-                        max_active,
-                        max_queued,
+                        limits,
                     };
                     workflows::retry(tx, account_id, id, &wanted, now_ms()).await
                 })

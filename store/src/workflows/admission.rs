@@ -49,13 +49,11 @@ pub(super) async fn target(
 
 /// Bounds that a run needs to be queued.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Bounds {
+pub struct RunLimits {
     /// Admitted runs of the workflow.
     pub max_active: usize,
     /// Waiting runs of the account.
     pub max_queued: usize,
-    /// Operations a month; 0 means no bound.
-    pub operations: u64,
 }
 
 /// Outcome for a run that is to be queued. Nothing was changed unless it is paid for.
@@ -72,20 +70,22 @@ pub(super) enum AdmissionOutcome {
     Full,
 }
 
-/// Finds a place for a run of the workflow, new or tried again, and charges the account for it.
+/// Finds a place for a run of the workflow, new or tried again, and charges the account for it; `cap` is the operations
+/// of a month, 0 means no bound.
 pub(super) async fn enter(
     tx: &mut Tx<'_>,
     account_id: Uuid,
     target: &Target,
-    bounds: Bounds,
+    limits: RunLimits,
+    cap: u64,
     now_ms: i64,
 ) -> Result<AdmissionOutcome, Error> {
-    let is_admitted = match admit(tx, account_id, target, bounds).await? {
+    let is_admitted = match admit(tx, account_id, target, limits).await? {
         RunAdmission::Admitted => true,
         RunAdmission::Waits => false,
         RunAdmission::Full => return Ok(AdmissionOutcome::Full),
     };
-    let (work, cap) = (charged_work(now_ms), bounds.operations);
+    let work = charged_work(now_ms);
     let charge = operations::charge(tx, account_id, work, OPERATIONS, cap, now_ms).await?;
     Ok(match charge {
         Charge::Charged(month) => AdmissionOutcome::Paid { is_admitted, month },
@@ -112,13 +112,9 @@ async fn admit(
     tx: &mut Tx<'_>,
     account_id: Uuid,
     target: &Target,
-    Bounds {
-        max_active,
-        max_queued,
-        ..
-    }: Bounds,
+    limits: RunLimits,
 ) -> Result<RunAdmission, Error> {
-    if target.active < signed(max_active) {
+    if target.active < signed(limits.max_active) {
         return Ok(RunAdmission::Admitted);
     }
     // Counted only as far as it matters.
@@ -127,10 +123,10 @@ async fn admit(
              WHERE account_id = $1 AND status = 'queued' AND is_admitted = 0 LIMIT $2)",
     )
     .bind(account_id)
-    .bind(signed(max_queued))
+    .bind(signed(limits.max_queued))
     .fetch_one(tx.sqlite())
     .await?;
-    Ok(match waiting < signed(max_queued) {
+    Ok(match waiting < signed(limits.max_queued) {
         true => RunAdmission::Waits,
         false => RunAdmission::Full,
     })

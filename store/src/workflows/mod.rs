@@ -21,6 +21,7 @@ mod submission;
 mod tests;
 
 pub use addresses::{ensure_addresses, rotate_secret};
+pub use admission::RunLimits;
 pub use definitions::{
     NewWorkflow, Replaced, Version, Workflow, create, definition_of, delete, get, list, replace,
     set_active, versions,

@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 use super::{
     Run, RunStatus,
-    admission::{self, AdmissionOutcome, Bounds},
+    admission::{self, AdmissionOutcome, RunLimits},
     definition_of, get_run,
 };
 use crate::{Error, Tx, jobs::Allowance, work::Lane};
@@ -19,9 +19,7 @@ pub struct Retry {
     pub kept_positions: u32,
     pub lane: Lane,
     pub allowance: Allowance,
-    /// Bound as of [`super::NewRun`].
-    pub max_active: usize,
-    pub max_queued: usize,
+    pub limits: RunLimits,
 }
 
 /// Answer to [`retry`]. Nothing was changed unless the run is queued.
@@ -52,13 +50,9 @@ pub async fn retry(
     }
     let version = wanted.version.unwrap_or(run.workflow_version);
     definition_of(tx, run.workflow_id, version).await?;
-    let bounds = Bounds {
-        max_active: wanted.max_active,
-        max_queued: wanted.max_queued,
-        operations: wanted.allowance.operations,
-    };
+    let (limits, cap) = (wanted.limits, wanted.allowance.operations);
     let (is_admitted, month) =
-        match admission::enter(tx, account_id, &target, bounds, now_ms).await? {
+        match admission::enter(tx, account_id, &target, limits, cap, now_ms).await? {
             AdmissionOutcome::Paid { is_admitted, month } => (is_admitted, month),
             AdmissionOutcome::UsedUp { used } => return Ok(Retried::UsedUp { used }),
             AdmissionOutcome::Full => return Ok(Retried::Full),

@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 use super::{
     Run, RunInput, Trigger,
-    admission::{self, AdmissionOutcome, Bounds, Target},
+    admission::{self, AdmissionOutcome, RunLimits, Target},
 };
 use crate::{Error, Month, Tx, blob::Sealed, blobs, files::File, jobs::Allowance, work::Lane};
 
@@ -26,10 +26,6 @@ pub struct NewRun {
     /// May be deleted by now.
     pub source_file_id: Option<Uuid>,
     pub allowance: Allowance,
-    /// Admitted runs of the workflow.
-    pub max_active: usize,
-    /// Waiting runs of the account.
-    pub max_queued: usize,
 }
 
 /// The answer to [`submit`].
@@ -52,6 +48,7 @@ pub enum Submitted {
 pub async fn submit(
     tx: &mut Tx<'_>,
     new: &NewRun,
+    limits: RunLimits,
     upload: Option<&Sealed>,
     now_ms: i64,
 ) -> Result<Submitted, Error> {
@@ -59,13 +56,9 @@ pub async fn submit(
     if !target.is_active {
         return Ok(Submitted::Paused);
     }
-    let bounds = Bounds {
-        max_active: new.max_active,
-        max_queued: new.max_queued,
-        operations: new.allowance.operations,
-    };
+    let cap = new.allowance.operations;
     let (is_admitted, month) =
-        match admission::enter(tx, new.account_id, &target, bounds, now_ms).await? {
+        match admission::enter(tx, new.account_id, &target, limits, cap, now_ms).await? {
             AdmissionOutcome::Paid { is_admitted, month } => (is_admitted, month),
             AdmissionOutcome::UsedUp { used } => return Ok(Submitted::UsedUp { used }),
             AdmissionOutcome::Full => return Ok(Submitted::Full),
@@ -152,8 +145,7 @@ async fn insert(
 #[derive(Clone, Copy, Debug)]
 pub struct TriggerLimits {
     pub allowance: Allowance,
-    pub max_active: usize,
-    pub max_queued: usize,
+    pub runs: RunLimits,
     /// Files of a later generation make none.
     pub max_generation: u32,
     /// Time for which the input of a run that failed at once is kept.
@@ -185,7 +177,7 @@ pub async fn triggered(
         let new = of_file(workflow_id, file, limits);
         let (code, message) = match too_large(file, limits) {
             Some(rejection) => rejection,
-            None => match submit(tx, &new, None, now_ms).await? {
+            None => match submit(tx, &new, limits.runs, None, now_ms).await? {
                 Submitted::New(run) => {
                     runs.push(*run);
                     continue;
@@ -223,8 +215,6 @@ fn of_file(workflow_id: Uuid, file: &File, limits: &TriggerLimits) -> NewRun {
         },
         source_file_id: Some(file.id),
         allowance: limits.allowance,
-        max_active: limits.max_active,
-        max_queued: limits.max_queued,
     }
 }
 
@@ -249,7 +239,7 @@ fn used_up(used: u64) -> (&'static str, String) {
 fn full(limits: &TriggerLimits) -> (&'static str, String) {
     let message = format!(
         "{} runs are waiting, which is as many as may (workflows.max_queued): retry the run later",
-        limits.max_queued
+        limits.runs.max_queued
     );
     ("too_many_runs", message)
 }

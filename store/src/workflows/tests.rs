@@ -37,6 +37,10 @@ pub(super) const CLAIMED_AT: i64 = NOW + 10_000;
 pub(super) const KEEP_MS: i64 = 24 * 60 * 60 * 1000;
 /// Admitted runs of a workflow by default.
 pub(super) const MAX_ACTIVE: usize = 2;
+pub(super) const LIMITS: RunLimits = RunLimits {
+    max_active: MAX_ACTIVE,
+    max_queued: 100,
+};
 pub(super) const TERMS: EndingTerms = EndingTerms {
     keep_ms: KEEP_MS,
     max_active: MAX_ACTIVE,
@@ -100,13 +104,20 @@ impl Bench {
             },
             source_file_id: None,
             allowance: Allowance::default(),
-            max_active: MAX_ACTIVE,
-            max_queued: 100,
         }
     }
 
     pub async fn submit(&self, new: NewRun, now_ms: i64) -> Result<Submitted, Error> {
-        self.write(move |tx| Box::pin(async move { submit(tx, &new, None, now_ms).await }))
+        self.submit_within(LIMITS, new, now_ms).await
+    }
+
+    pub async fn submit_within(
+        &self,
+        limits: RunLimits,
+        new: NewRun,
+        now_ms: i64,
+    ) -> Result<Submitted, Error> {
+        self.write(move |tx| Box::pin(async move { submit(tx, &new, limits, None, now_ms).await }))
             .await
     }
 

@@ -32,7 +32,7 @@ impl Bench {
         let urls: Vec<String> = urls.iter().map(|url| (*url).to_owned()).collect();
         self.write(move |tx| {
             Box::pin(async move {
-                let Submitted::New(run) = submit(tx, &new, None, NOW).await? else {
+                let Submitted::New(run) = submit(tx, &new, LIMITS, None, NOW).await? else {
                     panic!("there is room");
                 };
                 ensure_addresses(tx, &run, &urls, NOW).await
@@ -228,7 +228,7 @@ async fn they_go_with_the_workflow() {
     let remade = bench
         .write(move |tx| {
             Box::pin(async move {
-                let Submitted::New(run) = submit(tx, &new, None, NOW).await? else {
+                let Submitted::New(run) = submit(tx, &new, LIMITS, None, NOW).await? else {
                     panic!("there is room");
                 };
                 delete(tx, account, id, 9, TERMS, NOW).await?;

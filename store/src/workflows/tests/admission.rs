@@ -34,23 +34,23 @@ impl Bench {
 async fn what_cannot_be_made_changes_nothing() {
     let bench = Bench::new().await;
     let other = add_account(&bench.world.store).await;
-    type Change = fn(&mut NewRun, Uuid);
+    type Change = fn(&mut NewRun, &mut RunLimits, Uuid);
     let cases: [(&str, Change); 5] = [
-        ("paused", |_, _| {}),
-        ("unknown", |new, _| new.workflow_id = Uuid::now_v7()),
-        ("foreign", |new, other| new.account_id = other),
-        ("used up", |new, _| new.allowance.operations = 1),
-        ("full", |new, _| {
-            new.max_active = 1;
-            new.max_queued = 0;
+        ("paused", |_, _, _| {}),
+        ("unknown", |new, _, _| new.workflow_id = Uuid::now_v7()),
+        ("foreign", |new, _, other| new.account_id = other),
+        ("used up", |new, _, _| new.allowance.operations = 1),
+        ("full", |_, limits, _| {
+            limits.max_active = 1;
+            limits.max_queued = 0;
         }),
     ];
     bench.run(0).await;
     for (name, change) in cases {
         bench.set_active(name != "paused").await;
-        let mut new = bench.new_run();
-        change(&mut new, other);
-        let outcome = bench.submit(new, NOW).await;
+        let (mut new, mut limits) = (bench.new_run(), LIMITS);
+        change(&mut new, &mut limits, other);
+        let outcome = bench.submit_within(limits, new, NOW).await;
         let is_rejected = match name {
             "paused" => matches!(outcome, Ok(Submitted::Paused)),
             "used up" => matches!(outcome, Ok(Submitted::UsedUp { used: 1 })),
@@ -99,7 +99,9 @@ async fn the_recorded_upload_is_kept_by_the_run() {
     new.input.blob = upload.blob().hash;
     let hash = new.input.blob;
     bench
-        .write(move |tx| Box::pin(async move { submit(tx, &new, Some(&upload), NOW).await }))
+        .write(move |tx| {
+            Box::pin(async move { submit(tx, &new, LIMITS, Some(&upload), NOW).await })
+        })
         .await
         .unwrap();
     let day = 24 * 60 * 60 * 1000;

@@ -12,8 +12,7 @@ const RETRY: Retry = Retry {
         file_bytes: 0,
         storage_bytes: 0,
     },
-    max_active: MAX_ACTIVE,
-    max_queued: 100,
+    limits: LIMITS,
 };
 
 impl Bench {
@@ -135,8 +134,10 @@ async fn what_cannot_be_done_again_stays_as_it_is() {
     let bench = Bench::new().await;
     let (run, _) = bench.failed().await;
     let full = Retry {
-        max_active: 0,
-        max_queued: 0,
+        limits: RunLimits {
+            max_active: 0,
+            max_queued: 0,
+        },
         ..RETRY
     };
     assert_eq!(bench.retry(run.id, full).await.unwrap(), Retried::Full);

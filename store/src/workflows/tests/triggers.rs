@@ -2,15 +2,14 @@
 
 use super::*;
 
-const LIMITS: TriggerLimits = TriggerLimits {
+const TRIGGER_LIMITS: TriggerLimits = TriggerLimits {
     allowance: Allowance {
         files: 0,
         operations: 0,
         file_bytes: 0,
         storage_bytes: 0,
     },
-    max_active: MAX_ACTIVE,
-    max_queued: 100,
+    runs: LIMITS,
     max_generation: 0,
     keep_ms: KEEP_MS,
 };
@@ -64,15 +63,15 @@ async fn a_file_starts_the_workflows_of_its_folder() {
         .unwrap();
     let loops = TriggerLimits {
         max_generation: 1,
-        ..LIMITS
+        ..TRIGGER_LIMITS
     };
     for (folder_of, generation, limits, expected) in [
-        (Some(folder), 0, LIMITS, vec![first, last]),
-        (Some(folder), 1, LIMITS, vec![]),
+        (Some(folder), 0, TRIGGER_LIMITS, vec![first, last]),
+        (Some(folder), 1, TRIGGER_LIMITS, vec![]),
         (Some(folder), 1, loops, vec![first, last]),
         (Some(folder), 2, loops, vec![]),
-        (Some(empty), 0, LIMITS, vec![]),
-        (None, 0, LIMITS, vec![]),
+        (Some(empty), 0, TRIGGER_LIMITS, vec![]),
+        (None, 0, TRIGGER_LIMITS, vec![]),
     ] {
         let before = bench.used().await;
         let runs = bench.stored(folder_of, generation, limits).await;
@@ -99,7 +98,7 @@ async fn a_file_that_is_rolled_back_starts_nothing() {
         .write(move |tx| {
             Box::pin(async move {
                 let file = files::create(tx, account, new, NOW).await?;
-                assert_eq!(triggered(tx, &file, &LIMITS, NOW).await?.len(), 1);
+                assert_eq!(triggered(tx, &file, &TRIGGER_LIMITS, NOW).await?.len(), 1);
                 Err(Error::Conflict("the change is rejected".into()))
             })
         })
@@ -121,16 +120,18 @@ async fn a_run_that_cannot_be_made_is_in_the_history() {
     let folder = bench.folder(bench.account).await;
     let workflow = bench.bound(folder).await;
     let none_waits = TriggerLimits {
-        max_active: 0,
-        max_queued: 0,
-        ..LIMITS
+        runs: RunLimits {
+            max_active: 0,
+            max_queued: 0,
+        },
+        ..TRIGGER_LIMITS
     };
     let used_up = TriggerLimits {
         allowance: Allowance {
             operations: 1,
-            ..LIMITS.allowance
+            ..TRIGGER_LIMITS.allowance
         },
-        ..LIMITS
+        ..TRIGGER_LIMITS
     };
     bench.run(0).await;
     for (limits, code, number) in [

@@ -9,7 +9,9 @@ use sluice_store::{
     blobs,
     jobs::Allowance,
     work::{self, Lane, Room},
-    workflows::{self, NewRun, NewWorkflow, Run, RunInput, Step, StepStatus, Submitted, Trigger},
+    workflows::{
+        self, NewRun, NewWorkflow, Run, RunInput, RunLimits, Step, StepStatus, Submitted, Trigger,
+    },
 };
 use uuid::Uuid;
 
@@ -49,11 +51,13 @@ async fn run(store: &Store, account_id: Uuid) -> Run {
                 },
                 source_file_id: None,
                 allowance: Allowance::default(),
+            };
+            let limits = RunLimits {
                 max_active: 1,
                 max_queued: 1,
             };
             blobs::record(tx, &upload, NOW).await?;
-            workflows::submit(tx, &new, None, NOW).await
+            workflows::submit(tx, &new, limits, None, NOW).await
         })
     });
     match submit.await.unwrap() {
