@@ -11,6 +11,7 @@ use sluice_store::{
     delivery_keys::{self, DeliveryKey, DeliveryKeyPatch, NewDeliveryKey},
     now_ms,
     presets::{self, Preset},
+    write_tx,
 };
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -76,10 +77,9 @@ pub(crate) async fn create_key(
     };
     to_its_end(async move {
         let _changes = context.key_changes.lock().await;
-        let made = context
-            .store
-            .write(move |tx| Box::pin(delivery_keys::create(tx, account_id, new, now_ms())));
-        let (key, token) = made.await?;
+        let (key, token) = write_tx!(context.store, |tx| {
+            delivery_keys::create(tx, account_id, new, now_ms()).await
+        })?;
         context.images.key_made(&key);
         Ok((key, token))
     })
@@ -100,10 +100,9 @@ pub(crate) async fn change_key(
     };
     to_its_end(async move {
         let _changes = context.key_changes.lock().await;
-        let changed = context
-            .store
-            .write(move |tx| Box::pin(delivery_keys::patch(tx, account_id, id, patch)));
-        let key = changed.await?;
+        let key = write_tx!(context.store, |tx| {
+            delivery_keys::patch(tx, account_id, id, patch).await
+        })?;
         context.images.key_changed(&key);
         Ok(key)
     })
@@ -118,10 +117,9 @@ pub(crate) async fn revoke_key(
 ) -> Result<(), ApiError> {
     to_its_end(async move {
         let _changes = context.key_changes.lock().await;
-        let revoked = context.store.write(move |tx| {
-            Box::pin(async move { delivery_keys::revoke(tx, account_id, id, now_ms()).await })
-        });
-        revoked.await?;
+        write_tx!(context.store, |tx| {
+            delivery_keys::revoke(tx, account_id, id, now_ms()).await
+        })?;
         context.images.key_revoked(id);
         Ok(())
     })
@@ -137,10 +135,9 @@ pub(crate) async fn create_preset(
     let missing = |field: &str| ApiError::Invalid(format!("{field} is missing"));
     let name = checked_name(request.name)?.ok_or_else(|| missing("name"))?;
     let params = canonical(context, request.params)?.ok_or_else(|| missing("params"))?;
-    let made = context.store.write(move |tx| {
-        Box::pin(async move { presets::create(tx, account_id, &name, &params, now_ms()).await })
-    });
-    let preset = made.await?;
+    let preset = write_tx!(context.store, |tx| {
+        presets::create(tx, account_id, &name, &params, now_ms()).await
+    })?;
     context.images.preset_changed(&preset, None);
     Ok(preset)
 }
@@ -154,14 +151,11 @@ pub(crate) async fn change_preset(
 ) -> Result<Preset, ApiError> {
     let name = checked_name(request.name)?;
     let params = canonical(context, request.params)?;
-    let changed = context.store.write(move |tx| {
-        Box::pin(async move {
-            let before = presets::get(tx, account_id, id).await?;
-            let after = presets::patch(tx, account_id, id, name, params, now_ms()).await?;
-            Ok((before, after))
-        })
-    });
-    let (before, preset) = changed.await?;
+    let (before, preset) = write_tx!(context.store, |tx| {
+        let before = presets::get(tx, account_id, id).await?;
+        let after = presets::patch(tx, account_id, id, name, params, now_ms()).await?;
+        Ok((before, after))
+    })?;
     context.images.preset_changed(&preset, Some(&before.name));
     Ok(preset)
 }
@@ -172,10 +166,10 @@ pub(crate) async fn delete_preset(
     account_id: Uuid,
     id: Uuid,
 ) -> Result<(), ApiError> {
-    let deleted = context
-        .store
-        .write(move |tx| Box::pin(presets::delete(tx, account_id, id)));
-    context.images.preset_deleted(&deleted.await?);
+    let deleted = write_tx!(context.store, |tx| {
+        presets::delete(tx, account_id, id).await
+    })?;
+    context.images.preset_deleted(&deleted);
     Ok(())
 }
 

@@ -12,7 +12,7 @@ use sluice_store::{
     now_ms,
     sessions::{self, NewSession, SignInSession},
     users::{self, User},
-    welcome_codes,
+    welcome_codes, write_tx,
 };
 use uuid::Uuid;
 
@@ -69,10 +69,7 @@ pub(crate) async fn sign_in(
     let account = account_in_force(context, &user).await?;
     let new = new_session(context, client, user.id);
     let most = context.config.sign_in.max_sessions;
-    let token = context
-        .store
-        .write(move |tx| Box::pin(open(tx, new, most)))
-        .await?;
+    let token = write_tx!(context.store, |tx| open(tx, new, most).await)?;
     Ok(Opened {
         user,
         account,
@@ -111,18 +108,16 @@ pub(crate) async fn welcome(
     let hash = hash.await??;
     let new = new_session(context, client, user_id);
     let most = context.config.sign_in.max_sessions;
-    let token = context.store.write(move |tx| {
-        Box::pin(async move {
-            // Another request may have used it meanwhile.
-            match welcome_codes::user_of(tx, &code, now_ms()).await? {
-                Some(found) if found == user_id => {
-                    replace_password(tx, hash, new, most).await.map(Some)
-                }
-                _ => Ok(None),
+    let token = write_tx!(context.store, |tx| {
+        // Another request may have used it meanwhile.
+        match welcome_codes::user_of(tx, &code, now_ms()).await? {
+            Some(found) if found == user_id => {
+                replace_password(tx, hash, new, most).await.map(Some)
             }
-        })
-    });
-    let token = token.await?.ok_or_else(used_up)?;
+            _ => Ok(None),
+        }
+    })?
+    .ok_or_else(used_up)?;
     Ok(Opened {
         user,
         account,
@@ -161,10 +156,9 @@ pub(crate) async fn change_password(
     let account = accounts::get(&mut context.store.read().await?, user.account_id).await?;
     let new = new_session(context, client, user.id);
     let most = context.config.sign_in.max_sessions;
-    let token = context
-        .store
-        .write(move |tx| Box::pin(replace_password(tx, hash, new, most)))
-        .await?;
+    let token = write_tx!(context.store, |tx| {
+        replace_password(tx, hash, new, most).await
+    })?;
     Ok(Opened {
         user,
         account,
@@ -188,10 +182,9 @@ pub(crate) async fn end(
     user_id: Uuid,
     session_id: Uuid,
 ) -> Result<(), ApiError> {
-    let ended = context
-        .store
-        .write(move |tx| Box::pin(sessions::end(tx, user_id, session_id)));
-    Ok(ended.await?)
+    Ok(write_tx!(context.store, |tx| {
+        sessions::end(tx, user_id, session_id).await
+    })?)
 }
 
 /// Lifetime of a session from its last extension, in milliseconds.

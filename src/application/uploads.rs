@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use sluice_store::{
     now_ms, storage,
     uploads::{self, NewUpload, Upload},
+    write_tx,
 };
 use url::{Url, form_urlencoded};
 use utoipa::ToSchema;
@@ -98,16 +99,12 @@ pub(crate) async fn make(
         size_bytes: request.size_bytes,
         expires_at: now_ms() + lifetime_s as i64 * 1000,
     };
-    let made = platform.store.write(move |tx| {
-        Box::pin(async move {
-            let (now, size) = (now_ms(), new.size_bytes);
-            storage::check_beside_uploads(tx, account_id, None, size, storage_limit, now).await?;
-            uploads::create(tx, account_id, new, now).await
-        })
-    });
-    let upload = made
-        .await
-        .map_err(|error| ApiError::from(error).offering(|| reached.upgrade_url(platform)))?;
+    let upload = write_tx!(platform.store, |tx| {
+        let (now, size) = (now_ms(), new.size_bytes);
+        storage::check_beside_uploads(tx, account_id, None, size, storage_limit, now).await?;
+        uploads::create(tx, account_id, new, now).await
+    })
+    .map_err(|error| ApiError::from(error).offering(|| reached.upgrade_url(platform)))?;
     let signer = Signer::of(&mut platform.store.read().await?).await?;
     let base = &reached.address.base;
     Ok(UploadMade {

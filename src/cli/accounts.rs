@@ -9,7 +9,7 @@ use serde_json::json;
 use sluice_store::{
     StoreSettings, accounts,
     accounts::{Account, Summary},
-    now_ms,
+    now_ms, write_tx,
 };
 
 use super::{
@@ -121,34 +121,26 @@ async fn list(settings: &StoreSettings) -> Result<Vec<Summary>, Error> {
 /// Makes an account. Names are unique among accounts made here, so that commands can be given them.
 async fn create(settings: &StoreSettings, name: String, plan: String) -> Result<Account, Error> {
     let store = open_to_change(settings).await?;
-    let created = store
-        .write(move |tx| {
-            Box::pin(async move {
-                let name = accounts::normalise_name(&name)?;
-                if !accounts::by_name(tx, name).await?.is_empty() {
-                    return Err(sluice_store::Error::Conflict(format!(
-                        "there is an account {name} already"
-                    )));
-                }
-                accounts::create_on(tx, name, &plan, now_ms()).await
-            })
-        })
-        .await;
+    let created = write_tx!(store, |tx| {
+        let name = accounts::normalise_name(&name)?;
+        if !accounts::by_name(tx, name).await?.is_empty() {
+            return Err(sluice_store::Error::Conflict(format!(
+                "there is an account {name} already"
+            )));
+        }
+        accounts::create_on(tx, name, &plan, now_ms()).await
+    });
     store.close().await;
     Ok(created?)
 }
 
 async fn set_plan(settings: &StoreSettings, named: String, plan: String) -> Result<Account, Error> {
     let store = open_to_change(settings).await?;
-    let changed = store
-        .write(move |tx| {
-            Box::pin(async move {
-                let account = find_account(tx, &named).await?;
-                accounts::set_plan(tx, account.id, &plan, now_ms()).await?;
-                accounts::get(tx, account.id).await
-            })
-        })
-        .await;
+    let changed = write_tx!(store, |tx| {
+        let account = find_account(tx, &named).await?;
+        accounts::set_plan(tx, account.id, &plan, now_ms()).await?;
+        accounts::get(tx, account.id).await
+    });
     store.close().await;
     Ok(changed?)
 }
@@ -159,14 +151,10 @@ async fn set_suspended(
     is_suspended: bool,
 ) -> Result<Account, Error> {
     let store = open_to_change(settings).await?;
-    let changed = store
-        .write(move |tx| {
-            Box::pin(async move {
-                let account = find_account(tx, &named).await?;
-                accounts::set_suspended(tx, account.id, is_suspended, now_ms()).await
-            })
-        })
-        .await;
+    let changed = write_tx!(store, |tx| {
+        let account = find_account(tx, &named).await?;
+        accounts::set_suspended(tx, account.id, is_suspended, now_ms()).await
+    });
     store.close().await;
     Ok(changed?)
 }

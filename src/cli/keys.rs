@@ -8,7 +8,7 @@ use sluice_store::{
     Error as StoreError, Secret, StoreSettings,
     accounts::{self, Account},
     api_keys::{self, ApiKey, Scope},
-    now_ms,
+    now_ms, write_tx,
 };
 use uuid::Uuid;
 
@@ -128,15 +128,11 @@ async fn add(
 ) -> Result<(Account, ApiKey, Secret), Error> {
     let name = checked_name(&name)?.to_owned();
     let store = open_to_change(settings).await?;
-    let added = store
-        .write(move |tx| {
-            Box::pin(async move {
-                let account = account.find(tx).await?;
-                let (key, token) = api_keys::create(tx, account.id, &name, scope, now_ms()).await?;
-                Ok((account, key, token))
-            })
-        })
-        .await;
+    let added = write_tx!(store, |tx| {
+        let account = account.find(tx).await?;
+        let (key, token) = api_keys::create(tx, account.id, &name, scope, now_ms()).await?;
+        Ok((account, key, token))
+    });
     store.close().await;
     Ok(added?)
 }
@@ -174,15 +170,11 @@ async fn list(
 
 async fn revoke(settings: &StoreSettings, named: String) -> Result<(Account, ApiKey), Error> {
     let store = open_to_change(settings).await?;
-    let revoked = store
-        .write(move |tx| {
-            Box::pin(async move {
-                let key = find(api_keys::all(tx, None).await?, &named)?;
-                let key = api_keys::revoke(tx, key.account_id, key.id, now_ms()).await?;
-                Ok((accounts::get(tx, key.account_id).await?, key))
-            })
-        })
-        .await;
+    let revoked = write_tx!(store, |tx| {
+        let key = find(api_keys::all(tx, None).await?, &named)?;
+        let key = api_keys::revoke(tx, key.account_id, key.id, now_ms()).await?;
+        Ok((accounts::get(tx, key.account_id).await?, key))
+    });
     store.close().await;
     Ok(revoked?)
 }

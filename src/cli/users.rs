@@ -15,7 +15,7 @@ use sluice_store::{
     credentials::{self, PasswordHash},
     now_ms,
     users::{self, NewUser, Role, User},
-    welcome_codes,
+    welcome_codes, write_tx,
 };
 use uuid::Uuid;
 
@@ -250,21 +250,17 @@ async fn add(
     password_hash: PasswordHash,
 ) -> Result<(User, String), Error> {
     let store = open_to_change(settings).await?;
-    let added = store
-        .write(move |tx| {
-            Box::pin(async move {
-                let account = account.find(tx).await?;
-                let new = NewUser {
-                    account_id: account.id,
-                    username: name,
-                    role: rights.role,
-                    is_operator: rights.is_operator,
-                    password_hash,
-                };
-                Ok((users::create(tx, new, now_ms()).await?, account.name))
-            })
-        })
-        .await;
+    let added = write_tx!(store, |tx| {
+        let account = account.find(tx).await?;
+        let new = NewUser {
+            account_id: account.id,
+            username: name,
+            role: rights.role,
+            is_operator: rights.is_operator,
+            password_hash,
+        };
+        Ok((users::create(tx, new, now_ms()).await?, account.name))
+    });
     store.close().await;
     Ok(added?)
 }
@@ -276,15 +272,11 @@ async fn reset(
     password_hash: PasswordHash,
 ) -> Result<String, Error> {
     let store = open_to_change(settings).await?;
-    let changed = store
-        .write(move |tx| {
-            Box::pin(async move {
-                let user = find(tx, &name).await?;
-                users::set_password(tx, user.id, password_hash, now_ms()).await?;
-                Ok(user.username)
-            })
-        })
-        .await;
+    let changed = write_tx!(store, |tx| {
+        let user = find(tx, &name).await?;
+        users::set_password(tx, user.id, password_hash, now_ms()).await?;
+        Ok(user.username)
+    });
     store.close().await;
     Ok(changed?)
 }
@@ -296,14 +288,10 @@ async fn set_role(
     is_operator: Option<bool>,
 ) -> Result<User, Error> {
     let store = open_to_change(settings).await?;
-    let changed = store
-        .write(move |tx| {
-            Box::pin(async move {
-                let user = find(tx, &name).await?;
-                users::set_role(tx, user.id, role, is_operator, now_ms()).await
-            })
-        })
-        .await;
+    let changed = write_tx!(store, |tx| {
+        let user = find(tx, &name).await?;
+        users::set_role(tx, user.id, role, is_operator, now_ms()).await
+    });
     store.close().await;
     Ok(changed?)
 }
@@ -311,15 +299,11 @@ async fn set_role(
 /// Gives the name as it is stored, and the code of the link.
 async fn welcome(settings: &StoreSettings, name: String) -> Result<(String, Secret), Error> {
     let store = open_to_change(settings).await?;
-    let made = store
-        .write(move |tx| {
-            Box::pin(async move {
-                let user = find(tx, &name).await?;
-                let code = welcome_codes::create(tx, user.id, now_ms()).await?;
-                Ok((user.username, code))
-            })
-        })
-        .await;
+    let made = write_tx!(store, |tx| {
+        let user = find(tx, &name).await?;
+        let code = welcome_codes::create(tx, user.id, now_ms()).await?;
+        Ok((user.username, code))
+    });
     store.close().await;
     Ok(made?)
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use sluice_store::{
     Listed,
     api_keys::{self, ApiKey, Scope},
-    now_ms,
+    now_ms, write_tx,
 };
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -106,12 +106,9 @@ pub async fn create(
         Scope::parse,
     )?;
     let (account_id, scope) = (caller.account_id(), scope.unwrap_or(Scope::Write));
-    let (key, token) = context
-        .store
-        .write(move |tx| {
-            Box::pin(async move { api_keys::create(tx, account_id, &name, scope, now_ms()).await })
-        })
-        .await?;
+    let (key, token) = write_tx!(context.store, |tx| {
+        api_keys::create(tx, account_id, &name, scope, now_ms()).await
+    })?;
     Ok(HttpResponse::Created().json(KeyMade {
         key: key.into(),
         token: token.expose().to_owned(),
@@ -129,11 +126,8 @@ pub async fn revoke(
     id: web::Path<Uuid>,
 ) -> Result<HttpResponse, ApiError> {
     let (account_id, id) = (caller.account_id(), id.into_inner());
-    context
-        .store
-        .write(move |tx| {
-            Box::pin(async move { api_keys::revoke(tx, account_id, id, now_ms()).await })
-        })
-        .await?;
+    write_tx!(context.store, |tx| {
+        api_keys::revoke(tx, account_id, id, now_ms()).await
+    })?;
     Ok(HttpResponse::Ok().json(Success::default()))
 }

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use sluice_store::{
     now_ms,
     playback_keys::{self, PlaybackKey},
+    write_tx,
 };
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -86,12 +87,9 @@ pub async fn create(
 ) -> Result<HttpResponse, ApiError> {
     let name = field::name(new.name)?.unwrap_or_else(|| "Playback key".to_owned());
     let (account_id, tokens) = (caller.account_id(), TokenKeys::of(&context).await?);
-    let key = context
-        .store
-        .write(move |tx| {
-            Box::pin(async move { playback_keys::create(tx, account_id, &name, now_ms()).await })
-        })
-        .await?;
+    let key = write_tx!(context.store, |tx| {
+        playback_keys::create(tx, account_id, &name, now_ms()).await
+    })?;
     tokens.made(key.id, account_id);
     let secret = tokens.secret(key.id).expose().to_owned();
     Ok(HttpResponse::Created().json(PlaybackKeyMade {
@@ -113,10 +111,9 @@ pub async fn revoke(
 ) -> Result<HttpResponse, ApiError> {
     let (account_id, id) = (caller.account_id(), id.into_inner());
     let tokens = TokenKeys::of(&context).await?;
-    context
-        .store
-        .write(move |tx| Box::pin(async move { playback_keys::delete(tx, account_id, id).await }))
-        .await?;
+    write_tx!(context.store, |tx| {
+        playback_keys::delete(tx, account_id, id).await
+    })?;
     tokens.revoked(id);
     Ok(HttpResponse::Ok().json(Success::default()))
 }

@@ -13,6 +13,7 @@ use sluice_store::{
     credentials::csrf_token,
     now_ms, sessions as stored,
     users::User,
+    write_tx,
 };
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -173,12 +174,9 @@ pub async fn show(
     let mut response = HttpResponse::Ok();
     if session.is_due_to_slide(now_ms(), lifetime_ms) {
         let hash = session.token_hash.clone();
-        context
-            .store
-            .write(move |tx| {
-                Box::pin(async move { stored::slide(tx, &hash, lifetime_ms, now_ms()).await })
-            })
-            .await?;
+        write_tx!(context.store, |tx| {
+            stored::slide(tx, &hash, lifetime_ms, now_ms()).await
+        })?;
         response.cookie(cookie(&context, &reached, token.expose()));
     }
     Ok(response.json(answer(user, &account, token)))
@@ -220,10 +218,7 @@ pub async fn end(
     caller: SessionCaller,
 ) -> Result<HttpResponse, ApiError> {
     let hash = caller.signed_in().session.token_hash.clone();
-    context
-        .store
-        .write(move |tx| Box::pin(async move { stored::delete(tx, &hash).await }))
-        .await?;
+    write_tx!(context.store, |tx| stored::delete(tx, &hash).await)?;
     Ok(signed_out(&context, &reached))
 }
 

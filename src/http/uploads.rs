@@ -11,7 +11,7 @@ use actix_web::{
 };
 use futures_util::StreamExt as _;
 use serde::Serialize;
-use sluice_store::{accounts, blob::Spool, blobs, now_ms, storage, uploads};
+use sluice_store::{accounts, blob::Spool, blobs, now_ms, storage, uploads, write_tx};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -135,30 +135,22 @@ async fn receive(
     );
     let size_bytes = upload.size_bytes.unsigned_abs();
     check_declared_length(request, size_bytes)?;
-    let claimed = context.store.write(move |tx| {
-        Box::pin(async move {
-            let claimed = uploads::claim(tx, id).await?;
-            let now = now_ms();
-            storage::check_beside_uploads(tx, account_id, Some(id), size_bytes, limit, now).await?;
-            Ok(claimed)
-        })
-    });
-    let claimed = claimed.await?;
+    let claimed = write_tx!(context.store, |tx| {
+        let claimed = uploads::claim(tx, id).await?;
+        let now = now_ms();
+        storage::check_beside_uploads(tx, account_id, Some(id), size_bytes, limit, now).await?;
+        Ok(claimed)
+    })?;
     let spool = fill(context, payload, size_bytes).await?;
     let mime_type = mime_type(spool.head(), &upload.filename);
     let sealed = spool.seal().await?;
-    context
-        .store
-        .write(move |tx| {
-            Box::pin(async move {
-                let now = now_ms();
-                blobs::record(tx, &sealed, now).await?;
-                let hash = sealed.blob().hash;
-                uploads::receive(tx, id, claimed.attempt, hash, mime_type).await?;
-                storage::check_beside_uploads(tx, account_id, None, 0, limit, now).await
-            })
-        })
-        .await?;
+    write_tx!(context.store, |tx| {
+        let now = now_ms();
+        blobs::record(tx, &sealed, now).await?;
+        let hash = sealed.blob().hash;
+        uploads::receive(tx, id, claimed.attempt, hash, mime_type).await?;
+        storage::check_beside_uploads(tx, account_id, None, 0, limit, now).await
+    })?;
     Ok(ReceivedUpload { id, size_bytes })
 }
 

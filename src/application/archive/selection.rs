@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use sluice_store::{
     bulk, duration_ms, folders, now_ms,
     selections::{self, NewSelection},
+    write_tx,
 };
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -91,11 +92,11 @@ pub(crate) async fn select(
         expires_at,
     };
     let most = settings.max_selections;
-    let made = context.store.write(move |tx| {
-        Box::pin(async move { selections::create(tx, account_id, new, most, now_ms()).await })
-    });
+    let made = write_tx!(context.store, |tx| {
+        selections::create(tx, account_id, new, most, now_ms()).await
+    })?;
     let grant = DownloadGrant {
-        what: Downloadable::Selection(made.await?.id),
+        what: Downloadable::Selection(made.id),
         expires_at,
     };
     let signer = Signer::of(&mut context.store.read().await?).await?;

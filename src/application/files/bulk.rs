@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use sluice_store::{
     Error, bulk,
     bulk::{TagChange, Tagged},
-    now_ms,
+    now_ms, write_tx,
 };
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -205,28 +205,23 @@ async fn turn(
     let (ids, change) = (ids.to_vec(), change.clone());
     match change {
         Change::Move(folder_id) => {
-            let moved = context.store.write(move |tx| {
-                Box::pin(
-                    async move { bulk::move_to(tx, account_id, &ids, folder_id, now_ms()).await },
-                )
-            });
-            Ok(Outcomes::done(moved.await?))
+            let moved = write_tx!(context.store, |tx| {
+                bulk::move_to(tx, account_id, &ids, folder_id, now_ms()).await
+            })?;
+            Ok(Outcomes::done(moved))
         }
         Change::Delete => {
-            let deleted = context
-                .store
-                .write(move |tx| Box::pin(async move { bulk::delete(tx, account_id, &ids).await }));
-            let deleted = deleted.await?;
+            let deleted = write_tx!(context.store, |tx| bulk::delete(tx, account_id, &ids).await)?;
             for id in &deleted {
                 context.images.purge_file(*id).await;
             }
             Ok(Outcomes::done(deleted))
         }
         Change::Tag(change) => {
-            let tagged = context.store.write(move |tx| {
-                Box::pin(async move { bulk::tag(tx, account_id, &ids, &change, now_ms()).await })
-            });
-            Ok(Outcomes(tagged.await?))
+            let tagged = write_tx!(context.store, |tx| {
+                bulk::tag(tx, account_id, &ids, &change, now_ms()).await
+            })?;
+            Ok(Outcomes(tagged))
         }
     }
 }

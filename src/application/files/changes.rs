@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use sluice_store::{
     files::{self, File},
-    now_ms,
+    now_ms, write_tx,
 };
 use uuid::Uuid;
 
@@ -23,10 +23,9 @@ pub(crate) async fn change(
     let is_refocused = patch.focal_point.is_some();
     let context = Arc::clone(context);
     to_its_end(async move {
-        let changed = context.store.write(move |tx| {
-            Box::pin(async move { files::patch(tx, account_id, id, patch, now_ms()).await })
-        });
-        let file = changed.await?;
+        let file = write_tx!(context.store, |tx| {
+            files::patch(tx, account_id, id, patch, now_ms()).await
+        })?;
         if is_refocused {
             context.images.purge_file(id).await;
         }
@@ -42,10 +41,7 @@ pub(crate) async fn delete(
     id: Uuid,
 ) -> Result<(), ApiError> {
     to_its_end(async move {
-        let deleted = context
-            .store
-            .write(move |tx| Box::pin(async move { files::delete(tx, account_id, id).await }));
-        deleted.await?;
+        write_tx!(context.store, |tx| files::delete(tx, account_id, id).await)?;
         context.images.purge_file(id).await;
         Ok(())
     })

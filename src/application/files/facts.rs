@@ -13,6 +13,7 @@ use sluice_media::{
 use sluice_store::{
     file_facts::{self, FileFacts},
     files::{self, Facts},
+    write_tx,
 };
 use uuid::Uuid;
 
@@ -118,10 +119,10 @@ pub(crate) async fn of_file(
         return Ok(None);
     };
     let (file_id, facts) = (file.id, found.facts.clone());
-    let kept = context
-        .store
-        .write(move |tx| Box::pin(async move { file_facts::record(tx, file_id, &found).await }));
-    if let Err(error) = kept.await {
+    let kept = write_tx!(context.store, |tx| {
+        file_facts::record(tx, file_id, &found).await
+    });
+    if let Err(error) = kept {
         tracing::warn!(%error, file = %file_id, "the facts of a file are found again at the next request");
     }
     Ok(facts)

@@ -15,7 +15,7 @@ pub(crate) mod request;
 use sluice_store::{
     blobs, file_facts,
     files::{self, NewFile, Role},
-    folders, now_ms, storage,
+    folders, now_ms, storage, write_tx,
 };
 use uuid::Uuid;
 
@@ -99,21 +99,18 @@ pub(crate) async fn store(
         generation: 0,
     };
     let engine = context.workflows.clone();
-    let stored = context.store.write(move |tx| {
-        Box::pin(async move {
-            blobs::record(tx, &sealed, now_ms()).await?;
-            let limit = plan.storage.as_u64();
-            storage::check(tx, account_id, new.size_bytes, limit).await?;
-            let now = now_ms();
-            let file = files::create(tx, account_id, new, now).await?;
-            if let Some(found) = &inspection.found {
-                file_facts::record(tx, file.id, found).await?;
-            }
-            let begins_runs = trigger::file_stored(tx, &engine, &plan, &file, now).await?;
-            Ok((file, begins_runs))
-        })
-    });
-    let (file, begins_runs) = stored.await?;
+    let (file, begins_runs) = write_tx!(context.store, |tx| {
+        blobs::record(tx, &sealed, now_ms()).await?;
+        let limit = plan.storage.as_u64();
+        storage::check(tx, account_id, new.size_bytes, limit).await?;
+        let now = now_ms();
+        let file = files::create(tx, account_id, new, now).await?;
+        if let Some(found) = &inspection.found {
+            file_facts::record(tx, file.id, found).await?;
+        }
+        let begins_runs = trigger::file_stored(tx, &engine, &plan, &file, now).await?;
+        Ok((file, begins_runs))
+    })?;
     if begins_runs {
         context.workflows.announce();
     }

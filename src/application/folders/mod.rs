@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use sluice_store::{
     folders::{self, Folder, FolderPatch, NewFolder},
-    now_ms,
+    now_ms, write_tx,
 };
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -66,10 +66,9 @@ pub(crate) async fn create(
         color: request.color.map(checked_color).transpose()?,
         parent_id: request.parent_id,
     };
-    let made = platform.store.write(move |tx| {
-        Box::pin(async move { folders::create(tx, account_id, new, now_ms()).await })
-    });
-    Ok(made.await?)
+    Ok(write_tx!(platform.store, |tx| {
+        folders::create(tx, account_id, new, now_ms()).await
+    })?)
 }
 
 /// Changes the fields given; 409 for a folder that would lie in itself or too deep.
@@ -89,10 +88,9 @@ pub(crate) async fn change(
         color,
         parent_id: request.parent_id,
     };
-    let changed = platform.store.write(move |tx| {
-        Box::pin(async move { folders::patch(tx, account_id, id, patch, now_ms()).await })
-    });
-    Ok(changed.await?)
+    Ok(write_tx!(platform.store, |tx| {
+        folders::patch(tx, account_id, id, patch, now_ms()).await
+    })?)
 }
 
 /// Deletes a folder, also when its caller goes; 409 for one that is not empty, unless its contents are deleted too.
@@ -106,10 +104,9 @@ pub(crate) async fn delete(
         match with_contents {
             true => delete_contents(&context, account_id, id).await?,
             false => {
-                let emptied = context.store.write(move |tx| {
-                    Box::pin(async move { folders::delete_empty(tx, account_id, id).await })
-                });
-                emptied.await?;
+                write_tx!(context.store, |tx| {
+                    folders::delete_empty(tx, account_id, id).await
+                })?;
             }
         }
         Ok(context.shares.folders_deleted(&context.store).await?)
@@ -124,10 +121,9 @@ async fn delete_contents(
     id: Uuid,
 ) -> Result<(), ApiError> {
     loop {
-        let turn = context.store.write(move |tx| {
-            Box::pin(async move { folders::delete_turn(tx, account_id, id, FILES_PER_TURN).await })
-        });
-        let emptied = turn.await?;
+        let emptied = write_tx!(context.store, |tx| {
+            folders::delete_turn(tx, account_id, id, FILES_PER_TURN).await
+        })?;
         for file_id in emptied.files {
             context.images.purge_file(file_id).await;
         }

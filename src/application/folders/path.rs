@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use sluice_store::{
     folders::{self, MAX_DEPTH},
-    now_ms,
+    now_ms, write_tx,
 };
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -44,12 +44,9 @@ pub(crate) async fn ensure(
 ) -> Result<FolderPathAnswer, ApiError> {
     let names = request.path.names()?;
     let parent_id = request.parent_id;
-    let ensured = platform.store.write(move |tx| {
-        Box::pin(
-            async move { folders::ensure_path(tx, account_id, parent_id, &names, now_ms()).await },
-        )
-    });
-    let end = ensured.await?;
+    let end = write_tx!(platform.store, |tx| {
+        folders::ensure_path(tx, account_id, parent_id, &names, now_ms()).await
+    })?;
     let mut db = platform.store.read().await?;
     Ok(FolderPathAnswer {
         folder: record_of(&mut db, account_id, end.folder).await?,

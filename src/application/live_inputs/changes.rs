@@ -7,7 +7,7 @@ use sluice_store::{
     Secret,
     audit::{self, Target},
     live_inputs::{self, LiveInput},
-    now_ms,
+    now_ms, write_tx,
 };
 use uuid::Uuid;
 
@@ -31,10 +31,9 @@ pub(crate) async fn create(
 ) -> Result<(LiveInput, Secret), ApiError> {
     let new = request.checked()?;
     reject_unreachable(&context.outbound, new.pull_url.as_deref()).await?;
-    let made = context.store.write(move |tx| {
-        Box::pin(async move { live_inputs::create(tx, account_id, new, now_ms()).await })
-    });
-    let (input, key) = made.await?;
+    let (input, key) = write_tx!(context.store, |tx| {
+        live_inputs::create(tx, account_id, new, now_ms()).await
+    })?;
     notify::changed(context, &input).await;
     Ok((input, key))
 }
@@ -50,10 +49,9 @@ pub(crate) async fn change(
     let pull_url = patch.pull_url.as_ref().and_then(Option::as_deref);
     reject_unreachable(&context.outbound, pull_url).await?;
     let _in_order = context.live_changes.lock().await;
-    let changed = context.store.write(move |tx| {
-        Box::pin(async move { live_inputs::patch(tx, account_id, id, patch, now_ms()).await })
-    });
-    let input = changed.await?;
+    let input = write_tx!(context.store, |tx| {
+        live_inputs::patch(tx, account_id, id, patch, now_ms()).await
+    })?;
     notify::changed(context, &input).await;
     Ok(input)
 }
@@ -66,15 +64,12 @@ pub(crate) async fn rotate_key(
     author: Author,
 ) -> Result<(LiveInput, Secret), ApiError> {
     let _in_order = context.live_changes.lock().await;
-    let rotated = context.store.write(move |tx| {
-        Box::pin(async move {
-            let now_ms = now_ms();
-            let (input, key) = live_inputs::rotate_key(tx, account_id, id, now_ms).await?;
-            audit::append(tx, author.entry(KEY_ROTATED, target(&input)), now_ms).await?;
-            Ok((input, key))
-        })
-    });
-    let (input, key) = rotated.await?;
+    let (input, key) = write_tx!(context.store, |tx| {
+        let now_ms = now_ms();
+        let (input, key) = live_inputs::rotate_key(tx, account_id, id, now_ms).await?;
+        audit::append(tx, author.entry(KEY_ROTATED, target(&input)), now_ms).await?;
+        Ok((input, key))
+    })?;
     notify::changed(context, &input).await;
     Ok((input, key))
 }
@@ -86,17 +81,15 @@ pub(crate) async fn reveal_key(
     id: Uuid,
     author: Author,
 ) -> Result<(LiveInput, Secret), ApiError> {
-    let revealed = context.store.write(move |tx| {
-        Box::pin(async move {
-            let input = live_inputs::get(tx, account_id, id).await?;
-            let Some(key) = live_inputs::stream_key(tx, &input).await? else {
-                return Ok(None);
-            };
-            audit::append(tx, author.entry(KEY_REVEALED, target(&input)), now_ms()).await?;
-            Ok(Some((input, key)))
-        })
-    });
-    revealed.await?.ok_or(ApiError::WrongState {
+    let revealed = write_tx!(context.store, |tx| {
+        let input = live_inputs::get(tx, account_id, id).await?;
+        let Some(key) = live_inputs::stream_key(tx, &input).await? else {
+            return Ok(None);
+        };
+        audit::append(tx, author.entry(KEY_REVEALED, target(&input)), now_ms()).await?;
+        Ok(Some((input, key)))
+    })?;
+    revealed.ok_or(ApiError::WrongState {
         code: "stream_key_not_kept",
         message: "an earlier version made this stream key and kept its hash only: make a new one with rotate-key, which can be shown again",
     })
@@ -140,10 +133,9 @@ pub(crate) async fn delete(
     id: Uuid,
 ) -> Result<(), ApiError> {
     let _in_order = context.live_changes.lock().await;
-    let deleted = context
-        .store
-        .write(move |tx| Box::pin(async move { live_inputs::delete(tx, account_id, id).await }));
-    deleted.await?;
+    write_tx!(context.store, |tx| {
+        live_inputs::delete(tx, account_id, id).await
+    })?;
     notify::deleted(context, id).await;
     context.restreams.input_removed(id);
     Ok(())

@@ -11,6 +11,7 @@ use sluice_actors::{
 use sluice_store::{
     live_inputs, now_ms,
     outputs::{self, NewOutput, Output, OutputLimits, OutputPatch},
+    write_tx,
 };
 use uuid::Uuid;
 
@@ -37,13 +38,10 @@ pub(crate) async fn add(
         enabled,
     };
     let _in_order = context.live_changes.lock().await;
-    let added = context.store.write(move |tx| {
-        Box::pin(async move {
-            live_inputs::get(tx, account_id, input_id).await?;
-            outputs::create(tx, new, limits, now_ms()).await
-        })
-    });
-    let row = added.await?;
+    let row = write_tx!(context.store, |tx| {
+        live_inputs::get(tx, account_id, input_id).await?;
+        outputs::create(tx, new, limits, now_ms()).await
+    })?;
     context.restreams.changed(row.clone());
     Ok(row)
 }
@@ -64,10 +62,9 @@ pub(crate) async fn change(
     };
     let patch = OutputPatch { url, enabled };
     let _in_order = context.live_changes.lock().await;
-    let changed = context.store.write(move |tx| {
-        Box::pin(async move { outputs::patch(tx, input_id, id, patch, now_ms()).await })
-    });
-    let row = changed.await?;
+    let row = write_tx!(context.store, |tx| {
+        outputs::patch(tx, input_id, id, patch, now_ms()).await
+    })?;
     context.restreams.changed(row.clone());
     Ok(row)
 }
@@ -80,10 +77,7 @@ pub(crate) async fn remove(
 ) -> Result<(), ApiError> {
     find(context, account_id, input_id).await?;
     let _in_order = context.live_changes.lock().await;
-    let removed = context
-        .store
-        .write(move |tx| Box::pin(async move { outputs::delete(tx, input_id, id).await }));
-    removed.await?;
+    write_tx!(context.store, |tx| outputs::delete(tx, input_id, id).await)?;
     context.restreams.removed(id);
     Ok(())
 }

@@ -13,7 +13,7 @@ use std::{
 };
 
 use parking_lot::{Mutex, MutexGuard};
-use sluice_store::{Store, shares};
+use sluice_store::{Store, shares, write_tx};
 use uuid::Uuid;
 
 /// Delay from a note to its writing.
@@ -94,15 +94,14 @@ impl Counts {
         }
         let counted: Vec<(Uuid, Noted)> = noted.into_iter().collect();
         let writing = counted.clone();
-        let written = store.write(move |tx| {
-            Box::pin(async move {
-                for (id, noted) in writing {
-                    shares::count(tx, id, noted.views, noted.downloads).await?;
-                }
-                Ok(())
-            })
-        });
-        let Err(error) = written.await else { return };
+        let Err(error) = write_tx!(store, |tx| {
+            for (id, noted) in writing {
+                shares::count(tx, id, noted.views, noted.downloads).await?;
+            }
+            Ok(())
+        }) else {
+            return;
+        };
         tracing::warn!(%error, "views and downloads of links are counted later");
         let mut noted = locked(&self.noted);
         for (id, late) in counted {

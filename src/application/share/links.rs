@@ -5,6 +5,7 @@ use std::sync::Arc;
 use sluice_store::{
     Secret, credentials, folders, now_ms,
     shares::{self, NewShare, Share},
+    write_tx,
 };
 use uuid::Uuid;
 
@@ -48,10 +49,7 @@ pub(crate) async fn create(
     };
     let context = Arc::clone(context);
     let made = to_its_end(async move {
-        let made = context
-            .store
-            .write(move |tx| Box::pin(async move { shares::create(tx, new, now_ms()).await }))
-            .await?;
+        let made = write_tx!(context.store, |tx| shares::create(tx, new, now_ms()).await)?;
         if let Some(replaced) = &made.replaced {
             context.shares.open_requests.withdraw(&replaced.token_hash);
         }
@@ -67,10 +65,10 @@ pub(crate) async fn revoke(
     folder_id: Uuid,
 ) -> Result<(), ApiError> {
     to_its_end(async move {
-        let revoked = context.store.write(move |tx| {
-            Box::pin(async move { shares::delete(tx, account_id, folder_id).await })
-        });
-        if let Some(share) = revoked.await? {
+        let revoked = write_tx!(context.store, |tx| {
+            shares::delete(tx, account_id, folder_id).await
+        })?;
+        if let Some(share) = revoked {
             context.shares.open_requests.withdraw(&share.token_hash);
         }
         Ok(())

@@ -3,6 +3,7 @@
 use sluice_store::{
     file_facts, now_ms,
     uploads::{self, State, Upload},
+    write_tx,
 };
 use uuid::Uuid;
 
@@ -31,24 +32,20 @@ pub(crate) async fn complete(
     let engine = context.workflows.clone();
     let upload = uploads::by_id(&mut context.store.read().await?, id).await?;
     let inspection = inspected(context, &upload).await?;
-    let completed = context.store.write(move |tx| {
-        Box::pin(async move {
-            let (now, limit) = (now_ms(), plan.storage.as_u64());
-            let facts = inspection.facts;
-            let (file, is_known) = uploads::complete(tx, account_id, id, facts, limit, now).await?;
-            if let Some(found) = inspection.found.filter(|_| !is_known) {
-                file_facts::record(tx, file.id, &found).await?;
-            }
-            let begins_runs = match is_known {
-                true => false,
-                false => trigger::file_stored(tx, &engine, &plan, &file, now).await?,
-            };
-            Ok((file, is_known, begins_runs))
-        })
-    });
-    let (file, idempotent, begins_runs) = completed
-        .await
-        .map_err(|error| ApiError::from(error).offering(|| reached.upgrade_url(context)))?;
+    let (file, idempotent, begins_runs) = write_tx!(context.store, |tx| {
+        let (now, limit) = (now_ms(), plan.storage.as_u64());
+        let facts = inspection.facts;
+        let (file, is_known) = uploads::complete(tx, account_id, id, facts, limit, now).await?;
+        if let Some(found) = inspection.found.filter(|_| !is_known) {
+            file_facts::record(tx, file.id, &found).await?;
+        }
+        let begins_runs = match is_known {
+            true => false,
+            false => trigger::file_stored(tx, &engine, &plan, &file, now).await?,
+        };
+        Ok((file, is_known, begins_runs))
+    })
+    .map_err(|error| ApiError::from(error).offering(|| reached.upgrade_url(context)))?;
     if begins_runs {
         context.workflows.announce();
     }

@@ -3,6 +3,7 @@
 use sluice_store::{
     now_ms,
     webhooks::{self, Delivery, Probed},
+    write_tx,
 };
 use uuid::Uuid;
 
@@ -18,10 +19,9 @@ pub(crate) async fn retry(
     account_id: Uuid,
     id: Uuid,
 ) -> Result<Delivery, ApiError> {
-    let replayed = context.store.write(move |tx| {
-        Box::pin(async move { webhooks::replay(tx, account_id, id, now_ms()).await })
-    });
-    let delivery = replayed.await?;
+    let delivery = write_tx!(context.store, |tx| {
+        webhooks::replay(tx, account_id, id, now_ms()).await
+    })?;
     context.webhooks.nudge();
     Ok(delivery)
 }
@@ -32,10 +32,9 @@ pub(crate) async fn test(
     account_id: Uuid,
     id: Uuid,
 ) -> Result<Delivery, ApiError> {
-    let made = context.store.write(move |tx| {
-        Box::pin(async move { webhooks::test(tx, account_id, id, now_ms()).await })
-    });
-    let delivery = made.await?;
+    let delivery = write_tx!(context.store, |tx| {
+        webhooks::test(tx, account_id, id, now_ms()).await
+    })?;
     context.webhooks.nudge();
     Ok(delivery)
 }
@@ -46,10 +45,9 @@ pub(crate) async fn probe(
     account_id: Uuid,
     id: Uuid,
 ) -> Result<Probed, ApiError> {
-    let probed = context.store.write(move |tx| {
-        Box::pin(async move { webhooks::probe(tx, account_id, id, now_ms()).await })
-    });
-    let probed = probed.await?;
+    let probed = write_tx!(context.store, |tx| {
+        webhooks::probe(tx, account_id, id, now_ms()).await
+    })?;
     context.webhooks.nudge();
     Ok(probed)
 }
@@ -67,12 +65,9 @@ pub(crate) async fn recover(
     let since_ms = request.since_ms(asked_at)?;
     let mut recovered = 0;
     loop {
-        let turn = context.store.write(move |tx| {
-            Box::pin(async move {
-                webhooks::recover(tx, account_id, id, since_ms, RECOVERED_PER_TURN, asked_at).await
-            })
-        });
-        let rows = turn.await?;
+        let rows = write_tx!(context.store, |tx| {
+            webhooks::recover(tx, account_id, id, since_ms, RECOVERED_PER_TURN, asked_at).await
+        })?;
         context.webhooks.nudge();
         recovered += rows;
         if rows < u64::from(RECOVERED_PER_TURN) {

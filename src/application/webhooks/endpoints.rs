@@ -4,6 +4,7 @@
 use sluice_store::{
     Secret, duration_ms, now_ms,
     webhooks::{self, Endpoint},
+    write_tx,
 };
 use uuid::Uuid;
 
@@ -19,10 +20,9 @@ pub(crate) async fn create(
     let new = request.checked()?;
     reject_unreachable(context, &new.url).await?;
     let most = context.config.webhooks.max_endpoints;
-    let made = context
-        .store
-        .write(move |tx| Box::pin(webhooks::create(tx, account_id, new, most, now_ms())));
-    Ok(made.await?)
+    Ok(write_tx!(context.store, |tx| {
+        webhooks::create(tx, account_id, new, most, now_ms()).await
+    })?)
 }
 
 /// Changes the fields given; another address is checked as at its creation.
@@ -37,10 +37,9 @@ pub(crate) async fn change(
     if let Some(url) = patch.url.as_ref().filter(|url| **url != present.url) {
         reject_unreachable(context, url).await?;
     }
-    let changed = context.store.write(move |tx| {
-        Box::pin(async move { webhooks::patch(tx, account_id, id, patch, now_ms()).await })
-    });
-    let endpoint = changed.await?;
+    let endpoint = write_tx!(context.store, |tx| {
+        webhooks::patch(tx, account_id, id, patch, now_ms()).await
+    })?;
     context.webhooks.nudge();
     Ok(endpoint)
 }
@@ -51,10 +50,9 @@ pub(crate) async fn delete(
     account_id: Uuid,
     id: Uuid,
 ) -> Result<(), ApiError> {
-    let deleted = context.store.write(move |tx| {
-        Box::pin(async move { webhooks::delete(tx, account_id, id, now_ms()).await })
-    });
-    deleted.await?;
+    write_tx!(context.store, |tx| {
+        webhooks::delete(tx, account_id, id, now_ms()).await
+    })?;
     context.webhooks.nudge();
     Ok(())
 }
@@ -66,12 +64,9 @@ pub(crate) async fn rotate_secret(
     id: Uuid,
 ) -> Result<(Endpoint, Secret), ApiError> {
     let overlap_ms = duration_ms(context.config.webhooks.secret_overlap);
-    let rotated = context.store.write(move |tx| {
-        Box::pin(
-            async move { webhooks::rotate_secret(tx, account_id, id, overlap_ms, now_ms()).await },
-        )
-    });
-    Ok(rotated.await?)
+    Ok(write_tx!(context.store, |tx| {
+        webhooks::rotate_secret(tx, account_id, id, overlap_ms, now_ms()).await
+    })?)
 }
 
 /// Answers 400 for a URL that is none, or whose host is or now resolves to a rejected address.

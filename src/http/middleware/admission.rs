@@ -15,7 +15,7 @@ use actix_web::{
 use sluice_store::{
     Reader, Secret, accounts,
     api_keys::{self, ApiKey, Scope},
-    now_ms, sessions,
+    now_ms, sessions, write_tx,
 };
 
 use crate::{
@@ -201,10 +201,7 @@ async fn identity(
 fn note_use(context: web::Data<AccountContext>, key: &ApiKey) {
     let id = key.id;
     actix_web::rt::spawn(async move {
-        let noted = context
-            .store
-            .write(move |tx| Box::pin(async move { api_keys::touch(tx, id, now_ms()).await }))
-            .await;
+        let noted = write_tx!(context.store, |tx| api_keys::touch(tx, id, now_ms()).await);
         if let Err(error) = noted {
             tracing::debug!(%error, "the use of an API key was not noted");
         }
@@ -214,10 +211,7 @@ fn note_use(context: web::Data<AccountContext>, key: &ApiKey) {
 /// Records the use of a session as [`note_use`] does.
 fn note_use_of_session(context: web::Data<AccountContext>, id: uuid::Uuid) {
     actix_web::rt::spawn(async move {
-        let noted = context
-            .store
-            .write(move |tx| Box::pin(async move { sessions::touch(tx, id, now_ms()).await }))
-            .await;
+        let noted = write_tx!(context.store, |tx| sessions::touch(tx, id, now_ms()).await);
         if let Err(error) = noted {
             tracing::debug!(%error, "the use of a session was not noted");
         }

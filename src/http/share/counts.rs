@@ -1,7 +1,7 @@
 //! Views and downloads of share links at a request: what counts, `downloadLimit` (410), downloads that may continue.
 
 use sluice_actors::network::client_network;
-use sluice_store::shares;
+use sluice_store::{shares, write_tx};
 use uuid::Uuid;
 
 use super::access::ShareAccess;
@@ -46,10 +46,7 @@ impl ShareAccess {
         }
         // Counted in the database before the bytes go out: neither concurrent requests nor a crash may exceed the
         // limit.
-        let taken = context
-            .store
-            .write(move |tx| Box::pin(async move { shares::take_download(tx, id).await }));
-        if !taken.await? {
+        if !write_tx!(context.store, |tx| shares::take_download(tx, id).await)? {
             return Err(ApiError::ShareUsedUp);
         }
         locked(&counts.begun).add(download);

@@ -3,7 +3,7 @@
 
 use actix_web::{ResponseError as _, http::StatusCode};
 use sluice_actors::events::{self, Event, Failures, MediaToolFailed, Results, error_text};
-use sluice_store::now_ms;
+use sluice_store::{now_ms, write_tx};
 use tracing::warn;
 use uuid::Uuid;
 
@@ -45,10 +45,10 @@ async fn emit(context: &JobContext, account_id: Uuid, asked: RejectedCall, rejec
         results: Results::default(),
         failures: Failures::default(),
     });
-    let written = context.store.write(move |tx| {
-        Box::pin(async move { events::emit(tx, account_id, &event, now_ms()).await })
+    let written = write_tx!(context.store, |tx| {
+        events::emit(tx, account_id, &event, now_ms()).await
     });
-    if let Err(error) = written.await {
+    if let Err(error) = written {
         warn!(%error, "the event of a rejected media tool request was not written");
     }
 }

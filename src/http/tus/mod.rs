@@ -17,6 +17,7 @@ use serde::Serialize;
 use sluice_store::{
     now_ms,
     tus::{self, Bounds, NewTusUpload, TusUpload},
+    write_tx,
 };
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -200,10 +201,9 @@ async fn make(
         length_bytes: length,
         expires_at: expires_at(context),
     };
-    let made = context.store.write(move |tx| {
-        Box::pin(async move { tus::create(tx, account_id, new, bounds, now_ms()).await })
-    });
-    let upload = made.await?;
+    let upload = write_tx!(context.store, |tx| {
+        tus::create(tx, account_id, new, bounds, now_ms()).await
+    })?;
     let empty = || (length == Some(0)).then(Chunk::empty);
     let state = match creation.chunk.or_else(empty) {
         Some(chunk) => first_bytes(context, caller, upload.id, chunk, payload).await?,

@@ -19,6 +19,7 @@ use sluice_store::{
     blob::Partial,
     blobs, duration_ms, file_facts, files, now_ms, storage,
     tus::{self, Claim, Completion, Step, TusUpload},
+    write_tx,
 };
 use uuid::Uuid;
 
@@ -161,10 +162,7 @@ async fn settle(context: &FileContext, upload: &TusUpload) -> Result<(), StoreEr
     if now.held() == now.offset() {
         return Ok(());
     }
-    let released = context
-        .store
-        .write(move |tx| Box::pin(async move { tus::release(tx, &now).await }));
-    released.await
+    write_tx!(context.store, |tx| tus::release(tx, &now).await)
 }
 
 async fn claim(
@@ -186,10 +184,9 @@ async fn claim(
         expires_at: expires_at(context),
         storage_bytes: caller.plan(context).storage.as_u64(),
     };
-    let claimed = context.store.write(move |tx| {
-        Box::pin(async move { tus::claim(tx, account_id, id, wanted, now_ms()).await })
-    });
-    Ok(claimed.await?)
+    Ok(write_tx!(context.store, |tx| {
+        tus::claim(tx, account_id, id, wanted, now_ms()).await
+    })?)
 }
 
 /// Returns the length that the upload may have; 413 when the request declares more.
@@ -219,10 +216,7 @@ pub(super) async fn forget(
     account_id: Uuid,
     id: Uuid,
 ) -> Result<(), ApiError> {
-    let deleted = context
-        .store
-        .write(move |tx| Box::pin(async move { tus::delete(tx, account_id, id).await }));
-    deleted.await?;
+    write_tx!(context.store, |tx| tus::delete(tx, account_id, id).await)?;
     Ok(context.store.blobs().remove_partial(id).await?)
 }
 
@@ -316,10 +310,9 @@ impl Reception<'_> {
         let more = self.context.config.uploads.checkpoint.as_u64();
         let wanted = needed.saturating_add(more).min(self.room);
         let (upload, limit) = (self.upload.clone(), self.plan.storage.as_u64());
-        let held = self.context.store.write(move |tx| {
-            Box::pin(async move { tus::hold(tx, &upload, needed, wanted, limit, now_ms()).await })
-        });
-        self.held = held.await?;
+        self.held = write_tx!(self.context.store, |tx| {
+            tus::hold(tx, &upload, needed, wanted, limit, now_ms()).await
+        })?;
         Ok(())
     }
 
@@ -362,10 +355,9 @@ impl Reception<'_> {
             expires_at: expires_at(self.context),
             storage_bytes: self.plan.storage.as_u64(),
         };
-        let advanced = self.context.store.write(move |tx| {
-            Box::pin(async move { tus::advance(tx, &upload, &progress, step, now_ms()).await })
-        });
-        advanced.await?;
+        write_tx!(self.context.store, |tx| {
+            tus::advance(tx, &upload, &progress, step, now_ms()).await
+        })?;
         self.state.offset = offset;
         self.state.expires_at = step.expires_at;
         Ok(())
@@ -398,19 +390,16 @@ impl Reception<'_> {
             facts: inspection.facts,
         };
         let engine = context.workflows.clone();
-        let completed = context.store.write(move |tx| {
-            Box::pin(async move {
-                let (now, limit) = (now_ms(), plan.storage.as_u64());
-                blobs::record(tx, &sealed, now).await?;
-                let file = tus::complete(tx, &upload, arrived, limit, now).await?;
-                if let Some(found) = &inspection.found {
-                    file_facts::record(tx, file.id, found).await?;
-                }
-                let begins_runs = trigger::file_stored(tx, &engine, &plan, &file, now).await?;
-                Ok((file, begins_runs))
-            })
-        });
-        let (file, begins_runs): (files::File, bool) = completed.await?;
+        let (file, begins_runs): (files::File, bool) = write_tx!(context.store, |tx| {
+            let (now, limit) = (now_ms(), plan.storage.as_u64());
+            blobs::record(tx, &sealed, now).await?;
+            let file = tus::complete(tx, &upload, arrived, limit, now).await?;
+            if let Some(found) = &inspection.found {
+                file_facts::record(tx, file.id, found).await?;
+            }
+            let begins_runs = trigger::file_stored(tx, &engine, &plan, &file, now).await?;
+            Ok((file, begins_runs))
+        })?;
         if begins_runs {
             context.workflows.announce();
         }

@@ -100,13 +100,24 @@ impl DiskSpace {
     }
 }
 
+/// Runs a unit of work as [`Store::write`] does, and waits for it. The work is an async block that owns what it uses:
+/// an async closure could not say that its future is `Send`.
+#[macro_export]
+macro_rules! write_tx {
+    ($store:expr, |$tx:ident| $work:expr) => {
+        $store
+            .write(move |$tx| ::std::boxed::Box::pin(async move { $work }))
+            .await
+    };
+}
+
 impl Store {
     /// Runs a unit of work in the writer, and returns what it returned once that has been committed to disk.
     ///
     /// ```no_run
-    /// # use sluice_store::{Error, Store, accounts};
+    /// # use sluice_store::{Error, Store, accounts, write_tx};
     /// # async fn example(store: Store) -> Result<(), Error> {
-    /// let account = store.write(|tx| Box::pin(async move { accounts::create(tx, "Default", 0).await })).await?;
+    /// let account = write_tx!(store, |tx| accounts::create(tx, "Default", 0).await)?;
     /// # Ok(()) }
     /// ```
     ///

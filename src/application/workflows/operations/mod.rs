@@ -9,6 +9,7 @@ pub(crate) mod saving;
 use sluice_store::{
     Page, duration_ms, now_ms,
     workflows::{self, Workflow},
+    write_tx,
 };
 use uuid::Uuid;
 
@@ -105,12 +106,10 @@ pub(crate) async fn set_active(
     is_active: bool,
 ) -> Result<WorkflowRecord, ApiError> {
     let account_id = context.account_id;
-    let changed = context.handles.store.write(move |tx| {
-        Box::pin(
-            async move { workflows::set_active(tx, account_id, id, is_active, now_ms()).await },
-        )
-    });
-    WorkflowRecord::of(changed.await?)
+    let changed = write_tx!(context.handles.store, |tx| {
+        workflows::set_active(tx, account_id, id, is_active, now_ms()).await
+    })?;
+    WorkflowRecord::of(changed)
 }
 
 /// Deletes a workflow with its versions and runs; unfinished ones are cancelled. What they stored stays.
@@ -131,12 +130,10 @@ pub(crate) async fn rotate_secret(
 ) -> Result<WorkflowRecord, ApiError> {
     let account_id = context.account_id;
     let overlap_ms = duration_ms(context.handles.config.webhooks.secret_overlap);
-    let rotated = context.handles.store.write(move |tx| {
-        Box::pin(
-            async move { workflows::rotate_secret(tx, account_id, id, overlap_ms, now_ms()).await },
-        )
-    });
-    WorkflowRecord::with_secret(rotated.await?)
+    let rotated = write_tx!(context.handles.store, |tx| {
+        workflows::rotate_secret(tx, account_id, id, overlap_ms, now_ms()).await
+    })?;
+    WorkflowRecord::with_secret(rotated)
 }
 
 /// The versions that are kept, newest first.

@@ -13,6 +13,7 @@ use sluice_store::{
     uploads::{self, Upload},
     work::Lane,
     workflows::{self, Retried, Run, RunInput, Submitted, Trigger},
+    write_tx,
 };
 use tokio::time::Instant;
 use uuid::Uuid;
@@ -126,18 +127,15 @@ pub(crate) async fn run_taken_upload(
         context.client.source(),
     )?;
     let engine = context.handles.workflows.clone();
-    let submitted = context.handles.store.write(move |tx| {
-        Box::pin(async move {
-            let blob = request.input.blob;
-            let submitted = engine.submit_in(tx, request, None).await?;
-            if let Submitted::New(_) = submitted {
-                let taken = uploads::take(tx, account_id, upload_id).await?;
-                check_unchanged(taken.blob == blob)?;
-            }
-            Ok(submitted)
-        })
-    });
-    let submitted = submitted.await?;
+    let submitted = write_tx!(context.handles.store, |tx| {
+        let blob = request.input.blob;
+        let submitted = engine.submit_in(tx, request, None).await?;
+        if let Submitted::New(_) = submitted {
+            let taken = uploads::take(tx, account_id, upload_id).await?;
+            check_unchanged(taken.blob == blob)?;
+        }
+        Ok(submitted)
+    })?;
     context.handles.workflows.announce();
     context.accepted(submitted)
 }

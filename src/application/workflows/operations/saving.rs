@@ -5,6 +5,7 @@ use sluice_media::workflow::{Problem, Short, Template, generate};
 use sluice_store::{
     now_ms,
     workflows::{self as stored, NewWorkflow, Replaced, Workflow},
+    write_tx,
 };
 use uuid::Uuid;
 
@@ -51,11 +52,11 @@ async fn create(context: &RequestContext<'_>, request: SaveWorkflow) -> Result<S
         context.account_id,
         context.handles.config.workflows.max_workflows,
     );
-    let made = context.handles.store.write(move |tx| {
-        Box::pin(async move { stored::create(tx, account_id, new, most, now_ms()).await })
-    });
+    let made = write_tx!(context.handles.store, |tx| {
+        stored::create(tx, account_id, new, most, now_ms()).await
+    })?;
     Ok(Saved {
-        workflow: WorkflowRecord::with_secret(made.await?)?,
+        workflow: WorkflowRecord::with_secret(made)?,
         is_new: true,
     })
 }
@@ -83,12 +84,10 @@ async fn replace(
     let new = draft.reviewed(context, name, is_active).await?;
     let account_id = context.account_id;
     let keep = context.handles.config.workflows.keep_versions;
-    let replaced = context.handles.store.write(move |tx| {
-        Box::pin(
-            async move { stored::replace(tx, account_id, id, new, known, keep, now_ms()).await },
-        )
-    });
-    let replaced = match replaced.await? {
+    let replaced = write_tx!(context.handles.store, |tx| {
+        stored::replace(tx, account_id, id, new, known, keep, now_ms()).await
+    })?;
+    let replaced = match replaced {
         Replaced::Saved(workflow) => workflow,
         Replaced::Crossed { version } => return Err(ApiError::Crossed { version }),
     };
