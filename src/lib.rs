@@ -2,8 +2,10 @@
 //!
 //! [`app::Service`] is the whole service.
 
-pub mod app;
+#[macro_use]
 pub mod application;
+
+pub mod app;
 pub mod causes;
 pub mod cli;
 pub mod config;

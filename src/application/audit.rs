@@ -9,14 +9,11 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::application::{
-    answer::Time, caller::Caller, error::ApiError, object::camel_case, reached::Reached,
+    answer::Time, caller::Caller, error::ApiError, field, object::camel_case, reached::Reached,
 };
 
 /// Longest `action` of a query, in characters.
 const MAX_ACTION: usize = 100;
-
-/// Characters of a wrong value that an error shows.
-const MAX_SHOWN: usize = 60;
 
 /// The credential behind a change, and where the client is.
 #[derive(Clone, Debug)]
@@ -121,7 +118,13 @@ pub(crate) fn filter(query: &str) -> Result<Filter, ApiError> {
             continue;
         }
         match &*camel_case(&name) {
-            "actor" => filter.actor = Some(actor_id(&value)?),
+            "actor" => {
+                filter.actor = Some(field::id(
+                    "actor",
+                    "the id of a user or an API key",
+                    &value,
+                )?)
+            }
             "action" => filter.action = Some(action(&value)?),
             "since" => filter.since = Some(time(&value)?),
             _ => {}
@@ -130,16 +133,13 @@ pub(crate) fn filter(query: &str) -> Result<Filter, ApiError> {
     Ok(filter)
 }
 
-fn actor_id(text: &str) -> Result<Uuid, ApiError> {
-    Uuid::try_parse(text).map_err(|_| wrong("actor must be the id of a user or an API key", text))
-}
-
 fn action(text: &str) -> Result<String, ApiError> {
     let is_word = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_');
     match text.len() <= MAX_ACTION && text.bytes().all(is_word) {
         true => Ok(text.to_owned()),
-        false => Err(wrong(
-            "action must be an action such as live.input.key_rotated, or the beginning of some such as live.",
+        false => Err(field::wrong(
+            "action",
+            "an action such as live.input.key_rotated, or the beginning of some such as live.",
             text,
         )),
     }
@@ -148,12 +148,7 @@ fn action(text: &str) -> Result<String, ApiError> {
 fn time(text: &str) -> Result<i64, ApiError> {
     text.parse::<jiff::Timestamp>()
         .map(|time| time.as_millisecond())
-        .map_err(|_| wrong("since must be a time such as 2026-11-18T11:06:40Z", text))
-}
-
-fn wrong(expected: &str, got: &str) -> ApiError {
-    let shown: String = got.chars().take(MAX_SHOWN).collect();
-    ApiError::Invalid(format!("{expected}, got `{shown}`"))
+        .map_err(|_| field::wrong("since", "a time such as 2026-11-18T11:06:40Z", text))
 }
 
 #[cfg(test)]

@@ -132,7 +132,7 @@ pub(crate) async fn create_preset(
     account_id: Uuid,
     request: PresetRequest,
 ) -> Result<Preset, ApiError> {
-    let missing = |field: &str| ApiError::Invalid(format!("{field} is missing"));
+    let missing = |field: &str| invalid!("{field} is missing");
     let name = checked_name(request.name)?.ok_or_else(|| missing("name"))?;
     let params = canonical(context, request.params)?.ok_or_else(|| missing("params"))?;
     let preset = write_tx!(context.store, |tx| {
@@ -177,9 +177,9 @@ fn checked_name(given: Option<String>) -> Result<Option<String>, ApiError> {
     let Some(name) = given else { return Ok(None) };
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-".contains(&byte);
     if !(1..=MAX_PRESET_NAME).contains(&name.len()) || !name.bytes().all(is_plain) {
-        return Err(ApiError::Invalid(format!(
+        return Err(invalid!(
             "name must be 1 to {MAX_PRESET_NAME} of a-z, A-Z, 0-9, _ and -"
-        )));
+        ));
     }
     Ok(Some(name))
 }
@@ -193,7 +193,7 @@ fn canonical(
         return Ok(None);
     };
     let request = VariantRequest::from_json(&params, &context.config.cdn.variants())
-        .map_err(|error| ApiError::Invalid(format!("params: {}", error.message)))?;
+        .map_err(|error| invalid!("params: {}", error.message))?;
     Ok(Some(request.canonical().to_owned()))
 }
 

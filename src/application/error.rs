@@ -6,6 +6,13 @@ use utoipa::ToSchema;
 
 use crate::causes::WithCauses;
 
+/// Makes an [`ApiError::Invalid`] whose text is formatted as by `format!`.
+macro_rules! invalid {
+    ($($text:tt)*) => {
+        $crate::application::error::ApiError::Invalid(format!($($text)*))
+    };
+}
+
 /// The body of every error.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]

@@ -1,6 +1,10 @@
 //! Checks of single fields: length of `name` and `description`, `allowedDomains`, times, numbers, choices; every message names
 //! field, value and range.
 
+use std::fmt::Display;
+
+use uuid::Uuid;
+
 use crate::application::error::ApiError;
 
 /// Longest `name`, in characters.
@@ -14,10 +18,9 @@ const MAX_SHOWN: usize = 60;
 /// like an unknown one, clients would notice by addresses that do not work.
 pub fn reject_unsupported(name: &str, is_given: bool) -> Result<(), ApiError> {
     match name {
-        "cdnSlug" | "cdn_slug" if is_given => Err(ApiError::Invalid(
-            "cdnSlug is not supported: leave it out, and use /cdn/v1/{deliveryKey}/{fileId}; an alias of the delivery key may \
+        "cdnSlug" | "cdn_slug" if is_given => Err(invalid!(
+            "cdnSlug is not supported: leave it out, and use /cdn/v1/{{deliveryKey}}/{{fileId}}; an alias of the delivery key may \
              be in the key's place"
-                .to_owned(),
         )),
         _ => Ok(()),
     }
@@ -39,14 +42,12 @@ pub fn words(field: &str, given: Option<String>, most: usize) -> Result<Option<S
     let text = given.trim();
     let length = text.chars().count();
     if !(1..=most).contains(&length) {
-        return Err(ApiError::Invalid(format!(
+        return Err(invalid!(
             "{field} must have 1 to {most} characters, got {length}"
-        )));
+        ));
     }
     if text.chars().any(char::is_control) {
-        return Err(ApiError::Invalid(format!(
-            "{field} must not hold control characters"
-        )));
+        return Err(invalid!("{field} must not hold control characters"));
     }
     Ok(Some(text.to_owned()))
 }
@@ -61,16 +62,15 @@ pub fn description(
     let text = text.filter(|text| !text.trim().is_empty());
     let length = text.as_ref().map_or(0, |text| text.chars().count());
     if length > most {
-        return Err(ApiError::Invalid(format!(
+        return Err(invalid!(
             "description must have at most {most} characters, got {length}"
-        )));
+        ));
     }
     let is_odd = |c: char| c.is_control() && !matches!(c, '\n' | '\r' | '\t');
     match text.as_ref().is_some_and(|text| text.contains(is_odd)) {
         false => Ok(Some(text)),
-        true => Err(ApiError::Invalid(
+        true => Err(invalid!(
             "description must not hold control characters other than line breaks and tabs"
-                .to_owned(),
         )),
     }
 }
@@ -85,11 +85,7 @@ pub fn choice<T>(
     let Some(given) = given else { return Ok(None) };
     match parse(given) {
         Some(value) => Ok(Some(value)),
-        None => Err(ApiError::Invalid(format!(
-            "{field} must be {}, got `{}`",
-            allowed.join(" or "),
-            shorten(given)
-        ))),
+        None => Err(wrong(field, allowed.join(" or "), given)),
     }
 }
 
@@ -102,11 +98,11 @@ pub fn within(
     let Some(given) = given else { return Ok(None) };
     match u32::try_from(given) {
         Ok(value) if range.contains(&value) => Ok(Some(value)),
-        _ => Err(ApiError::Invalid(format!(
+        _ => Err(invalid!(
             "{field} must be {} to {}, got {given}",
             range.start(),
             range.end()
-        ))),
+        )),
     }
 }
 
@@ -114,19 +110,20 @@ pub fn within(
 pub fn allowed_domains(given: Option<Vec<String>>) -> Result<Option<Vec<String>>, ApiError> {
     let Some(given) = given else { return Ok(None) };
     if given.len() > MAX_DOMAINS {
-        return Err(ApiError::Invalid(format!(
+        return Err(invalid!(
             "allowedDomains must have at most {MAX_DOMAINS} entries, got {}",
             given.len()
-        )));
+        ));
     }
     let mut domains: Vec<String> = Vec::with_capacity(given.len());
     for (index, text) in given.iter().enumerate() {
         let domain = text.trim().to_ascii_lowercase();
         if !is_host(domain.strip_prefix("*.").unwrap_or(&domain)) {
-            return Err(ApiError::Invalid(format!(
-                "allowedDomains[{index}] must be a host such as example.org or *.example.org, got `{}`",
-                shorten(text)
-            )));
+            return Err(wrong(
+                format_args!("allowedDomains[{index}]"),
+                "a host such as example.org or *.example.org",
+                text,
+            ));
         }
         if !domains.contains(&domain) {
             domains.push(domain);
@@ -183,11 +180,31 @@ pub(crate) fn time_of(text: &str) -> Option<i64> {
 /// Reads a parameter by [`time_of`]; the error names it.
 pub(crate) fn time(field: &str, text: &str) -> Result<i64, ApiError> {
     time_of(text).ok_or_else(|| {
-        ApiError::Invalid(format!(
-            "{field} must be ISO 8601 such as 2026-11-20T12:00:00Z, or Unix seconds, got `{}`",
-            shorten(text)
-        ))
+        wrong(
+            field,
+            "ISO 8601 such as 2026-11-20T12:00:00Z, or Unix seconds",
+            text,
+        )
     })
+}
+
+/// Reads an id; `expected` says of what.
+pub(crate) fn id(field: &str, expected: &str, text: &str) -> Result<Uuid, ApiError> {
+    Uuid::try_parse(text).map_err(|_| wrong(field, expected, text))
+}
+
+/// Reads a query's flag: `true`, `false`, or nothing for false.
+pub(crate) fn flag(field: &str, text: &str) -> Result<bool, ApiError> {
+    match text {
+        "true" => Ok(true),
+        "false" | "" => Ok(false),
+        other => Err(wrong(field, "true or false", other)),
+    }
+}
+
+/// Rejects the value of a field that must be something else.
+pub(crate) fn wrong(field: impl Display, expected: impl Display, got: &str) -> ApiError {
+    invalid!("{field} must be {expected}, got `{}`", shorten(got))
 }
 
 /// Foreign text, shortened for a message.
@@ -248,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_and_choices_name_their_range() {
+    fn numbers_choices_and_flags_name_their_range() {
         assert_eq!(within("w", Some(1800), 0..=1800).unwrap(), Some(1800));
         for odd in [-1, 1801, i64::MAX] {
             let error = within("reconnectWindowSeconds", Some(odd), 0..=1800)
@@ -264,6 +281,9 @@ mod tests {
             .unwrap_err()
             .to_string();
         assert_eq!(error, "latency must be standard or low, got `fast`");
+        assert!(flag("total", "true").unwrap() && !flag("total", "").unwrap());
+        let error = flag("total", "yes").unwrap_err().to_string();
+        assert_eq!(error, "total must be true or false, got `yes`");
     }
 
     #[test]

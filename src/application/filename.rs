@@ -36,23 +36,21 @@ pub fn clean(given: &str) -> String {
 pub fn checked(field: &str, given: &str) -> Result<String, ApiError> {
     let name: String = given.trim().nfc().collect();
     if !(1..=MAX_BYTES).contains(&name.len()) {
-        return Err(ApiError::Invalid(format!(
+        return Err(invalid!(
             "{field} must have 1 to {MAX_BYTES} bytes, got {}",
             name.len()
-        )));
+        ));
     }
     if name
         .chars()
         .any(|c| is_rejected(c) || c == '/' || c == '\\')
     {
-        return Err(ApiError::Invalid(format!(
+        return Err(invalid!(
             "{field} must not hold path separators, control characters or marks of writing direction"
-        )));
+        ));
     }
     if name == "." || name == ".." {
-        return Err(ApiError::Invalid(format!(
-            "{field} must be a name, got `{name}`"
-        )));
+        return Err(invalid!("{field} must be a name, got `{name}`"));
     }
     Ok(name)
 }

@@ -5,6 +5,10 @@
 //! knows HTTP: the façade (`crate::http`) turns requests into calls and records into answers, and `crate::mcp` does the same for
 //! agents.
 
+// First: its macro `invalid!` is for all that follow.
+#[macro_use]
+pub(crate) mod error;
+
 pub(crate) mod address;
 pub(crate) mod agent_calls;
 pub(crate) mod answer;
@@ -17,7 +21,6 @@ pub(crate) mod changes;
 pub(crate) mod context;
 pub(crate) mod delivery;
 pub(crate) mod downloads;
-pub(crate) mod error;
 pub(crate) mod events;
 pub(crate) mod field;
 pub(crate) mod filename;

@@ -11,11 +11,9 @@ pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
         _ => match serde_json::from_slice(bytes) {
             Ok(Value::Object(object)) => object,
             Ok(_) => {
-                return Err(ApiError::Invalid(
-                    "the body must be a JSON object".to_owned(),
-                ));
+                return Err(invalid!("the body must be a JSON object"));
             }
-            Err(error) => return Err(ApiError::Invalid(format!("malformed JSON: {error}"))),
+            Err(error) => return Err(invalid!("malformed JSON: {error}")),
         },
     };
     from_object(object)
@@ -31,7 +29,7 @@ pub(crate) fn from_object<T: DeserializeOwned>(object: Map<String, Value>) -> Re
     serde_json::from_value(Value::Object(object.clone())).map_err(|error| {
         match culprit::<T>(object) {
             Some((field, reason)) => {
-                ApiError::Invalid(format!("{field}: {}", in_plain_words(&reason)))
+                invalid!("{field}: {}", in_plain_words(&reason))
             }
             None => ApiError::Invalid(in_plain_words(&error)),
         }
@@ -44,9 +42,7 @@ pub(crate) fn in_camel_case(object: Map<String, Value>) -> Result<Map<String, Va
     for (key, value) in object {
         let name = camel_case(&key);
         if folded.insert(name, value).is_some() {
-            return Err(ApiError::Invalid(format!(
-                "{key}: given twice, in two spellings"
-            )));
+            return Err(invalid!("{key}: given twice, in two spellings"));
         }
     }
     Ok(folded)

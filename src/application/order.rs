@@ -1,4 +1,4 @@
-//! `sort` and `order` of lists, flags of queries, and the cursors of lists that have several orders.
+//! `sort` and `order` of lists, and the cursors of lists that have several orders.
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use sluice_store::{Cursor, Direction, Position, SortKey};
@@ -27,22 +27,7 @@ pub(crate) fn direction(text: &str) -> Result<Direction, ApiError> {
     match text {
         "asc" => Ok(Direction::Ascending),
         "desc" => Ok(Direction::Descending),
-        other => Err(ApiError::Invalid(format!(
-            "order must be asc or desc, got `{}`",
-            field::shorten(other)
-        ))),
-    }
-}
-
-/// Reads a query's flag: `true`, `false`, or nothing for false.
-pub(crate) fn flag(name: &str, text: &str) -> Result<bool, ApiError> {
-    match text {
-        "true" => Ok(true),
-        "false" | "" => Ok(false),
-        other => Err(ApiError::Invalid(format!(
-            "{name} must be true or false, got `{}`",
-            field::shorten(other)
-        ))),
+        other => Err(field::wrong("order", "asc or desc", other)),
     }
 }
 
@@ -80,10 +65,11 @@ pub(crate) fn read_position(text: &str, sorted_by: SortedBy) -> Result<Position,
         }),
     };
     position.ok_or_else(|| {
-        ApiError::Invalid(format!(
-            "cursor must be the nextCursor of an earlier answer with the same sort, got `{}`",
-            field::shorten(text)
-        ))
+        field::wrong(
+            "cursor",
+            "the nextCursor of an earlier answer with the same sort",
+            text,
+        )
     })
 }
 
@@ -130,19 +116,9 @@ mod tests {
     }
 
     #[test]
-    fn words_are_read_and_others_named() {
+    fn directions_are_read_and_other_words_named() {
         assert_eq!(direction("asc").unwrap(), Direction::Ascending);
-        assert!(flag("total", "true").unwrap() && !flag("total", "").unwrap());
-        let errors = [
-            direction("up").unwrap_err().to_string(),
-            flag("total", "yes").unwrap_err().to_string(),
-        ];
-        assert_eq!(
-            errors,
-            [
-                "order must be asc or desc, got `up`",
-                "total must be true or false, got `yes`"
-            ]
-        );
+        let error = direction("up").unwrap_err().to_string();
+        assert_eq!(error, "order must be asc or desc, got `up`");
     }
 }

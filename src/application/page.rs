@@ -32,13 +32,13 @@ pub(crate) fn row_count(text: &str) -> Result<u32, ApiError> {
     text.parse()
         .ok()
         .filter(|limit| (1..=MAX_LIMIT).contains(limit))
-        .ok_or_else(|| ApiError::Invalid(format!("limit must be 1 to {MAX_LIMIT}, got `{text}`")))
+        .ok_or_else(|| invalid!("limit must be 1 to {MAX_LIMIT}, got `{text}`"))
 }
 
 /// Reads an `offset`: a whole number from 0.
 pub(crate) fn row_offset(text: &str) -> Result<u32, ApiError> {
     text.parse()
-        .map_err(|_| ApiError::Invalid(format!("offset must be a whole number, got `{text}`")))
+        .map_err(|_| invalid!("offset must be a whole number, got `{text}`"))
 }
 
 /// Reads a cursor: `{created_at in hexadecimal}-{id}`.
@@ -50,11 +50,7 @@ pub(crate) fn read_cursor(text: &str) -> Result<Cursor, ApiError> {
                 id: Uuid::try_parse(id).ok()?,
             })
         })
-        .ok_or_else(|| {
-            ApiError::Invalid(format!(
-                "cursor must be the nextCursor of an earlier answer, got `{text}`"
-            ))
-        })
+        .ok_or_else(|| invalid!("cursor must be the nextCursor of an earlier answer, got `{text}`"))
 }
 
 /// The cursor of the next page, when `rows` filled this one.

@@ -274,9 +274,7 @@ pub(crate) async fn issue(
         dom: domains,
     };
     let token = TokenKeys::of(tokens).await?.issue(&grant).ok_or_else(|| {
-        ApiError::Invalid(
-            "allowedDomains are too long together for an address: name fewer hosts".to_owned(),
-        )
+        invalid!("allowedDomains are too long together for an address: name fewer hosts")
     })?;
     Ok(Issued {
         token,

@@ -50,9 +50,7 @@ fn address(value: &Value) -> Result<Option<String>, ApiError> {
     match value {
         Value::Null => Ok(None),
         Value::String(text) => Ok(Some(text.trim().to_owned()).filter(|text| !text.is_empty())),
-        _ => Err(ApiError::Invalid(format!(
-            "{ONE} must be text, the address of a file"
-        ))),
+        _ => Err(invalid!("{ONE} must be text, the address of a file")),
     }
 }
 
@@ -65,11 +63,7 @@ fn list(value: &Value) -> Result<Vec<Value>, ApiError> {
         Value::String(text) => serde_json::from_str(text).ok(),
         _ => None,
     };
-    values.ok_or_else(|| {
-        ApiError::Invalid(format!(
-            "{MANY} must be a JSON array with the addresses of files"
-        ))
-    })
+    values.ok_or_else(|| invalid!("{MANY} must be a JSON array with the addresses of files"))
 }
 
 /// Fetches the files one after the other, all of them within `outbound.fetch_timeout`. None is kept when one fails or
@@ -209,7 +203,7 @@ fn rejection(error: outbound::Error, which: &str, limit: SizeLimit) -> ApiError 
         Outbound::Unfinished { cause, .. } if matches!(*cause, Outbound::TooLarge(_)) => {
             rejection(*cause, which, limit)
         }
-        Outbound::Refused(rejected) => ApiError::Invalid(format!("{which}: {rejected}")),
+        Outbound::Refused(rejected) => invalid!("{which}: {rejected}"),
         Outbound::TooLarge(_) => limit.rejection(&format!("the file of {which}")),
         Outbound::Busy(_) => busy(),
         other => source_failed(format!("{which}: {other}")),

@@ -127,9 +127,9 @@ pub(crate) fn checked_content_type(given: Option<String>) -> Result<String, ApiE
     let content_type = given.unwrap_or_else(|| "application/octet-stream".to_owned());
     match content_type.len() <= MAX_CONTENT_TYPE && content_type.is_ascii() {
         true => Ok(content_type),
-        false => Err(ApiError::Invalid(format!(
+        false => Err(invalid!(
             "contentType must be at most {MAX_CONTENT_TYPE} ASCII characters"
-        ))),
+        )),
     }
 }
 
@@ -153,9 +153,8 @@ pub(crate) async fn by_signed_url(
     account_id: Uuid,
     address: &str,
 ) -> Result<Upload, ApiError> {
-    let (id, query) = upload_of(address).ok_or_else(|| {
-        ApiError::Invalid("uploadUrl must be the signedUrl of an upload as it was given".to_owned())
-    })?;
+    let (id, query) = upload_of(address)
+        .ok_or_else(|| invalid!("uploadUrl must be the signedUrl of an upload as it was given"))?;
     check_signature(&query, platform, id).await?;
     let upload = uploads::by_id(&mut platform.store.read().await?, id).await?;
     match upload.account_id == account_id {

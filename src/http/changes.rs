@@ -18,7 +18,7 @@ use crate::application::{
     changes::{Following, News},
     context::ChangeContext,
     error::{ApiError, ErrorBody},
-    field::shorten,
+    field,
 };
 
 /// Time in milliseconds after which a client connects again.
@@ -108,16 +108,10 @@ pub async fn follow(
 
 fn health_asked(query: &str) -> Result<Option<Uuid>, ApiError> {
     let asked = form_urlencoded::parse(query.as_bytes()).find(|(name, _)| name == "health");
-    let Some((_, id)) = asked.filter(|(_, id)| !id.is_empty()) else {
-        return Ok(None);
-    };
-    let parsed = Uuid::parse_str(&id).map_err(|_| {
-        ApiError::Invalid(format!(
-            "health must be the id of a live input, got `{}`",
-            shorten(&id)
-        ))
-    })?;
-    Ok(Some(parsed))
+    asked
+        .filter(|(_, id)| !id.is_empty())
+        .map(|(_, id)| field::id("health", "the id of a live input", &id))
+        .transpose()
 }
 
 /// A client's stream.

@@ -153,7 +153,7 @@ pub async fn alias(
     let alias = form_urlencoded::parse(request.query_string().as_bytes())
         .find(|(name, _)| name == "alias")
         .map(|(_, alias)| alias.into_owned())
-        .ok_or_else(|| ApiError::Invalid("alias is missing: ask with ?alias=".to_owned()))?;
+        .ok_or_else(|| invalid!("alias is missing: ask with ?alias="))?;
     let mut db = context.store.read().await?;
     let available = delivery_keys::is_alias_free(&mut db, &alias).await?;
     Ok(HttpResponse::Ok().json(AliasAnswer { available }))

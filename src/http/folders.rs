@@ -12,6 +12,7 @@ use crate::application::{
     caller::{Caller, Read, Write},
     context::FileContext,
     error::ApiError,
+    field,
     folders::{
         self, ChangeFolder, NewFolderRequest,
         list::{self as lists, FolderList},
@@ -135,15 +136,8 @@ pub async fn delete(
     caller: Caller<Write>,
     id: web::Path<Uuid>,
 ) -> Result<HttpResponse, ApiError> {
-    let with_contents = match query_value(&request, "recursive").as_deref() {
-        Some("true") => true,
-        None | Some("" | "false") => false,
-        Some(_) => {
-            return Err(ApiError::Invalid(
-                "recursive must be true or false".to_owned(),
-            ));
-        }
-    };
+    let recursive = query_value(&request, "recursive").unwrap_or_default();
+    let with_contents = field::flag("recursive", &recursive)?;
     let context = context.into_inner();
     folders::delete(context, caller.account_id(), *id, with_contents).await?;
     Ok(HttpResponse::Ok().json(Success::default()))

@@ -61,9 +61,8 @@ impl Form {
         limits: FormLimits,
     ) -> Result<Self, ApiError> {
         if !is_form(request) {
-            return Err(ApiError::Invalid(
+            return Err(invalid!(
                 "send the file as multipart/form-data, for instance with `curl -F file=@photo.jpg`"
-                    .to_owned(),
             ));
         }
         let _permit = upload_permit(context)?;
@@ -160,10 +159,10 @@ impl Reader<'_> {
             match part.content_disposition().and_then(given_filename) {
                 Some(filename) => self.file(&mut form, name, filename, part).await?,
                 None if form.fields.len() == settings.max_fields => {
-                    return Err(ApiError::Invalid(format!(
+                    return Err(invalid!(
                         "a form has at most {} text fields (uploads.max_fields)",
                         settings.max_fields
-                    )));
+                    ));
                 }
                 None => {
                     let text = self.text(&name, &mut part, &mut text_left).await?;
@@ -207,10 +206,10 @@ impl Reader<'_> {
     fn check_room(&self, form: &Form) -> Result<(), ApiError> {
         match form.files.len() < self.limits.files {
             true => Ok(()),
-            false => Err(ApiError::Invalid(format!(
+            false => Err(invalid!(
                 "too many files: at most {} may be sent here",
                 self.limits.files
-            ))),
+            )),
         }
     }
 
@@ -230,7 +229,7 @@ impl Reader<'_> {
             })?;
             text.extend_from_slice(&piece);
         }
-        String::from_utf8(text).map_err(|_| ApiError::Invalid(format!("{name} must be UTF-8 text")))
+        String::from_utf8(text).map_err(|_| invalid!("{name} must be UTF-8 text"))
     }
 
     async fn piece(&self, part: &mut Field) -> Result<Option<Bytes>, ApiError> {
@@ -243,9 +242,9 @@ fn field_name(part: &Field) -> Result<String, ApiError> {
     let name = part.name().unwrap_or_default();
     match name.len() {
         1..=MAX_FIELD_NAME => Ok(name.to_owned()),
-        length => Err(ApiError::Invalid(format!(
+        length => Err(invalid!(
             "the name of a part must have 1 to {MAX_FIELD_NAME} bytes, got {length}"
-        ))),
+        )),
     }
 }
 

@@ -163,11 +163,7 @@ impl Directives {
 /// Reads a number. Queries are read inside [`answer`], so that a rejection can be read by pages of other sites, too.
 fn number<T: FromStr>(name: &str, text: &str) -> Result<T, ApiError> {
     let shown: String = text.chars().take(MAX_SHOWN).collect();
-    let rejection = || {
-        ApiError::Invalid(format!(
-            "{name} must be a whole number from 0, got `{shown}`"
-        ))
-    };
+    let rejection = || invalid!("{name} must be a whole number from 0, got `{shown}`");
     text.parse().map_err(|_| rejection())
 }
 

@@ -164,8 +164,7 @@ async fn fill(
     let timeout = context.config.uploads.idle_timeout;
     let mut body = payload.by_ref();
     while let Some(piece) = next_piece(&mut body, timeout).await? {
-        let piece = piece
-            .map_err(|error| ApiError::Invalid(format!("the body could not be read: {error}")))?;
+        let piece = piece.map_err(|error| invalid!("the body could not be read: {error}"))?;
         if spool.len() + piece.len() as u64 > size_bytes {
             return Err(too_long(size_bytes));
         }
@@ -194,9 +193,7 @@ fn too_long(size_bytes: u64) -> ApiError {
 }
 
 fn wrong_length(size_bytes: u64, length: u64) -> ApiError {
-    ApiError::Invalid(format!(
-        "the body has {length} bytes, expected {size_bytes} (sizeBytes)"
-    ))
+    invalid!("the body has {length} bytes, expected {size_bytes} (sizeBytes)")
 }
 
 /// Complete a direct upload

@@ -115,8 +115,8 @@ impl SelectionRequest {
         let files = distinct("ids", self.ids, MAX_IDS)?;
         let folders = distinct("folderIds", self.folder_ids, MAX_FOLDERS)?;
         if files.is_empty() && folders.is_empty() {
-            return Err(ApiError::Invalid(
-                "ids is missing: name files in ids, or folders in folderIds".to_owned(),
+            return Err(invalid!(
+                "ids is missing: name files in ids, or folders in folderIds"
             ));
         }
         let name = match self.name.filter(|name| !name.trim().is_empty()) {

@@ -96,9 +96,9 @@ impl BulkRequest {
     fn checked(self) -> Result<(BulkAction, Vec<Uuid>, Change), ApiError> {
         let ids = distinct("ids", self.ids, MAX_IDS)?;
         if ids.is_empty() {
-            return Err(ApiError::Invalid(format!(
+            return Err(invalid!(
                 "ids must have 1 to {MAX_IDS} ids of files, got none"
-            )));
+            ));
         }
         let (is_tagged, is_moved) = (
             !(self.tags.is_empty() && self.remove_tags.is_empty()),
@@ -106,9 +106,8 @@ impl BulkRequest {
         );
         let change = match (self.action, self.folder_id) {
             (BulkAction::Move, None) => {
-                return Err(ApiError::Invalid(
+                return Err(invalid!(
                     "folderId is missing: name the folder to move to, or null for the top"
-                        .to_owned(),
                 ));
             }
             (BulkAction::Move, Some(folder_id)) => Change::Move(folder_id),
@@ -120,15 +119,15 @@ impl BulkRequest {
             }),
         };
         match &change {
-            Change::Tag(_) if !is_tagged => Err(ApiError::Invalid(
-                "tags is missing: name tags to add in tags, or to remove in removeTags".to_owned(),
+            Change::Tag(_) if !is_tagged => Err(invalid!(
+                "tags is missing: name tags to add in tags, or to remove in removeTags"
             )),
-            Change::Move(_) | Change::Delete if is_tagged => Err(ApiError::Invalid(
-                "tags and removeTags go with the action tag only".to_owned(),
-            )),
-            Change::Tag(_) | Change::Delete if is_moved => Err(ApiError::Invalid(
-                "folderId goes with the action move only".to_owned(),
-            )),
+            Change::Move(_) | Change::Delete if is_tagged => {
+                Err(invalid!("tags and removeTags go with the action tag only"))
+            }
+            Change::Tag(_) | Change::Delete if is_moved => {
+                Err(invalid!("folderId goes with the action move only"))
+            }
             _ => Ok((self.action, ids, change)),
         }
     }
@@ -137,10 +136,10 @@ impl BulkRequest {
 /// Returns the ids in their order, each once; 400 when there are more than `most`.
 pub(crate) fn distinct(name: &str, ids: Vec<Uuid>, most: usize) -> Result<Vec<Uuid>, ApiError> {
     if ids.len() > most {
-        return Err(ApiError::Invalid(format!(
+        return Err(invalid!(
             "{name} must have at most {most} ids, got {}",
             ids.len()
-        )));
+        ));
     }
     let mut seen = HashSet::with_capacity(ids.len());
     Ok(ids.into_iter().filter(|id| seen.insert(*id)).collect())

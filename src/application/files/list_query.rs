@@ -72,8 +72,8 @@ impl Asked {
     fn read(&mut self, name: &str, value: &str) -> Result<(), ApiError> {
         match name {
             "folderId" => self.folder = Some(id_or_top("folderId", value)?),
-            "recursive" => self.is_recursive = order::flag("recursive", value)?,
-            "total" => self.without_total = !value.is_empty() && !order::flag("total", value)?,
+            "recursive" => self.is_recursive = field::flag("recursive", value)?,
+            "total" => self.without_total = !value.is_empty() && !field::flag("total", value)?,
             "offset" => self.offset = row_offset(value)?,
             "limit" => self.limit = Some(row_count(value)?),
             _ if value.is_empty() => {}
@@ -93,9 +93,7 @@ impl Asked {
 
     fn add_tag(&mut self, tag: &str) -> Result<(), ApiError> {
         if self.filter.tags.len() == MAX_TAGS {
-            return Err(ApiError::Invalid(format!(
-                "tag may be given {MAX_TAGS} times at most"
-            )));
+            return Err(invalid!("tag may be given {MAX_TAGS} times at most"));
         }
         self.filter.tags.push(bounded("tag", tag)?);
         Ok(())
@@ -145,10 +143,7 @@ fn order_of(text: &str) -> Result<Order, ApiError> {
         "created" => Ok(Order::Created),
         "name" => Ok(Order::Name),
         "size" => Ok(Order::Size),
-        other => Err(ApiError::Invalid(format!(
-            "sort must be created, name or size, got `{}`",
-            field::shorten(other)
-        ))),
+        other => Err(field::wrong("sort", "created, name or size", other)),
     }
 }
 
@@ -158,11 +153,9 @@ fn types(text: &str) -> Result<Vec<FileType>, ApiError> {
     text.split(',')
         .map(|word| {
             known(word.trim()).ok_or_else(|| {
-                ApiError::Invalid(format!(
-                    "type must be some of {}, separated by commas, got `{}`",
-                    FileType::ALL.map(FileType::as_str).join(", "),
-                    field::shorten(word)
-                ))
+                let types = FileType::ALL.map(FileType::as_str).join(", ");
+                let expected = format_args!("some of {types}, separated by commas");
+                field::wrong("type", expected, word)
             })
         })
         .collect()
@@ -181,10 +174,11 @@ fn time(field: &str, text: &str) -> Result<i64, ApiError> {
     };
     let at = text.parse::<Timestamp>().ok().or_else(day);
     at.map(Timestamp::as_millisecond).ok_or_else(|| {
-        ApiError::Invalid(format!(
-            "{field} must be a time such as 2026-12-24T18:00:00Z or a day such as 2026-12-24, got `{}`",
-            field::shorten(text)
-        ))
+        field::wrong(
+            field,
+            "a time such as 2026-12-24T18:00:00Z or a day such as 2026-12-24",
+            text,
+        )
     })
 }
 
@@ -196,10 +190,10 @@ pub(crate) fn searched(text: &str) -> Result<String, ApiError> {
 fn bounded(field: &str, text: &str) -> Result<String, ApiError> {
     match text.len() <= MAX_SEARCH {
         true => Ok(text.to_owned()),
-        false => Err(ApiError::Invalid(format!(
+        false => Err(invalid!(
             "{field} must have at most {MAX_SEARCH} bytes, got {}",
             text.len()
-        ))),
+        )),
     }
 }
 

@@ -50,12 +50,7 @@ pub(crate) fn rounded_width(text: &str) -> Result<u32, ApiError> {
     let [.., largest] = WIDTHS;
     let wanted = text.parse().ok().filter(|width| *width >= 1);
     let rounded = wanted.and_then(|wanted: u32| WIDTHS.into_iter().find(|it| *it >= wanted));
-    rounded.ok_or_else(|| {
-        ApiError::Invalid(format!(
-            "w must be a width of 1 to {largest} pixels, got `{}`",
-            field::shorten(text)
-        ))
-    })
+    rounded.ok_or_else(|| field::wrong("w", format_args!("a width of 1 to {largest} pixels"), text))
 }
 
 /// Permits to render previews, so many for each account; more wait.

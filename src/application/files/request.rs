@@ -24,13 +24,7 @@ pub(crate) fn id_or_top(field: &str, text: &str) -> Result<Option<Uuid>, ApiErro
     if text.is_empty() || text == "null" {
         return Ok(None);
     }
-    let id = Uuid::try_parse(text).map_err(|_| {
-        let shown = field::shorten(text);
-        ApiError::Invalid(format!(
-            "{field} must be the id of a folder or null, got `{shown}`"
-        ))
-    })?;
-    Ok(Some(id))
+    field::id(field, "the id of a folder or null", text).map(Some)
 }
 
 /// A file to store that the service fetches.
@@ -91,28 +85,28 @@ impl ChangeFile {
 fn checked_point(FocalPoint { x, y }: FocalPoint) -> Result<(f64, f64), ApiError> {
     match [x, y].iter().all(|share| (0.0..=1.0).contains(share)) {
         true => Ok((x, y)),
-        false => Err(ApiError::Invalid(format!(
+        false => Err(invalid!(
             "focal_point must have x and y of 0 to 1, got {x} and {y}"
-        ))),
+        )),
     }
 }
 
 /// Trims tags and drops duplicates; `name` is the field's.
 pub(crate) fn checked_tags(name: &str, given: Vec<String>) -> Result<Vec<String>, ApiError> {
     if given.len() > MAX_TAGS {
-        return Err(ApiError::Invalid(format!(
+        return Err(invalid!(
             "{name} must have at most {MAX_TAGS} entries, got {}",
             given.len()
-        )));
+        ));
     }
     let mut tags: Vec<String> = Vec::with_capacity(given.len());
     for (index, text) in given.iter().enumerate() {
         let tag = text.trim();
         let length = tag.chars().count();
         if !(1..=MAX_TAG).contains(&length) || tag.chars().any(char::is_control) {
-            return Err(ApiError::Invalid(format!(
+            return Err(invalid!(
                 "{name}[{index}] must have 1 to {MAX_TAG} characters and no control characters"
-            )));
+            ));
         }
         if !tags.iter().any(|known| known == tag) {
             tags.push(tag.to_owned());

@@ -69,7 +69,7 @@ impl ListedFolders {
         for (name, value) in form_urlencoded::parse(query.as_bytes()) {
             match camel_case(&name).as_str() {
                 "parentId" => parent = Some(id_or_top("parentId", &value)?),
-                "totals" => with_totals = order::flag("totals", &value)?,
+                "totals" => with_totals = field::flag("totals", &value)?,
                 "limit" => limit = row_count(&value)?,
                 _ if value.is_empty() => {}
                 "q" => text = Some(searched(&value)?),
@@ -112,10 +112,7 @@ fn order_of(text: &str) -> Result<FolderOrder, ApiError> {
     match text {
         "created" => Ok(FolderOrder::Created),
         "name" => Ok(FolderOrder::Name),
-        other => Err(ApiError::Invalid(format!(
-            "sort must be created or name, got `{}`",
-            field::shorten(other)
-        ))),
+        other => Err(field::wrong("sort", "created or name", other)),
     }
 }
 

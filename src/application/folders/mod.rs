@@ -137,8 +137,8 @@ fn checked_color(color: String) -> Result<String, ApiError> {
     let length = color.chars().count();
     match (1..=MAX_COLOR).contains(&length) && !color.chars().any(char::is_control) {
         true => Ok(color),
-        false => Err(ApiError::Invalid(format!(
+        false => Err(invalid!(
             "color must have 1 to {MAX_COLOR} characters and no control characters, got {length}"
-        ))),
+        )),
     }
 }

@@ -64,15 +64,15 @@ impl Path {
         let is_name = |part: &String| !matches!(part.trim(), "" | ".");
         let parts: Vec<String> = parts.into_iter().filter(is_name).collect();
         if parts.is_empty() {
-            return Err(ApiError::Invalid(
-                "path must have at least one name, as in Spring/Behind the scenes".to_owned(),
+            return Err(invalid!(
+                "path must have at least one name, as in Spring/Behind the scenes"
             ));
         }
         if parts.len() as i64 > MAX_DEPTH {
-            return Err(ApiError::Invalid(format!(
+            return Err(invalid!(
                 "path must have at most {MAX_DEPTH} names, got {}",
                 parts.len()
-            )));
+            ));
         }
         let named = parts.iter().enumerate();
         named

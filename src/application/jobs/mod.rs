@@ -24,11 +24,8 @@ pub(crate) async fn stored_files(
     body: &Map<String, Value>,
     most: usize,
 ) -> Result<Vec<Material>, ApiError> {
-    let rejection = || {
-        ApiError::Invalid(format!(
-            "fileIds must be an array with the ids of at most {most} stored files"
-        ))
-    };
+    let rejection =
+        || invalid!("fileIds must be an array with the ids of at most {most} stored files");
     let ids = match body.get("fileIds") {
         None | Some(Value::Null) => return Ok(Vec::new()),
         Some(Value::Array(ids)) if ids.len() <= most => ids,

@@ -157,16 +157,15 @@ impl<'a> Submitter<'a> {
         let count = wanted.files.len() + wanted.sources.len();
         let most = self.plan.files_per_batch as usize;
         if count == 0 {
-            return Err(ApiError::Invalid(
+            return Err(invalid!(
                 "a file is missing: send it as the form's field `file`, several as `files`, or name \
                  its address in `sourceUrl`"
-                    .to_owned(),
             ));
         }
         if count > most {
-            return Err(ApiError::Invalid(format!(
+            return Err(invalid!(
                 "at most {most} files may be sent at once (files_per_batch of the plan), got {count}"
-            )));
+            ));
         }
         let operations = operation::parse_each(wanted.row.tool, &wanted.params, count)
             .map_err(|error| ApiError::Invalid(error.message))?;
@@ -236,10 +235,10 @@ fn check_count(row: &Row, operations: &[Operation], count: usize) -> Result<(), 
     let (least, most) = (row.min_files, row.max_files);
     match operations.iter().any(joins) && !(least..=most).contains(&count) {
         false => Ok(()),
-        true => Err(ApiError::Invalid(format!(
+        true => Err(invalid!(
             "{} takes {least} to {most} files, got {count}: send them as `files`, in order",
             row.tool
-        ))),
+        )),
     }
 }
 
@@ -342,7 +341,7 @@ fn fingerprint(new: &NewJob) -> [u8; 32] {
 
 /// Reads the words true and false, or a JSON boolean.
 pub(crate) fn flag(params: &Params, name: &str) -> Result<Option<bool>, ApiError> {
-    let rejection = || Err(ApiError::Invalid(format!("{name} must be true or false")));
+    let rejection = || Err(invalid!("{name} must be true or false"));
     match params.get(name) {
         None => Ok(None),
         Some(Value::Bool(flag)) => Ok(Some(*flag)),

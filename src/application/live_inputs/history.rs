@@ -44,7 +44,7 @@ pub(crate) fn seconds(given: Option<&str>) -> Result<u32, ApiError> {
         .filter(|seconds| (1..=HISTORY_S).contains(seconds))
         .ok_or_else(|| {
             let shown: String = given.chars().take(30).collect();
-            ApiError::Invalid(format!("seconds must be 1 to {HISTORY_S}, got `{shown}`"))
+            invalid!("seconds must be 1 to {HISTORY_S}, got `{shown}`")
         })
 }
 

@@ -3,7 +3,7 @@
 
 use sluice_actors::live::InputStatus;
 use sluice_store::{
-    Listed, Page,
+    Direction, Listed, Page,
     input_list::{self, Counts, OnAir, Query, Sort, Status},
     live_inputs::LiveInput,
     now_ms,
@@ -16,6 +16,7 @@ use crate::application::{
     error::ApiError,
     field,
     object::camel_case,
+    order,
     page::{Pagination, WHOLE_LIST, read_cursor, row_count, row_offset},
 };
 
@@ -45,7 +46,7 @@ pub(crate) fn parse(query: &str) -> Result<Query, ApiError> {
             "status" => asked.status = field::choice("status", given, STATUSES, Status::parse)?,
             "enabled" => asked.enabled = field::choice("enabled", given, BOOLEANS, boolean)?,
             "sort" => asked.sort = field::choice("sort", given, SORTS, sort)?.unwrap_or_default(),
-            "order" => descending = field::choice("order", given, ORDERS, is_descending)?,
+            "order" => descending = Some(order::direction(&value)? == Direction::Descending),
             "limit" => asked.limit = row_count(&value)?,
             "offset" => asked.offset = row_offset(&value)?,
             "cursor" if !value.is_empty() => asked.after = Some(read_cursor(&value)?),
@@ -54,9 +55,8 @@ pub(crate) fn parse(query: &str) -> Result<Query, ApiError> {
     }
     asked.descending = descending.unwrap_or(asked.sort != Sort::Name);
     if asked.after.is_some() && (asked.sort, asked.descending) != (Sort::Created, true) {
-        return Err(ApiError::Invalid(
+        return Err(invalid!(
             "cursor works with sort=created and order=desc only: use offset with another order"
-                .to_owned(),
         ));
     }
     Ok(asked)
@@ -65,7 +65,6 @@ pub(crate) fn parse(query: &str) -> Result<Query, ApiError> {
 const STATUSES: &[&str] = &["idle", "live", "reconnecting"];
 const BOOLEANS: &[&str] = &["true", "false"];
 const SORTS: &[&str] = &["created", "name", "lastLive", "viewers"];
-const ORDERS: &[&str] = &["asc", "desc"];
 
 fn text(value: &str) -> Result<Option<String>, ApiError> {
     let given = Some(value.to_owned()).filter(|text| !text.trim().is_empty());
@@ -82,14 +81,6 @@ fn sort(text: &str) -> Option<Sort> {
         "name" => Some(Sort::Name),
         "lastLive" => Some(Sort::LastLive),
         "viewers" => Some(Sort::Viewers),
-        _ => None,
-    }
-}
-
-fn is_descending(text: &str) -> Option<bool> {
-    match text {
-        "asc" => Some(false),
-        "desc" => Some(true),
         _ => None,
     }
 }

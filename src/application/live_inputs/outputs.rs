@@ -84,7 +84,7 @@ pub(crate) async fn remove(
 
 /// Checks an address: 400 for what is no address of a target, and for one whose host is or now resolves to a rejected address.
 async fn checked(outbound: &Outbound, text: String) -> Result<String, ApiError> {
-    let invalid = |reason: String| ApiError::Invalid(format!("url: {reason}"));
+    let invalid = |reason: String| invalid!("url: {reason}");
     if text.contains(MASK) {
         let reason = "it is masked: give the whole address, with its secrets";
         return Err(invalid(reason.to_owned()));

@@ -112,7 +112,7 @@ fn pull_url(given: Option<String>) -> Result<Option<String>, ApiError> {
     };
     match PullUrl::parse(&text) {
         Ok(_) => Ok(Some(text)),
-        Err(error) => Err(ApiError::Invalid(format!("pullUrl: {error}"))),
+        Err(error) => Err(invalid!("pullUrl: {error}")),
     }
 }
 
@@ -128,7 +128,7 @@ pub(crate) async fn reject_unreachable(
         Ok(target) => outbound.probe_peer(&target).await,
         Err(rejection) => Err(rejection),
     };
-    checked.map_err(|rejection| ApiError::Invalid(format!("pullUrl: {rejection}")))
+    checked.map_err(|rejection| invalid!("pullUrl: {rejection}"))
 }
 
 #[cfg(test)]

@@ -52,9 +52,8 @@ impl NewShareRequest {
     pub(crate) fn checked(self, now_ms: i64) -> Result<ShareTerms, ApiError> {
         let expires_at = match (self.expires_in, self.expires_at) {
             (Some(_), Some(_)) => {
-                return Err(ApiError::Invalid(
+                return Err(invalid!(
                     "expiresIn and expiresAt are two ways to say the same: send one of them"
-                        .to_owned(),
                 ));
             }
             (_, Some(None)) | (Some(None), None) => None,
@@ -80,8 +79,9 @@ impl NewShareRequest {
 }
 
 fn time(text: &str, now_ms: i64) -> Result<i64, ApiError> {
-    let expected = "expiresAt must be a time such as 2026-12-24T18:00:00Z, an hour to ten years from now, or null for never";
-    let wrong = || ApiError::Invalid(format!("{expected}, got `{}`", field::shorten(text)));
+    let expected =
+        "a time such as 2026-12-24T18:00:00Z, an hour to ten years from now, or null for never";
+    let wrong = || field::wrong("expiresAt", expected, text);
     let at: Timestamp = text.parse().map_err(|_| wrong())?;
     let (shortest, longest) = (i64::from(*LIFETIME_S.start()), i64::from(*LIFETIME_S.end()));
     let ahead_ms = at.as_millisecond() - now_ms;

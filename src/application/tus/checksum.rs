@@ -34,9 +34,9 @@ impl Checksum {
             "crc32" => (Algorithm::Crc32, 4),
             _ => {
                 let shown = field::shorten(name);
-                return Err(ApiError::Invalid(format!(
+                return Err(invalid!(
                     "Upload-Checksum: `{shown}` is none of {ALGORITHMS}"
-                )));
+                ));
             }
         };
         let expected = STANDARD.decode(value.trim()).ok();
@@ -45,9 +45,9 @@ impl Checksum {
                 algorithm,
                 expected,
             }),
-            None => Err(ApiError::Invalid(format!(
+            None => Err(invalid!(
                 "Upload-Checksum: expected {length} bytes in Base64 after {name}"
-            ))),
+            )),
         }
     }
 

@@ -124,7 +124,7 @@ pub(crate) async fn seal(
             "" => "captions",
             entry => entry.trim_end_matches('.'),
         };
-        ApiError::Invalid(format!("{which}, {problem}"))
+        invalid!("{which}, {problem}")
     })?;
     let mut spool = context.store.blobs().spool().await?;
     spool.write(text.into()).await?;

@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use crate::application::{
     error::ApiError,
-    field::{self, given, shorten},
+    field::{self, given, wrong},
 };
 
 /// Longest `title`, in characters.
@@ -160,9 +160,7 @@ pub(crate) struct TokenSpec {
 impl NewStreamRequest {
     pub(crate) fn checked(self, settings: &StreamSettings) -> Result<StreamRequest, ApiError> {
         let source_file_id = self.source_file_id.ok_or_else(|| {
-            ApiError::Invalid(
-                "sourceFileId is missing: name a stored video or audio file".to_owned(),
-            )
+            invalid!("sourceFileId is missing: name a stored video or audio file")
         })?;
         let names = Profile::NAMES;
         let known = |text: &str| names.into_iter().find(|profile| *profile == text);
@@ -229,10 +227,10 @@ impl CaptionRequest {
             (None, Some(url), None) => CaptionOrigin::Named(url),
             (None, None, Some(text)) => CaptionOrigin::Sent(text),
             _ => {
-                return Err(ApiError::Invalid(format!(
+                return Err(invalid!(
                     "{field}content, {field}fileId or {field}url must be given, and only one of them: WebVTT or SubRip text, a \
                      stored file of it, or its address"
-                )));
+                ));
             }
         };
         let said = CaptionFacts::checked(
@@ -254,10 +252,11 @@ impl CaptionFacts {
     ) -> Result<Self, ApiError> {
         let given = language.unwrap_or_default();
         let language = language_tag(given).ok_or_else(|| {
-            ApiError::Invalid(format!(
-                "{field}language must be a language tag (BCP 47) such as de or pt-BR, got `{}`",
-                shorten(given)
-            ))
+            wrong(
+                format_args!("{field}language"),
+                "a language tag (BCP 47) such as de or pt-BR",
+                given,
+            )
         })?;
         let label = field::words(&format!("{field}label"), label, MAX_LABEL)?;
         Ok(Self {
@@ -284,12 +283,12 @@ fn rungs(given: Vec<RenditionRequest>) -> Result<Vec<Rung>, ApiError> {
     let mut rungs: Vec<Rung> = Vec::with_capacity(given.len());
     for (index, RenditionRequest { height, bitrate }) in given.into_iter().enumerate() {
         let name = format!("renditions[{index}].height");
-        let height = field::within(&name, height, HEIGHTS)?
-            .ok_or_else(|| ApiError::Invalid(format!("{name} is missing")))?;
+        let height =
+            field::within(&name, height, HEIGHTS)?.ok_or_else(|| invalid!("{name} is missing"))?;
         if rungs.iter().any(|other| other.height == height) {
-            return Err(ApiError::Invalid(format!(
+            return Err(invalid!(
                 "{name} must be another one than before, got {height} twice"
-            )));
+            ));
         }
         let name = format!("renditions[{index}].bitrate");
         rungs.push(Rung {
@@ -306,10 +305,10 @@ fn custom_rendition(Rung { height, bitrate }: Rung) -> CustomRendition {
 
 fn captions(given: Vec<CaptionRequest>, most: usize) -> Result<Vec<CaptionSpec>, ApiError> {
     if given.len() > most {
-        return Err(ApiError::Invalid(format!(
+        return Err(invalid!(
             "captions must have at most {most} entries (vod.max_captions), got {}",
             given.len()
-        )));
+        ));
     }
     let mut captions: Vec<CaptionSpec> = Vec::with_capacity(given.len());
     for (index, caption) in given.into_iter().enumerate() {
@@ -319,9 +318,9 @@ fn captions(given: Vec<CaptionRequest>, most: usize) -> Result<Vec<CaptionSpec>,
             .iter()
             .any(|other| other.said.language == *language)
         {
-            return Err(ApiError::Invalid(format!(
+            return Err(invalid!(
                 "captions[{index}].language must be another one than before, got `{language}` twice"
-            )));
+            ));
         }
         captions.push(caption);
     }

@@ -75,5 +75,5 @@ async fn reject_unreachable(context: &EventContext, url: &str) -> Result<(), Api
         .outbound
         .probe_url(url)
         .await
-        .map_err(|rejection| ApiError::Invalid(format!("url: {rejection}")))
+        .map_err(|rejection| invalid!("url: {rejection}"))
 }

@@ -65,13 +65,13 @@ pub struct RecoverRequest {
 impl NewWebhookRequest {
     pub(crate) fn checked(self) -> Result<NewEndpoint, ApiError> {
         let url = self.url.ok_or_else(|| {
-            invalid("url is missing: give the http or https address that is to receive the events")
+            invalid!("url is missing: give the http or https address that is to receive the events")
         })?;
         let event_types = self.event_types.ok_or_else(|| {
-            invalid(format!(
+            invalid!(
                 "eventTypes is missing: give [\"*\"] for all, or names: {}",
                 all_types()
-            ))
+            )
         })?;
         Ok(NewEndpoint {
             url: checked_url(url)?,
@@ -98,9 +98,7 @@ impl RecoverRequest {
     /// seconds.
     pub(crate) fn since_ms(&self, now_ms: i64) -> Result<i64, ApiError> {
         let rejection = |problem: &str| {
-            invalid(format!(
-                "since {problem}: give ISO 8601 such as 2026-11-20T12:00:00Z, or Unix seconds"
-            ))
+            invalid!("since {problem}: give ISO 8601 such as 2026-11-20T12:00:00Z, or Unix seconds")
         };
         let time_ms = match &self.since {
             serde_json::Value::Null => return Err(rejection("is missing")),
@@ -135,19 +133,17 @@ fn checked_url(url: String) -> Result<String, ApiError> {
     let url = url.trim();
     match url.len() {
         1..=MAX_URL => Ok(url.to_owned()),
-        length => Err(invalid(format!(
-            "url must have 1 to {MAX_URL} bytes, got {length}"
-        ))),
+        length => Err(invalid!("url must have 1 to {MAX_URL} bytes, got {length}")),
     }
 }
 
 /// Checks event types: at least one, all of them known.
 fn checked_types(given: Vec<String>) -> Result<Vec<String>, ApiError> {
     if given.is_empty() {
-        return Err(invalid(format!(
+        return Err(invalid!(
             "eventTypes must not be empty: give [\"*\"] for all, or names: {}",
             all_types()
-        )));
+        ));
     }
     let strange: Vec<&str> = given
         .iter()
@@ -172,11 +168,11 @@ fn unknown(field: &str, strange: &[&str]) -> ApiError {
     if strange.len() > NAMED {
         named.push(format!("{} more", strange.len() - NAMED));
     }
-    invalid(format!(
+    invalid!(
         "{field} has unknown names: {}; known are {}",
         named.join(", "),
         all_types()
-    ))
+    )
 }
 
 /// The event types in Markdown, a line each.
@@ -196,10 +192,6 @@ pub(crate) fn described_types() -> String {
 fn all_types() -> String {
     let names: Vec<&str> = known_types().iter().map(|known| known.name).collect();
     names.join(", ")
-}
-
-fn invalid(message: impl Into<String>) -> ApiError {
-    ApiError::Invalid(message.into())
 }
 
 #[cfg(test)]

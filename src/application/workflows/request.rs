@@ -82,7 +82,7 @@ pub struct ChangeWorkflow {
 impl ChangeWorkflow {
     pub(crate) fn checked(self) -> Result<bool, ApiError> {
         self.is_active.ok_or_else(|| {
-            invalid(
+            invalid!(
                 "isActive is missing: true or false; everything else is changed by POST /api/workflows with the `id`",
             )
         })
@@ -103,7 +103,7 @@ pub struct RunFile {
 impl RunFile {
     pub(crate) fn file_id(&self) -> Result<Uuid, ApiError> {
         self.file_id
-            .ok_or_else(|| invalid("fileId is missing: the id of a stored file"))
+            .ok_or_else(|| invalid!("fileId is missing: the id of a stored file"))
     }
 }
 
@@ -131,8 +131,4 @@ impl RetryRun {
         )?;
         Ok(version.unwrap_or(RetryVersion::Ran))
     }
-}
-
-fn invalid(message: impl Into<String>) -> ApiError {
-    ApiError::Invalid(message.into())
 }

@@ -49,9 +49,9 @@ pub async fn purge(
 ) -> Result<HttpResponse, ApiError> {
     let count = request.urls.len() + request.tags.len();
     if !(1..=MAX_ENTRIES).contains(&count) {
-        return Err(ApiError::Invalid(format!(
+        return Err(invalid!(
             "urls and tags must have 1 to {MAX_ENTRIES} entries together, got {count}"
-        )));
+        ));
     }
     let account_id = caller.account_id();
     let mut answer = Purged {
@@ -61,9 +61,9 @@ pub async fn purge(
     };
     for (index, url) in request.urls.iter().enumerate() {
         let file_id = file_of_url(url).ok_or_else(|| {
-            ApiError::Invalid(format!(
+            invalid!(
                 "urls[{index}] must be an address of the form …/cdn/v1/{{deliveryKey}}/{{fileId}}"
-            ))
+            )
         })?;
         answer.purged += usize::from(purge_file(&context, account_id, file_id).await?);
     }
@@ -71,9 +71,7 @@ pub async fn purge(
         let file_id = tag
             .strip_prefix("asset:")
             .and_then(|id| Uuid::try_parse(id).ok())
-            .ok_or_else(|| {
-                ApiError::Invalid(format!("tags[{index}] must be `asset:` and a file's id"))
-            })?;
+            .ok_or_else(|| invalid!("tags[{index}] must be `asset:` and a file's id"))?;
         answer.purged_tags += usize::from(purge_file(&context, account_id, file_id).await?);
     }
     Ok(HttpResponse::Ok().json(answer))

@@ -105,14 +105,7 @@ pub async fn stats(
 fn wanted_key(query: &str) -> Result<Option<Uuid>, ApiError> {
     form_urlencoded::parse(query.as_bytes())
         .find(|(name, value)| name == "key" && !value.is_empty())
-        .map(|(_, text)| {
-            Uuid::try_parse(&text).map_err(|_| {
-                ApiError::Invalid(format!(
-                    "key must be the id of a delivery key, got `{}`",
-                    field::shorten(&text)
-                ))
-            })
-        })
+        .map(|(_, text)| field::id("key", "the id of a delivery key", &text))
         .transpose()
 }
 

@@ -1,10 +1,10 @@
 //! Query of `GET /api/events` and its stream: `after`, `before`, `order`, `types`; form of a cursor.
 
-use sluice_store::events::Event;
+use sluice_store::{Direction, events::Event};
 use url::form_urlencoded;
 
 use crate::application::{
-    error::ApiError, field::shorten, object::camel_case, webhooks::request::checked_type,
+    error::ApiError, field::wrong, object::camel_case, order, webhooks::request::checked_type,
 };
 
 /// The last event that a client has seen: hexadecimal on the wire, opaque to it.
@@ -19,10 +19,11 @@ impl Cursor {
             .filter(|_| !text.starts_with('+'))
             .map(Self)
             .ok_or_else(|| {
-                ApiError::Invalid(format!(
-                    "{field} must be the nextCursor of an earlier answer or the id of an event of the stream, got `{}`",
-                    shorten(text)
-                ))
+                wrong(
+                    field,
+                    "the nextCursor of an earlier answer or the id of an event of the stream",
+                    text,
+                )
             })
     }
 }
@@ -76,31 +77,22 @@ impl Query {
                 "before" if !value.is_empty() => {
                     parsed.before = Some(Cursor::parse("before", &value)?);
                 }
-                "order" => parsed.is_newest_first = is_descending(&value)?,
+                "order" if !value.is_empty() => {
+                    parsed.is_newest_first = order::direction(&value)? == Direction::Descending;
+                }
                 "types" => parsed.types = Types::parse(&value)?,
                 _ => {}
             }
         }
         match parsed.is_newest_first {
-            true if parsed.after.is_some() => Err(ApiError::Invalid(
-                "after belongs to order=asc: with order=desc ask on with before".to_owned(),
+            true if parsed.after.is_some() => Err(invalid!(
+                "after belongs to order=asc: with order=desc ask on with before"
             )),
-            false if parsed.before.is_some() => Err(ApiError::Invalid(
-                "before belongs to order=desc: with order=asc ask on with after".to_owned(),
+            false if parsed.before.is_some() => Err(invalid!(
+                "before belongs to order=desc: with order=asc ask on with after"
             )),
             _ => Ok(parsed),
         }
-    }
-}
-
-fn is_descending(order: &str) -> Result<bool, ApiError> {
-    match order {
-        "desc" => Ok(true),
-        "asc" | "" => Ok(false),
-        other => Err(ApiError::Invalid(format!(
-            "order must be asc or desc, got `{}`",
-            shorten(other)
-        ))),
     }
 }
 

@@ -24,7 +24,7 @@ use crate::application::{
     caller::{Caller, Read},
     context::EventContext,
     error::{ApiError, ErrorBody},
-    field::shorten,
+    field::wrong,
     page::row_count,
 };
 
@@ -147,12 +147,8 @@ pub async fn show(
 
 /// Reads the id of an event, with `evt_` or without it.
 pub(super) fn event_id(field: &str, text: &str) -> Result<Uuid, ApiError> {
-    Uuid::try_parse(text.strip_prefix("evt_").unwrap_or(text)).map_err(|_| {
-        ApiError::Invalid(format!(
-            "{field} must be the id of an event, evt_…, got `{}`",
-            shorten(text)
-        ))
-    })
+    Uuid::try_parse(text.strip_prefix("evt_").unwrap_or(text))
+        .map_err(|_| wrong(field, "the id of an event, evt_…", text))
 }
 
 fn limit(query: &str) -> Result<u32, ApiError> {

@@ -83,8 +83,7 @@ fn too_large(limit: u64) -> ApiError {
 async fn read(mut payload: Payload, limit: u64) -> Result<BytesMut, ApiError> {
     let mut bytes = BytesMut::new();
     while let Some(chunk) = payload.next().await {
-        let chunk = chunk
-            .map_err(|error| ApiError::Invalid(format!("the body could not be read: {error}")))?;
+        let chunk = chunk.map_err(|error| invalid!("the body could not be read: {error}"))?;
         if (bytes.len() + chunk.len()) as u64 > limit {
             return Err(too_large(limit));
         }

@@ -124,8 +124,8 @@ pub async fn search(
 ) -> Result<HttpResponse, ApiError> {
     let query = ListQuery::parse(request.query_string())?;
     if query.filter.text.is_none() {
-        return Err(ApiError::Invalid(
-            "q is missing: give a part of the name to search for, as in ?q=holiday".to_owned(),
+        return Err(invalid!(
+            "q is missing: give a part of the name to search for, as in ?q=holiday"
         ));
     }
     let found = page_of(&context, caller.account_id(), &reached, query).await?;
@@ -229,12 +229,11 @@ impl Origin {
         match (files.pop(), sources.pop()) {
             (Some(part), None) => Ok(Self::Sent(Box::new(part))),
             (None, Some(address)) if sources.is_empty() => Ok(Self::Named(address)),
-            (None, None) => Err(ApiError::Invalid(
+            (None, None) => Err(invalid!(
                 "file is missing: send it as the form's field `file`, or name its address in `sourceUrl`"
-                    .to_owned(),
             )),
-            _ => Err(ApiError::Invalid(
-                "one file is stored at a time: send `file` or one `sourceUrl`".to_owned(),
+            _ => Err(invalid!(
+                "one file is stored at a time: send `file` or one `sourceUrl`"
             )),
         }
     }

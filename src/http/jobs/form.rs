@@ -68,8 +68,8 @@ pub(in crate::http) fn idempotency_key(request: &HttpRequest) -> Result<Option<S
         Ok(key) if (1..=MAX_IDEMPOTENCY_KEY).contains(&key.trim().len()) => {
             Ok(Some(key.trim().to_owned()))
         }
-        _ => Err(ApiError::Invalid(format!(
+        _ => Err(invalid!(
             "Idempotency-Key must have 1 to {MAX_IDEMPOTENCY_KEY} characters of ASCII"
-        ))),
+        )),
     }
 }

@@ -116,12 +116,7 @@ pub async fn create(
     let (tool, job_type) = match text(&sent.params, "jobType").unwrap_or("convert") {
         "convert" => ("convert", JobType::Convert),
         "compress" => ("compress", JobType::Compress),
-        other => {
-            let shown = crate::application::field::shorten(other);
-            return Err(ApiError::Invalid(format!(
-                "jobType must be convert or compress, got `{shown}`"
-            )));
-        }
+        other => return Err(field::wrong("jobType", "convert or compress", other)),
     };
     let wanted = JobRequest {
         row: operation::row(tool).expect("convert and compress are rows"),
@@ -183,9 +178,9 @@ fn list_query(query: &str) -> Result<(Page, JobFilter, u32), ApiError> {
             }
             "since" if !value.is_empty() => filter.since = Some(field::time("since", &value)?),
             "offset" if page.after.is_none() => {
-                offset = value.parse().map_err(|_| {
-                    ApiError::Invalid(format!("offset must be a whole number, got `{value}`"))
-                })?;
+                offset = value
+                    .parse()
+                    .map_err(|_| invalid!("offset must be a whole number, got `{value}`"))?;
             }
             _ => {}
         }
@@ -201,10 +196,11 @@ fn wanted_type(text: &str) -> Result<(Option<JobType>, Option<String>), ApiError
         "tool" => Ok((Some(JobType::Tool), None)),
         tool => match operation::row(tool) {
             Some(row) => Ok((Some(JobType::Tool), Some(row.tool.to_owned()))),
-            None => Err(ApiError::Invalid(format!(
-                "type must be convert, compress, tool or the name of a media tool, got `{}`",
-                field::shorten(tool)
-            ))),
+            None => Err(field::wrong(
+                "type",
+                "convert, compress, tool or the name of a media tool",
+                tool,
+            )),
         },
     }
 }

@@ -131,7 +131,7 @@ fn check_place(request: &ServiceRequest, context: &AgentContext) -> Result<(), A
 fn text<'a>(value: &'a HeaderValue, name: &str) -> Result<&'a str, ApiError> {
     value
         .to_str()
-        .map_err(|_| ApiError::Invalid(format!("{name} must be plain ASCII")))
+        .map_err(|_| invalid!("{name} must be plain ASCII"))
 }
 
 fn check_types(request: &ServiceRequest) -> Result<(), ApiError> {
@@ -173,10 +173,10 @@ fn check_version(headers: &HeaderMap) -> Result<(), ApiError> {
         return Ok(());
     }
     let known: Vec<&str> = known().collect();
-    Err(ApiError::Invalid(format!(
+    Err(invalid!(
         "MCP-Protocol-Version must be one of {}",
         known.join(", ")
-    )))
+    ))
 }
 
 /// Answers the preflight of a page that may send its message; others were rejected before.

@@ -24,9 +24,7 @@ impl Reload {
     /// Reads the directives; `None` without a sequence number, 400 for a part without one.
     pub fn parse(msn: Option<u64>, part: Option<u32>) -> Result<Option<Self>, ApiError> {
         match (msn, part) {
-            (None, Some(_)) => Err(ApiError::Invalid(
-                "_HLS_part needs _HLS_msn beside it".into(),
-            )),
+            (None, Some(_)) => Err(invalid!("_HLS_part needs _HLS_msn beside it")),
             (None, None) => Ok(None),
             (Some(msn), part) => Ok(Some(Self { msn, part })),
         }
@@ -40,10 +38,10 @@ impl Reload {
     fn check(self, view: &View) -> Result<(), ApiError> {
         let (next, _) = view.window.next();
         if self.msn > next.saturating_add(MSN_AHEAD) && !view.window.is_ended() {
-            return Err(ApiError::Invalid(format!(
+            return Err(invalid!(
                 "_HLS_msn {} is too far ahead: the playlist ends before {next}",
                 self.msn
-            )));
+            ));
         }
         Ok(())
     }

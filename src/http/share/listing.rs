@@ -124,8 +124,8 @@ impl Position {
             "" => Ok(Self::Folders(None)),
             "d" => Ok(Self::Folders(cursor)),
             "f" => Ok(Self::Files(cursor)),
-            _ => Err(ApiError::Invalid(
-                "cursor must be the nextCursor of an earlier answer".to_owned(),
+            _ => Err(invalid!(
+                "cursor must be the nextCursor of an earlier answer"
             )),
         }
     }

@@ -108,7 +108,7 @@ async fn take_password(
 }
 
 async fn read_password(context: &ShareContext, body: web::Payload) -> Result<Secret, ApiError> {
-    let rejection = || ApiError::Invalid("the form must hold a password".to_owned());
+    let rejection = || invalid!("the form must hold a password");
     let reading = body.to_bytes_limited(MAX_FORM_BYTES);
     let body = tokio::time::timeout(context.config.http.body_timeout, reading).await;
     let body = body

@@ -249,13 +249,13 @@ fn width(text: &str) -> Result<u32, ApiError> {
     let width = text.parse().ok();
     width
         .filter(|width| WIDTHS.contains(width))
-        .ok_or_else(|| ApiError::Invalid(format!("w must be one of {WIDTHS:?}")))
+        .ok_or_else(|| invalid!("w must be one of {WIDTHS:?}"))
 }
 
 fn flag(request: &HttpRequest, name: &str) -> Result<bool, ApiError> {
     match query_value(request, name).as_deref() {
         None | Some("" | "0" | "false") => Ok(false),
         Some("1" | "true") => Ok(true),
-        Some(_) => Err(ApiError::Invalid(format!("{name} must be true or false"))),
+        Some(_) => Err(invalid!("{name} must be true or false")),
     }
 }

@@ -60,8 +60,8 @@ pub(in crate::http) struct Creation {
 impl Creation {
     pub(in crate::http) fn parse(headers: &HeaderMap) -> Result<Self, ApiError> {
         if headers.contains_key(CONCAT) {
-            return Err(ApiError::Invalid(
-                "Upload-Concat is not supported: send one upload for each file".to_owned(),
+            return Err(invalid!(
+                "Upload-Concat is not supported: send one upload for each file"
             ));
         }
         let metadata = text(headers, METADATA)?.unwrap_or_default();
@@ -87,12 +87,9 @@ fn length_of_new(headers: &HeaderMap) -> Result<Option<u64>, ApiError> {
     match (number(headers, LENGTH)?, deferred) {
         (Some(length), None) => Ok(Some(length)),
         (None, Some("1")) => Ok(None),
-        (_, Some(other)) if other != "1" => Err(ApiError::Invalid(format!(
-            "Upload-Defer-Length must be 1, got `{}`",
-            field::shorten(other)
-        ))),
-        _ => Err(ApiError::Invalid(
-            "send Upload-Length, in bytes, or Upload-Defer-Length: 1".to_owned(),
+        (_, Some(other)) if other != "1" => Err(field::wrong("Upload-Defer-Length", "1", other)),
+        _ => Err(invalid!(
+            "send Upload-Length, in bytes, or Upload-Defer-Length: 1"
         )),
     }
 }
@@ -114,9 +111,8 @@ impl Chunk {
         if !has_type(headers) {
             return Err(other_type());
         }
-        let offset = number(headers, OFFSET)?.ok_or_else(|| {
-            ApiError::Invalid("Upload-Offset is missing: ask for it with HEAD".to_owned())
-        })?;
+        let offset = number(headers, OFFSET)?
+            .ok_or_else(|| invalid!("Upload-Offset is missing: ask for it with HEAD"))?;
         Self::at(offset, headers)
     }
 
@@ -174,9 +170,9 @@ fn text<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, ApiEr
     let mut values = headers.get_all(name);
     let (first, second) = (values.next(), values.next());
     if second.is_some() {
-        return Err(ApiError::Invalid(format!("{name} was sent twice")));
+        return Err(invalid!("{name} was sent twice"));
     }
-    let in_ascii = |_| ApiError::Invalid(format!("{name} must be visible ASCII"));
+    let in_ascii = |_| invalid!("{name} must be visible ASCII");
     first
         .map(|value| value.to_str().map_err(in_ascii))
         .transpose()
@@ -191,10 +187,7 @@ fn number(headers: &HeaderMap, name: &str) -> Result<Option<u64>, ApiError> {
     let number = is_plain.then(|| given.parse().ok()).flatten();
     number.map(Some).ok_or_else(|| {
         let most = u64::MAX;
-        let shown = field::shorten(given);
-        ApiError::Invalid(format!(
-            "{name} must be a whole number from 0 to {most}, got `{shown}`"
-        ))
+        field::wrong(name, format_args!("a whole number from 0 to {most}"), given)
     })
 }
 
@@ -205,17 +198,17 @@ struct Metadata<'a>(Vec<(&'a str, Vec<u8>)>);
 impl<'a> Metadata<'a> {
     fn parse(given: &'a str) -> Result<Self, ApiError> {
         if given.len() > MAX_METADATA {
-            return Err(ApiError::Invalid(format!(
+            return Err(invalid!(
                 "Upload-Metadata must have at most {MAX_METADATA} bytes, got {}",
                 given.len()
-            )));
+            ));
         }
         let mut pairs: Vec<(&str, Vec<u8>)> = Vec::new();
         for pair in given.split(',').filter(|_| !given.trim().is_empty()) {
             let (key, value) = pair.trim().split_once(' ').unwrap_or((pair.trim(), ""));
             let rejection = |what: &str| {
                 let shown = field::shorten(pair);
-                ApiError::Invalid(format!("Upload-Metadata: {what} in `{shown}`"))
+                invalid!("Upload-Metadata: {what} in `{shown}`")
             };
             if key.is_empty() {
                 return Err(rejection("a key is missing"));
@@ -239,7 +232,7 @@ impl<'a> Metadata<'a> {
         };
         let text = String::from_utf8(value.clone());
         text.map(Some)
-            .map_err(|_| ApiError::Invalid(format!("Upload-Metadata: {key} must be UTF-8")))
+            .map_err(|_| invalid!("Upload-Metadata: {key} must be UTF-8"))
     }
 }
 

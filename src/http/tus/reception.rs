@@ -424,7 +424,7 @@ fn piece_of(
     match piece {
         Ok(piece) => piece
             .transpose()
-            .map_err(|error| ApiError::Invalid(format!("the body could not be read: {error}"))),
+            .map_err(|error| invalid!("the body could not be read: {error}")),
         Err(ApiError::Timeout(_)) => Err(ApiError::Conflict(format!(
             "nothing of the body arrived for {} s (uploads.idle_timeout): ask for the offset with HEAD, and continue",
             timeout.as_secs()

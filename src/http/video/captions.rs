@@ -11,6 +11,7 @@ use crate::{
         caller::{Caller, Write},
         context::VideoContext,
         error::ApiError,
+        field,
         reached::Reached,
         video::{
             captions::{self, Made, make, read, seal, size_limit},
@@ -112,19 +113,9 @@ async fn sent(
     };
     let mut form = Form::read(request, payload, &context.files, limits).await?;
     let part = form.take_files().pop().ok_or_else(|| {
-        ApiError::Invalid(
-            "file is missing: send WebVTT or SubRip as the form's field `file`".to_owned(),
-        )
+        invalid!("file is missing: send WebVTT or SubRip as the form's field `file`")
     })?;
-    let is_default = match form.text("isDefault") {
-        None | Some("false") => false,
-        Some("true") => true,
-        Some(_) => {
-            return Err(ApiError::Invalid(
-                "isDefault must be true or false".to_owned(),
-            ));
-        }
-    };
+    let is_default = field::flag("isDefault", form.text("isDefault").unwrap_or_default())?;
     let label = form.text("label").map(str::to_owned);
     let said = CaptionFacts::checked("", form.text("language"), label, is_default)?;
     seal(context, said, read(part.spool).await?, "").await

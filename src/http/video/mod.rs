@@ -116,11 +116,7 @@ fn filter(query: &str) -> Result<StreamFilter, ApiError> {
                 filter.status = field::choice("status", Some(&value), &words, StreamStatus::parse)?;
             }
             "sourceFileId" if !value.is_empty() => {
-                let id = Uuid::try_parse(&value).map_err(|_| {
-                    let shown = field::shorten(&value);
-                    ApiError::Invalid(format!("sourceFileId must be a file's id, got `{shown}`"))
-                })?;
-                filter.source_file_id = Some(id);
+                filter.source_file_id = Some(field::id("sourceFileId", "a file's id", &value)?);
             }
             _ => {}
         }

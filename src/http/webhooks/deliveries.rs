@@ -109,7 +109,10 @@ fn list_query(query: &str) -> Result<(Page, DeliveryFilter), ApiError> {
                     field::choice("status", Some(&value), &words, DeliveryStatus::parse)?;
             }
             "eventType" => filter.event_type = Some(checked_type("eventType", &value)?),
-            "endpointId" => filter.endpoint_id = Some(endpoint_id(&value)?),
+            "endpointId" => {
+                let id = field::id("endpointId", "the id of a webhook", &value)?;
+                filter.endpoint_id = Some(id);
+            }
             "eventId" => filter.event_id = Some(event_id("eventId", &value)?),
             "httpStatus" => filter.http_status = Some(status_codes(&value)?),
             "since" => filter.since = Some(field::time("since", &value)?),
@@ -118,15 +121,6 @@ fn list_query(query: &str) -> Result<(Page, DeliveryFilter), ApiError> {
         }
     }
     Ok((page, filter))
-}
-
-fn endpoint_id(text: &str) -> Result<Uuid, ApiError> {
-    Uuid::try_parse(text).map_err(|_| {
-        ApiError::Invalid(format!(
-            "endpointId must be the id of a webhook, got `{}`",
-            field::shorten(text)
-        ))
-    })
 }
 
 /// Reads a status code, or a class of them, as a range whose end is not included.
@@ -146,10 +140,11 @@ fn status_codes(text: &str) -> Result<(u16, u16), ApiError> {
         _ => exact(),
     };
     codes.ok_or_else(|| {
-        ApiError::Invalid(format!(
-            "httpStatus must be a status such as 500, or a class such as 5xx, got `{}`",
-            field::shorten(text)
-        ))
+        field::wrong(
+            "httpStatus",
+            "a status such as 500, or a class such as 5xx",
+            text,
+        )
     })
 }
 

@@ -38,15 +38,14 @@ impl RunForm {
         };
         let mut form = Form::read(request, payload, &context.files, limits).await?;
         let part = form.files.pop().ok_or_else(|| {
-            ApiError::Invalid(
-                "a file is missing: send exactly one as the form's field `file`".to_owned(),
-            )
+            invalid!("a file is missing: send exactly one as the form's field `file`")
         })?;
         if camel_case(&part.field) != FILE {
-            return Err(ApiError::Invalid(format!(
-                "the file must be the form's field `file`, got `{}`",
-                field::shorten(&part.field)
-            )));
+            return Err(field::wrong(
+                "the file",
+                "the form's field `file`",
+                &part.field,
+            ));
         }
         Ok(Self {
             source: form.text("uploadSource").map(str::to_owned),

@@ -353,10 +353,10 @@ fn full() -> ApiError {
 
 fn reject_empty(input: &RunInput) -> Result<(), ApiError> {
     match input.size {
-        0 => Err(ApiError::Invalid(format!(
+        0 => Err(invalid!(
             "{} is empty: send a file with bytes in it",
             input.filename
-        ))),
+        )),
         _ => Ok(()),
     }
 }
@@ -369,9 +369,9 @@ fn checked_source(given: Option<String>) -> Result<Option<String>, ApiError> {
     };
     let length = source.chars().count();
     if length > MAX_SOURCE || source.chars().any(char::is_control) {
-        return Err(ApiError::Invalid(format!(
+        return Err(invalid!(
             "uploadSource must have at most {MAX_SOURCE} characters, none of them a control character, got {length}"
-        )));
+        ));
     }
     Ok(Some(source))
 }

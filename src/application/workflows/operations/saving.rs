@@ -44,7 +44,7 @@ pub(crate) async fn create_or_replace(
 async fn create(context: &RequestContext<'_>, request: SaveWorkflow) -> Result<Saved, ApiError> {
     let name = request
         .checked_name()?
-        .ok_or_else(|| ApiError::Invalid("name is missing: 1 to 80 characters".to_owned()))?;
+        .ok_or_else(|| invalid!("name is missing: 1 to 80 characters"))?;
     let is_active = request.is_active.unwrap_or(true);
     let draft = draft(request)?.ok_or_else(|| rejection_of(nothing()))?;
     let new = draft.reviewed(context, name, is_active).await?;
