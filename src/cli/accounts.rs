@@ -13,8 +13,8 @@ use sluice_store::{
 };
 
 use super::{
-    Error, block_on, load, open_to_read,
-    records::{day, find_account, json, open_to_change, table, time},
+    Error, block_on, load,
+    records::{Records, day, find_account, json, table, time},
     show,
 };
 use crate::config::Config;
@@ -112,16 +112,13 @@ fn answer(account: &Account, is_json: bool, said: String) -> String {
 }
 
 async fn list(settings: &StoreSettings) -> Result<Vec<Summary>, Error> {
-    let store = open_to_read(&settings.data_dir).await?;
-    let accounts = accounts::list(&mut store.read().await?).await;
-    store.close().await;
-    Ok(accounts?)
+    let listed = Records(settings).read(async |db| accounts::list(db).await);
+    listed.await
 }
 
 /// Makes an account. Names are unique among accounts made here, so that commands can be given them.
 async fn create(settings: &StoreSettings, name: String, plan: String) -> Result<Account, Error> {
-    let store = open_to_change(settings).await?;
-    let created = write_tx!(store, |tx| {
+    write_tx!(Records(settings), |tx| {
         let name = accounts::normalise_name(&name)?;
         if !accounts::by_name(tx, name).await?.is_empty() {
             return Err(sluice_store::Error::Conflict(format!(
@@ -129,20 +126,15 @@ async fn create(settings: &StoreSettings, name: String, plan: String) -> Result<
             )));
         }
         accounts::create_on(tx, name, &plan, now_ms()).await
-    });
-    store.close().await;
-    Ok(created?)
+    })
 }
 
 async fn set_plan(settings: &StoreSettings, named: String, plan: String) -> Result<Account, Error> {
-    let store = open_to_change(settings).await?;
-    let changed = write_tx!(store, |tx| {
+    write_tx!(Records(settings), |tx| {
         let account = find_account(tx, &named).await?;
         accounts::set_plan(tx, account.id, &plan, now_ms()).await?;
         accounts::get(tx, account.id).await
-    });
-    store.close().await;
-    Ok(changed?)
+    })
 }
 
 async fn set_suspended(
@@ -150,13 +142,10 @@ async fn set_suspended(
     named: String,
     is_suspended: bool,
 ) -> Result<Account, Error> {
-    let store = open_to_change(settings).await?;
-    let changed = write_tx!(store, |tx| {
+    write_tx!(Records(settings), |tx| {
         let account = find_account(tx, &named).await?;
         accounts::set_suspended(tx, account.id, is_suspended, now_ms()).await
-    });
-    store.close().await;
-    Ok(changed?)
+    })
 }
 
 fn status(account: &Account) -> &'static str {

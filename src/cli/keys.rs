@@ -13,8 +13,8 @@ use sluice_store::{
 use uuid::Uuid;
 
 use super::{
-    Error, block_on, load, open_to_read,
-    records::{AccountOption, day, json, open_to_change, table, time},
+    Error, block_on, load,
+    records::{AccountOption, Records, day, json, table, time},
     show, shown,
 };
 
@@ -127,14 +127,11 @@ async fn add(
     name: String,
 ) -> Result<(Account, ApiKey, Secret), Error> {
     let name = checked_name(&name)?.to_owned();
-    let store = open_to_change(settings).await?;
-    let added = write_tx!(store, |tx| {
+    write_tx!(Records(settings), |tx| {
         let account = account.find(tx).await?;
         let (key, token) = api_keys::create(tx, account.id, &name, scope, now_ms()).await?;
         Ok((account, key, token))
-    });
-    store.close().await;
-    Ok(added?)
+    })
 }
 
 fn checked_name(name: &str) -> Result<&str, Error> {
@@ -154,29 +151,22 @@ async fn list(
     settings: &StoreSettings,
     account: AccountOption,
 ) -> Result<(Vec<ApiKey>, HashMap<Uuid, String>), Error> {
-    let store = open_to_read(&settings.data_dir).await?;
-    let listed = async {
-        let mut db = store.read().await?;
-        let account = account.find_given(&mut db).await?;
-        let keys = api_keys::all(&mut db, account.map(|account| account.id)).await?;
-        let accounts = accounts::list(&mut db).await?.into_iter();
+    let listed = Records(settings).read(async |db| {
+        let account = account.find_given(db).await?;
+        let keys = api_keys::all(db, account.map(|account| account.id)).await?;
+        let accounts = accounts::list(db).await?.into_iter();
         let names = accounts.map(|summary| (summary.account.id, summary.account.name));
-        Ok::<_, StoreError>((keys, names.collect()))
-    };
-    let listed = listed.await;
-    store.close().await;
-    Ok(listed?)
+        Ok((keys, names.collect()))
+    });
+    listed.await
 }
 
 async fn revoke(settings: &StoreSettings, named: String) -> Result<(Account, ApiKey), Error> {
-    let store = open_to_change(settings).await?;
-    let revoked = write_tx!(store, |tx| {
+    write_tx!(Records(settings), |tx| {
         let key = find(api_keys::all(tx, None).await?, &named)?;
         let key = api_keys::revoke(tx, key.account_id, key.id, now_ms()).await?;
         Ok((accounts::get(tx, key.account_id).await?, key))
-    });
-    store.close().await;
-    Ok(revoked?)
+    })
 }
 
 /// The one key of this id or of these first characters.

@@ -1,7 +1,8 @@
 //! Parts that `sluice accounts`, `users` and `keys` share: opening the database, `--account`, tables, times.
 
 use sluice_store::{
-    Connection, Error as StoreError, Store, StoreSettings, accounts, accounts::Account,
+    Connection, Error as StoreError, Reader, Store, StoreSettings, Tx, Work, accounts,
+    accounts::Account,
 };
 use uuid::Uuid;
 
@@ -67,10 +68,32 @@ pub(super) async fn find_account(
     }
 }
 
-/// Opens the database that is there; a first one is the service's to make, with its first credentials.
-pub(super) async fn open_to_change(settings: &StoreSettings) -> Result<Store, Error> {
-    open_to_read(&settings.data_dir).await?.close().await;
-    Ok(Store::open_beside(settings).await?)
+/// The database that is there, which a command opens and closes again; a first one is the service's to make, with its first
+/// credentials.
+pub(super) struct Records<'a>(pub &'a StoreSettings);
+
+impl Records<'_> {
+    pub(super) async fn read<T>(
+        &self,
+        work: impl AsyncFnOnce(&mut Reader) -> Result<T, StoreError>,
+    ) -> Result<T, Error> {
+        let store = open_to_read(&self.0.data_dir).await?;
+        let read = async { work(&mut store.read().await?).await }.await;
+        store.close().await;
+        Ok(read?)
+    }
+
+    /// Runs a unit of work; see [`sluice_store::write_tx`].
+    pub(super) async fn write<T: Send + 'static>(
+        &self,
+        work: impl for<'t> FnOnce(&'t mut Tx<'_>) -> Work<'t, T> + Send + 'static,
+    ) -> Result<T, Error> {
+        open_to_read(&self.0.data_dir).await?.close().await;
+        let store = Store::open_beside(self.0).await?;
+        let written = store.write(work).await;
+        store.close().await;
+        Ok(written?)
+    }
 }
 
 /// Formats a line for each row under a heading, in columns.

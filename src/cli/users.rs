@@ -20,8 +20,8 @@ use sluice_store::{
 use uuid::Uuid;
 
 use super::{
-    Error, block_on, load, open_to_read,
-    records::{self, AccountOption, day, open_to_change},
+    Error, block_on, load,
+    records::{self, AccountOption, Records, day},
     service::browser_url,
     show, shown,
 };
@@ -228,17 +228,13 @@ impl Password {
 
 /// All users, and the names of all accounts.
 async fn list(settings: &StoreSettings) -> Result<(Vec<User>, HashMap<Uuid, String>), Error> {
-    let store = open_to_read(&settings.data_dir).await?;
-    let listed = async {
-        let mut db = store.read().await?;
-        let users = users::list(&mut db).await?;
-        let accounts = accounts::list(&mut db).await?.into_iter();
+    let listed = Records(settings).read(async |db| {
+        let users = users::list(db).await?;
+        let accounts = accounts::list(db).await?.into_iter();
         let names = accounts.map(|summary| (summary.account.id, summary.account.name));
-        Ok::<_, sluice_store::Error>((users, names.collect()))
-    };
-    let listed = listed.await;
-    store.close().await;
-    Ok(listed?)
+        Ok((users, names.collect()))
+    });
+    listed.await
 }
 
 /// Gives the user and the name of its account.
@@ -249,8 +245,7 @@ async fn add(
     rights: Rights,
     password_hash: PasswordHash,
 ) -> Result<(User, String), Error> {
-    let store = open_to_change(settings).await?;
-    let added = write_tx!(store, |tx| {
+    write_tx!(Records(settings), |tx| {
         let account = account.find(tx).await?;
         let new = NewUser {
             account_id: account.id,
@@ -260,9 +255,7 @@ async fn add(
             password_hash,
         };
         Ok((users::create(tx, new, now_ms()).await?, account.name))
-    });
-    store.close().await;
-    Ok(added?)
+    })
 }
 
 /// Gives the name as it is stored.
@@ -271,14 +264,11 @@ async fn reset(
     name: String,
     password_hash: PasswordHash,
 ) -> Result<String, Error> {
-    let store = open_to_change(settings).await?;
-    let changed = write_tx!(store, |tx| {
+    write_tx!(Records(settings), |tx| {
         let user = find(tx, &name).await?;
         users::set_password(tx, user.id, password_hash, now_ms()).await?;
         Ok(user.username)
-    });
-    store.close().await;
-    Ok(changed?)
+    })
 }
 
 async fn set_role(
@@ -287,25 +277,19 @@ async fn set_role(
     role: Role,
     is_operator: Option<bool>,
 ) -> Result<User, Error> {
-    let store = open_to_change(settings).await?;
-    let changed = write_tx!(store, |tx| {
+    write_tx!(Records(settings), |tx| {
         let user = find(tx, &name).await?;
         users::set_role(tx, user.id, role, is_operator, now_ms()).await
-    });
-    store.close().await;
-    Ok(changed?)
+    })
 }
 
 /// Gives the name as it is stored, and the code of the link.
 async fn welcome(settings: &StoreSettings, name: String) -> Result<(String, Secret), Error> {
-    let store = open_to_change(settings).await?;
-    let made = write_tx!(store, |tx| {
+    write_tx!(Records(settings), |tx| {
         let user = find(tx, &name).await?;
         let code = welcome_codes::create(tx, user.id, now_ms()).await?;
         Ok((user.username, code))
-    });
-    store.close().await;
-    Ok(made?)
+    })
 }
 
 /// Finds a user; `Error::Invalid` says where the names are.
