@@ -43,7 +43,7 @@ pub use account::Account;
 pub use archive::Archive;
 pub use changes::Changes;
 pub use files::Files;
-pub use plan::Plan;
+pub use plan::{Plan, Plans};
 pub use sections::{Bootstrap, Http, Log, LogFormat, Mcp, SignIn, Uploads};
 pub use shares::Shares;
 pub use sluice_actors::outbound::Cidr;
@@ -55,7 +55,7 @@ pub const DEFAULT_TOML: &str = include_str!("../../config/default.toml");
 const REDACTED: &str = "••••";
 
 /// Every setting of the service. Fields without meaning yet are accepted so that a configuration outlives upgrades.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
     pub http: Http,
@@ -85,41 +85,7 @@ pub struct Config {
     pub bootstrap: Bootstrap,
     pub log: Log,
     /// Plans by name; an account's row names its plan.
-    pub plans: BTreeMap<String, Plan>,
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        Self {
-            http: Http::default(),
-            rtmp: RtmpSettings::default(),
-            srt: SrtSettings::default(),
-            rtsp: RtspSettings::default(),
-            live: LiveSettings::default(),
-            store: StoreSettings::default(),
-            uploads: Uploads::default(),
-            archive: Archive::default(),
-            files: Files::default(),
-            image_workers: ComputeSettings::default(),
-            av_workers: VideoSettings::default(),
-            vod: StreamSettings::default(),
-            recordings: RecordingSettings::default(),
-            restream: RestreamSettings::default(),
-            convert: ConvertSettings::default(),
-            cdn: CdnSettings::default(),
-            sign_in: SignIn::default(),
-            shares: Shares::default(),
-            webhooks: WebhookSettings::default(),
-            changes: Changes::default(),
-            workflows: WorkflowSettings::default(),
-            mcp: Mcp::default(),
-            outbound: OutboundSettings::default(),
-            account: Account::default(),
-            bootstrap: Bootstrap::default(),
-            log: Log::default(),
-            plans: plan::defaults(),
-        }
-    }
+    pub plans: Plans,
 }
 
 /// Result of [`Config::load`].
@@ -275,9 +241,7 @@ impl Config {
     fn check(&self) -> Result<(), String> {
         self.http.check()?;
         sections::check_url("rtmp.public_url", &self.rtmp.public_url, &["rtmps", "rtmp"])?;
-        if self.rtmp.max_unadmitted == 0 {
-            return Err("rtmp.max_unadmitted must be at least 1".into());
-        }
+        at_least("rtmp.max_unadmitted", self.rtmp.max_unadmitted > 0, "1")?;
         sections::check_url("srt.public_url", &self.srt.public_url, &["srt"])?;
         self.srt.check()?;
         self.uploads.check()?;
@@ -329,6 +293,14 @@ impl figment::Provider for environment::Variable {
 
     fn data(&self) -> figment::Result<figment::value::Map<figment::Profile, figment::value::Dict>> {
         Serialized::default(&self.key, &self.value).data()
+    }
+}
+
+/// Rejects a setting that is less than `least`.
+fn at_least(key: &str, is_met: bool, least: &str) -> Result<(), String> {
+    match is_met {
+        true => Ok(()),
+        false => Err(format!("{key} must be at least {least}")),
     }
 }
 

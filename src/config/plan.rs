@@ -1,7 +1,10 @@
 //! `[plans]`: limits of the plans `free`, `starter`, `pro`, `business`, `unlimited`. They are data, so that an operator can change
 //! or add plans.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    ops::{Deref, DerefMut},
+};
 
 use bytesize::ByteSize;
 use serde::{Deserialize, Serialize};
@@ -51,49 +54,70 @@ impl Plan {
     }
 }
 
-/// The plans of the specification, and `unlimited`.
-pub(super) fn defaults() -> BTreeMap<String, Plan> {
-    let free = Plan {
-        requests_per_minute: 30,
-        operations_per_month: 500,
-        deliveries_per_month: 5_000,
-        files_per_batch: 5,
-        image_upload: ByteSize::mb(50),
-        video_upload: ByteSize::mb(500),
-        storage: ByteSize::gb(1),
-    };
-    let starter = Plan {
-        requests_per_minute: 120,
-        operations_per_month: 5_000,
-        deliveries_per_month: 50_000,
-        files_per_batch: 25,
-        image_upload: ByteSize::mb(500),
-        video_upload: ByteSize::gb(2),
-        storage: ByteSize::gb(10),
-    };
-    let pro = Plan {
-        requests_per_minute: 600,
-        operations_per_month: 50_000,
-        deliveries_per_month: 500_000,
-        files_per_batch: 100,
-        image_upload: ByteSize::gb(1),
-        video_upload: ByteSize::gb(5),
-        storage: ByteSize::gb(50),
-    };
-    let business = Plan {
-        requests_per_minute: 3_000,
-        operations_per_month: 500_000,
-        deliveries_per_month: 5_000_000,
-        storage: ByteSize::gb(500),
-        ..Plan::default()
-    };
-    [
-        ("free", free),
-        ("starter", starter),
-        ("pro", pro),
-        ("business", business),
-        ("unlimited", Plan::default()),
-    ]
-    .map(|(name, plan)| (name.to_owned(), plan))
-    .into()
+/// Plans by name.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Plans(BTreeMap<String, Plan>);
+
+impl Deref for Plans {
+    type Target = BTreeMap<String, Plan>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
+
+impl DerefMut for Plans {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.0
+    }
+}
+
+impl Default for Plans {
+    /// The plans of the specification, and `unlimited`.
+    fn default() -> Self {
+        let free = Plan {
+            requests_per_minute: 30,
+            operations_per_month: 500,
+            deliveries_per_month: 5_000,
+            files_per_batch: 5,
+            image_upload: ByteSize::mb(50),
+            video_upload: ByteSize::mb(500),
+            storage: ByteSize::gb(1),
+        };
+        let starter = Plan {
+            requests_per_minute: 120,
+            operations_per_month: 5_000,
+            deliveries_per_month: 50_000,
+            files_per_batch: 25,
+            image_upload: ByteSize::mb(500),
+            video_upload: ByteSize::gb(2),
+            storage: ByteSize::gb(10),
+        };
+        let pro = Plan {
+            requests_per_minute: 600,
+            operations_per_month: 50_000,
+            deliveries_per_month: 500_000,
+            files_per_batch: 100,
+            image_upload: ByteSize::gb(1),
+            video_upload: ByteSize::gb(5),
+            storage: ByteSize::gb(50),
+        };
+        let business = Plan {
+            requests_per_minute: 3_000,
+            operations_per_month: 500_000,
+            deliveries_per_month: 5_000_000,
+            storage: ByteSize::gb(500),
+            ..Plan::default()
+        };
+        let plans = [
+            ("free", free),
+            ("starter", starter),
+            ("pro", pro),
+            ("business", business),
+            ("unlimited", Plan::default()),
+        ]
+        .map(|(name, plan)| (name.to_owned(), plan));
+        Self(plans.into())
+    }
 }

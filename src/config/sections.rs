@@ -14,6 +14,8 @@ use sluice_actors::outbound::Cidr;
 use sluice_media::setting::{duration, size};
 use url::Url;
 
+use super::at_least;
+
 fn any_address(port: u16) -> SocketAddr {
     SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), port)
 }
@@ -104,18 +106,14 @@ impl Http {
         if !(1024..=64 << 20).contains(&self.max_json.as_u64()) {
             return Err("http.max_json must be between 1 KiB and 64 MiB".into());
         }
-        if self.max_connections == 0 {
-            return Err("http.max_connections must be at least 1".into());
-        }
+        at_least("http.max_connections", self.max_connections > 0, "1")?;
         if !(1..=1_000).contains(&self.max_streams) {
             return Err("http.max_streams must be between 1 and 1000".into());
         }
         if !(4 << 10..=1 << 20).contains(&self.max_header_list.as_u64()) {
             return Err("http.max_header_list must be between 4 KiB and 1 MiB".into());
         }
-        if self.max_handshakes == 0 {
-            return Err("http.max_handshakes must be at least 1".into());
-        }
+        at_least("http.max_handshakes", self.max_handshakes > 0, "1")?;
         for (key, value) in [
             ("http.handshake_timeout", self.handshake_timeout),
             ("http.header_timeout", self.header_timeout),
@@ -178,18 +176,14 @@ impl Default for Uploads {
 
 impl Uploads {
     pub(super) fn check(&self) -> Result<(), String> {
-        if self.max_active == 0 {
-            return Err("uploads.max_active must be at least 1".into());
-        }
+        at_least("uploads.max_active", self.max_active > 0, "1")?;
         if !(1..=10_000).contains(&self.max_fields) {
             return Err("uploads.max_fields must be between 1 and 10000".into());
         }
         if !(1024..=16 << 20).contains(&self.max_text.as_u64()) {
             return Err("uploads.max_text must be between 1 KiB and 16 MiB".into());
         }
-        if self.max_unfinished == 0 {
-            return Err("uploads.max_unfinished must be at least 1".into());
-        }
+        at_least("uploads.max_unfinished", self.max_unfinished > 0, "1")?;
         if self.checkpoint.as_u64() < 256 << 10 {
             return Err("uploads.checkpoint must be at least 256 KiB".into());
         }
@@ -198,9 +192,7 @@ impl Uploads {
             ("uploads.keep_unfinished", self.keep_unfinished),
             ("uploads.link_lifetime", self.link_lifetime),
         ] {
-            if value.as_secs() == 0 {
-                return Err(format!("{key} must be at least 1s"));
-            }
+            at_least(key, value.as_secs() > 0, "1s")?;
         }
         Ok(())
     }
@@ -242,18 +234,10 @@ impl Default for SignIn {
 
 impl SignIn {
     pub(super) fn check(&self) -> Result<(), String> {
-        if self.attempts == 0 {
-            return Err("sign_in.attempts must be at least 1".into());
-        }
-        if self.network_attempts == 0 {
-            return Err("sign_in.network_attempts must be at least 1".into());
-        }
-        if self.max_waiting == 0 {
-            return Err("sign_in.max_waiting must be at least 1".into());
-        }
-        if self.window.as_secs() == 0 {
-            return Err("sign_in.window must be at least 1s".into());
-        }
+        at_least("sign_in.attempts", self.attempts > 0, "1")?;
+        at_least("sign_in.network_attempts", self.network_attempts > 0, "1")?;
+        at_least("sign_in.max_waiting", self.max_waiting > 0, "1")?;
+        at_least("sign_in.window", self.window.as_secs() > 0, "1s")?;
         if self.session_lifetime.as_secs() < 60 {
             return Err("sign_in.session_lifetime must be at least 1m".into());
         }
@@ -394,9 +378,7 @@ impl Default for Mcp {
 
 impl Mcp {
     pub(super) fn check(&self) -> Result<(), String> {
-        if self.max_calls == 0 {
-            return Err("mcp.max_calls must be at least 1".into());
-        }
+        at_least("mcp.max_calls", self.max_calls > 0, "1")?;
         for host in &self.allowed_hosts {
             let is_host = Url::parse(&format!("http://{host}")).is_ok_and(|url| {
                 url.path() == "/" && url.username().is_empty() && url.query().is_none()

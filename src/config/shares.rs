@@ -5,6 +5,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use sluice_media::setting::duration;
 
+use super::at_least;
+
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Shares {
@@ -47,26 +49,18 @@ impl Shares {
         if !(1..=1_000).contains(&self.failed_tokens) {
             return Err("shares.failed_tokens must be between 1 and 1000".into());
         }
-        if self.password_attempts == 0 {
-            return Err("shares.password_attempts must be at least 1".into());
-        }
+        at_least("shares.password_attempts", self.password_attempts > 0, "1")?;
         if self.network_password_attempts == 0 {
             return Err("shares.network_password_attempts must be at least 1".into());
         }
-        if self.max_counted == 0 {
-            return Err("shares.max_counted must be at least 1".into());
-        }
-        if self.max_previews == 0 {
-            return Err("shares.max_previews must be at least 1".into());
-        }
+        at_least("shares.max_counted", self.max_counted > 0, "1")?;
+        at_least("shares.max_previews", self.max_previews > 0, "1")?;
         for (key, value) in [
             ("shares.failed_token_window", self.failed_token_window),
             ("shares.password_window", self.password_window),
             ("shares.unlock_lifetime", self.unlock_lifetime),
         ] {
-            if value.as_secs() == 0 {
-                return Err(format!("{key} must be at least 1s"));
-            }
+            at_least(key, value.as_secs() > 0, "1s")?;
         }
         Ok(())
     }

@@ -8,9 +8,10 @@ use sluice_media::meter::{AdviceContext, LineFacts, Measured, advice};
 use super::{broadcast::Broadcast, publisher::Publisher};
 
 /// Status of an input, as shown in its record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum InputStatus {
+    #[default]
     Idle,
     Live,
     Reconnecting,
@@ -30,8 +31,8 @@ pub struct HealthIssue {
     pub pull: Option<String>,
 }
 
-/// Answer of `GET /api/live/inputs/{id}/health` while there is a broadcast.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+/// Answer of `GET /api/live/inputs/{id}/health` while there is a broadcast; the default is that of an idle input.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Health {
     pub status: InputStatus,

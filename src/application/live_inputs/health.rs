@@ -104,33 +104,7 @@ pub struct HealthIssueRecord {
 
 /// Returns the fields of [`Health`], null where there is no value.
 pub(crate) fn idle() -> Value {
-    let idle = Health {
-        status: InputStatus::Idle,
-        broadcast: String::new(),
-        protocol: None,
-        remote_address: None,
-        encoder: None,
-        connected_at: None,
-        measured: Default::default(),
-        bytes_received: 0,
-        damaged_units: 0,
-        dropped_units: 0,
-        lost_packets: None,
-        retransmitted_packets: None,
-        discarded_packets: None,
-        round_trip_ms: None,
-        line_latency_ms: None,
-        receive_buffer_ms: None,
-        viewers: None,
-        sessions: 0,
-        conflicts: 0,
-        target_duration_s: 0,
-        part_target_ms: None,
-        recording: None,
-        trouble: HealthIssue::default(),
-        advice: Vec::new(),
-    };
-    let mut value = serde_json::to_value(idle).expect("health is plain values");
+    let mut value = serde_json::to_value(Health::default()).expect("health is plain values");
     for field in ["broadcast", "targetDurationS"] {
         value[field] = Value::Null;
     }
