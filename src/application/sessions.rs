@@ -4,7 +4,6 @@
 
 use std::{net::IpAddr, time::Instant};
 
-use sluice_actors::network::client_network;
 use sluice_store::{
     Secret, Tx,
     accounts::{self, Account},
@@ -17,7 +16,8 @@ use sluice_store::{
 use uuid::Uuid;
 
 use crate::application::{
-    caller::SignedIn, context::AccountContext, error::ApiError, password_checks::PasswordUse,
+    audit::network_text, caller::SignedIn, context::AccountContext, error::ApiError,
+    password_checks::PasswordUse,
 };
 
 /// Longest `User-Agent` that a session remembers, in characters.
@@ -231,16 +231,8 @@ fn new_session(context: &AccountContext, client: &Client<'_>, user_id: Uuid) -> 
     NewSession {
         user_id,
         lifetime_ms: lifetime_ms(context),
-        network: client.address.map(network),
+        network: client.address.map(network_text),
         user_agent: client.user_agent.and_then(shortened),
-    }
-}
-
-/// Writes the client's network: an IPv4 address, or an IPv6 prefix of 64 bits.
-fn network(address: IpAddr) -> String {
-    match client_network(address) {
-        IpAddr::V6(prefix) => format!("{prefix}/64"),
-        v4 => v4.to_string(),
     }
 }
 
@@ -279,7 +271,7 @@ mod tests {
             ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
             ("::1", "::/64"),
         ] {
-            assert_eq!(network(address.parse().unwrap()), text);
+            assert_eq!(network_text(address.parse().unwrap()), text);
         }
         assert_eq!(shortened("Firefox/1").as_deref(), Some("Firefox/1"));
         assert_eq!(shortened(" \u{7}\t"), None);

@@ -5,6 +5,7 @@ use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
 use sluice_store::{Connection, installation};
+use uuid::Uuid;
 
 use crate::application::error::ApiError;
 
@@ -71,6 +72,14 @@ impl Signer {
         mac.update(message);
         mac
     }
+}
+
+/// Makes the message that is signed for an id until a time in milliseconds since 1970.
+pub(crate) fn id_until(id: Uuid, expires_at: i64) -> [u8; 24] {
+    let mut message = [0; 24];
+    message[..16].copy_from_slice(id.as_bytes());
+    message[16..].copy_from_slice(&expires_at.to_be_bytes());
+    message
 }
 
 /// Encodes base64url without padding, as tokens appear in addresses.

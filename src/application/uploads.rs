@@ -133,16 +133,9 @@ pub(crate) fn checked_content_type(given: Option<String>) -> Result<String, ApiE
     }
 }
 
-/// Bytes that the signature covers.
-pub(crate) fn message(id: Uuid, expires_at: i64) -> [u8; 24] {
-    let mut message = [0; 24];
-    message[..16].copy_from_slice(id.as_bytes());
-    message[16..].copy_from_slice(&expires_at.to_be_bytes());
-    message
-}
-
 pub(crate) fn signed_url(signer: &Signer, base: &str, id: Uuid, expires_at: i64) -> String {
-    let signature = signing::encode(&signer.sign(Purpose::Upload, &message(id, expires_at)));
+    let signature =
+        signing::encode(&signer.sign(Purpose::Upload, &signing::id_until(id, expires_at)));
     format!("{base}/api/uploads/{id}/content?expires={expires_at}&signature={signature}")
 }
 
@@ -192,7 +185,11 @@ pub(crate) async fn check_signature(
         ));
     };
     let signer = Signer::of(&mut platform.store.read().await?).await?;
-    if !signer.accepts(Purpose::Upload, &message(id, expires_at), &signature) {
+    if !signer.accepts(
+        Purpose::Upload,
+        &signing::id_until(id, expires_at),
+        &signature,
+    ) {
         return Err(ApiError::Forbidden(
             "the signature of this address is wrong",
         ));

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use actix_web::{
-    HttpRequest, HttpResponse,
+    HttpRequest, HttpResponse, HttpResponseBuilder,
     body::SizedStream,
     http::header::{self, HeaderName, HttpDate},
 };
@@ -83,15 +83,27 @@ pub(super) async fn respond_as(
         .insert_header((header::CONTENT_TYPE, bytes.mime_type.as_str()))
         .insert_header((header::ETAG, tag))
         .insert_header((header::LAST_MODIFIED, modified_text))
-        .insert_header((header::CACHE_CONTROL, cache))
-        .insert_header((header::X_CONTENT_TYPE_OPTIONS, "nosniff"))
-        .insert_header((header::CONTENT_SECURITY_POLICY, "sandbox"))
-        .insert_header((
-            header::CONTENT_DISPOSITION,
-            content_disposition(disposition, &bytes.filename),
-        ));
+        .insert_header((header::CACHE_CONTROL, cache));
+    sandbox(&mut response, disposition, &bytes.filename);
     let file = Arc::new(platform.store.blobs().open(&bytes.blob).await?);
     Ok(response.body(SizedStream::new(len, pieces_of(file, start, len))))
+}
+
+/// Names the file, and keeps a browser from taking its bytes for a part of this site.
+pub(super) fn sandbox(response: &mut HttpResponseBuilder, disposition: &str, filename: &str) {
+    let disposition = content_disposition(disposition, filename);
+    response
+        .insert_header((header::X_CONTENT_TYPE_OPTIONS, "nosniff"))
+        .insert_header((header::CONTENT_SECURITY_POLICY, "sandbox"))
+        .insert_header((header::CONTENT_DISPOSITION, disposition));
+}
+
+/// Answers 304 to a client that has the representation of the entity tag.
+pub(super) fn unchanged(tag: &str, cache: &str) -> HttpResponse {
+    HttpResponse::NotModified()
+        .insert_header((header::ETAG, tag))
+        .insert_header((header::CACHE_CONTROL, cache))
+        .finish()
 }
 
 /// Returns whether it may be shown in place: SVG can carry script, and so can everything that is a document to a

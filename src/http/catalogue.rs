@@ -2,7 +2,7 @@
 
 use actix_web::{HttpRequest, HttpResponse, http::header, web};
 
-use super::bytes::is_known;
+use super::bytes::{is_known, unchanged};
 use crate::application::{
     caller::{Caller, Read},
     capabilities::{Capabilities, CapabilitiesDocument},
@@ -31,17 +31,12 @@ pub async fn show(
     let document = context
         .capabilities
         .get_or_init(|| CapabilitiesDocument::of(&context.config));
-    let etag = (header::ETAG, document.etag.as_str());
-    let cache = (header::CACHE_CONTROL, CACHE);
     if is_known(&request, &document.etag) == Some(true) {
-        return Ok(HttpResponse::NotModified()
-            .insert_header(etag)
-            .insert_header(cache)
-            .finish());
+        return Ok(unchanged(&document.etag, CACHE));
     }
     Ok(HttpResponse::Ok()
         .content_type("application/json")
-        .insert_header(etag)
-        .insert_header(cache)
+        .insert_header((header::ETAG, document.etag.as_str()))
+        .insert_header((header::CACHE_CONTROL, CACHE))
         .body(document.json.clone()))
 }

@@ -10,14 +10,11 @@ use super::{
     archive,
     bytes::{self, StoredBytes},
 };
-use crate::{
-    application::{
-        context::{FileContext, Platform},
-        downloads::{DownloadGrant, Downloadable},
-        error::ApiError,
-        signing::Signer,
-    },
-    http::content_disposition::content_disposition,
+use crate::application::{
+    context::{FileContext, Platform},
+    downloads::{DownloadGrant, Downloadable},
+    error::ApiError,
+    signing::Signer,
 };
 
 /// `Cache-Control` of stored bytes. They never change under one id, but are deleted with their row: only the client stores them,
@@ -96,18 +93,10 @@ async fn facts_of(db: &mut Reader, id: Uuid) -> Result<Option<HttpResponse>, Api
     else {
         return Ok(None);
     };
-    let filename = format!("{name}.json");
-    Ok(Some(
-        HttpResponse::Ok()
-            .insert_header((header::CACHE_CONTROL, CACHE))
-            .insert_header((header::X_CONTENT_TYPE_OPTIONS, "nosniff"))
-            .insert_header((header::CONTENT_SECURITY_POLICY, "sandbox"))
-            .insert_header((
-                header::CONTENT_DISPOSITION,
-                content_disposition("attachment", &filename),
-            ))
-            .json(facts),
-    ))
+    let mut response = HttpResponse::Ok();
+    response.insert_header((header::CACHE_CONTROL, CACHE));
+    bytes::sandbox(&mut response, "attachment", &format!("{name}.json"));
+    Ok(Some(response.json(facts)))
 }
 
 async fn result_bytes(db: &mut Reader, id: Uuid) -> Result<Option<Owned>, ApiError> {

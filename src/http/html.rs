@@ -1,4 +1,4 @@
-//! HTML escaping for pages that the service writes: markup is in the program, all else is escaped.
+//! HTML escaping for pages that the service writes, and numbers in them: markup is in the program, all else is escaped.
 
 use std::fmt::{self, Display, Write as _};
 
@@ -25,6 +25,19 @@ impl Html {
     pub fn into_string(self) -> String {
         self.0
     }
+}
+
+/// Writes a number from 0 in groups of three digits, such as `17,000`.
+pub(super) fn grouped(number: impl Display, separator: char) -> String {
+    let digits = number.to_string();
+    let mut grouped = String::with_capacity(digits.len() * 4 / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            grouped.push(separator);
+        }
+        grouped.push(digit);
+    }
+    grouped
 }
 
 struct Escaped<'a>(&'a mut String);

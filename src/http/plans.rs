@@ -9,7 +9,11 @@ use actix_web::{
 };
 use bytesize::ByteSize;
 
-use super::{docs, html::Html, page_frame::Frame};
+use super::{
+    docs,
+    html::{Html, grouped},
+    page_frame::Frame,
+};
 use crate::{
     application::{context::Platform, error::ApiError},
     config::Plan,
@@ -85,15 +89,7 @@ fn count(count: u64) -> String {
     if count == 0 {
         return "unlimited".to_owned();
     }
-    let digits = count.to_string();
-    let mut grouped = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            grouped.push(NARROW_SPACE);
-        }
-        grouped.push(digit);
-    }
-    grouped
+    grouped(count, NARROW_SPACE)
 }
 
 /// Writes a size as the settings do; 0 is no bound but the disk.

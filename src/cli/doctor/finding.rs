@@ -38,10 +38,9 @@ impl Finding {
         advice: impl Into<String>,
     ) -> Self {
         Self {
-            check,
             level: Level::Warn,
-            message: message.into(),
             advice: Some(advice.into()),
+            ..Self::ok(check, message)
         }
     }
 
@@ -51,10 +50,8 @@ impl Finding {
         advice: impl Into<String>,
     ) -> Self {
         Self {
-            check,
             level: Level::Fail,
-            message: message.into(),
-            advice: Some(advice.into()),
+            ..Self::warn(check, message, advice)
         }
     }
 }

@@ -14,17 +14,14 @@ use sluice_store::{folders, selections::Selection};
 use uuid::Uuid;
 
 use super::{
-    bytes::{if_range_holds, is_known},
+    bytes::{if_range_holds, is_known, sandbox, unchanged},
     range::RangeRequest,
 };
-use crate::{
-    application::{
-        archive::{limiter::ArchivePermit, listing::Listing},
-        caller::{Caller, Read},
-        context::FileContext,
-        error::ApiError,
-    },
-    http::content_disposition::content_disposition,
+use crate::application::{
+    archive::{limiter::ArchivePermit, listing::Listing},
+    caller::{Caller, Read},
+    context::FileContext,
+    error::ApiError,
 };
 
 /// `Cache-Control` of archives, which are made again for each request: caches revalidate them before use.
@@ -94,10 +91,7 @@ fn send(
 ) -> Result<HttpResponse, ApiError> {
     let (tag, total) = (listing.tag.clone(), listing.layout.len());
     if is_known(request, &tag) == Some(true) {
-        return Ok(HttpResponse::NotModified()
-            .insert_header((header::ETAG, tag))
-            .insert_header((header::CACHE_CONTROL, CACHE))
-            .finish());
+        return Ok(unchanged(&tag, CACHE));
     }
     let asked = match if_range_holds(request, &tag, &tag) {
         true => RangeRequest::of(request, total),
@@ -105,17 +99,11 @@ fn send(
     };
     let mut response = HttpResponse::Ok();
     let (start, len) = asked.begin(&mut response, total)?;
-    let name = format!("{name}.zip");
     response
         .insert_header((header::CONTENT_TYPE, "application/zip"))
         .insert_header((header::ETAG, tag))
-        .insert_header((header::CACHE_CONTROL, CACHE))
-        .insert_header((header::X_CONTENT_TYPE_OPTIONS, "nosniff"))
-        .insert_header((header::CONTENT_SECURITY_POLICY, "sandbox"))
-        .insert_header((
-            header::CONTENT_DISPOSITION,
-            content_disposition("attachment", &name),
-        ));
+        .insert_header((header::CACHE_CONTROL, CACHE));
+    sandbox(&mut response, "attachment", &format!("{name}.zip"));
     let pieces = body::pieces(context.store.clone(), listing, start, len, permit);
     let pieces = stall::Watched::new(pieces, context.config.archive.stall_timeout);
     Ok(response.body(SizedStream::new(len, pieces)))

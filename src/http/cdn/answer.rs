@@ -9,10 +9,11 @@ use actix_web::{
     web::Bytes,
 };
 use sluice_actors::{
-    cdn::{Entry, Fetched},
+    cdn::Fetched,
     meter::{CountDelivery, Delivered, Quota, Spent},
 };
 
+use super::parsed::Parsed;
 use crate::{
     application::error::ApiError,
     http::{
@@ -28,34 +29,26 @@ const USED: HeaderName = HeaderName::from_static("x-service-cdn-used-month");
 const REMAINING: HeaderName = HeaderName::from_static("x-service-cdn-remaining-month");
 const RESET: HeaderName = HeaderName::from_static("x-service-cdn-reset-month");
 
-/// State of a variant in the caches.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Cached {
-    Hit,
-    Miss,
-}
-
-impl From<&Fetched> for Cached {
-    fn from(fetched: &Fetched) -> Self {
-        match fetched.rendered {
-            true => Self::Miss,
-            false => Self::Hit,
-        }
-    }
-}
-
 /// A delivery, and how its address may be cached.
 pub(super) struct Delivery<'a> {
-    pub entry: &'a Entry,
-    pub cached: Cached,
-    pub cache: HeaderValue,
+    fetched: &'a Fetched,
+    cache: HeaderValue,
     /// True when another client may get another format here.
-    pub is_negotiated: bool,
+    is_negotiated: bool,
     /// True when any site may read the image and the state of the month's quota.
-    pub is_public: bool,
+    is_public: bool,
 }
 
-impl Delivery<'_> {
+impl<'a> Delivery<'a> {
+    pub fn of(fetched: &'a Fetched, parsed: &Parsed, cache: HeaderValue, is_public: bool) -> Self {
+        Self {
+            fetched,
+            cache,
+            is_negotiated: parsed.request.is_negotiated(),
+            is_public,
+        }
+    }
+
     /// Counts the delivery for the key or the account that it was admitted by, unless nothing comes of it (416).
     pub fn answer(
         self,
@@ -64,15 +57,15 @@ impl Delivery<'_> {
         spent: Spent,
     ) -> Result<HttpResponse, ApiError> {
         let (mut response, sent) = self.respond(request)?;
-        let how = match self.cached {
-            Cached::Hit => Delivered::Hit,
-            Cached::Miss => Delivered::Miss,
+        let how = match self.fetched.rendered {
+            true => Delivered::Miss,
+            false => Delivered::Hit,
         };
         counter.delivered(how, sent);
         let quota = spent.keep();
         if self.is_public {
             let headers = response.headers_mut();
-            headers.insert(CACHE_TAG, value(&self.entry.cache_tag));
+            headers.insert(CACHE_TAG, value(&self.fetched.entry.cache_tag));
             headers.insert(
                 header::ACCESS_CONTROL_ALLOW_ORIGIN,
                 HeaderValue::from_static("*"),
@@ -90,7 +83,7 @@ impl Delivery<'_> {
 
     /// The answer, and how many bytes it sends.
     fn respond(&self, request: &HttpRequest) -> Result<(HttpResponse, u64), ApiError> {
-        let entry = self.entry;
+        let entry = &self.fetched.entry;
         let (etag, modified) = (text(&entry.etag), text(&entry.last_modified));
         if is_unchanged(request, etag, http_date(entry.modified_ms())) {
             let mut response = HttpResponse::NotModified().finish();
@@ -126,12 +119,13 @@ impl Delivery<'_> {
 
     /// Adds the headers that a 304 has too (RFC 9110 §15.4.5).
     fn complete(&self, headers: &mut HeaderMap) {
-        let x_cache = match self.cached {
-            Cached::Hit => "hit",
-            Cached::Miss => "miss",
+        let x_cache = match self.fetched.rendered {
+            true => "miss",
+            false => "hit",
         };
-        headers.insert(header::ETAG, value(&self.entry.etag));
-        headers.insert(header::LAST_MODIFIED, value(&self.entry.last_modified));
+        let entry = &self.fetched.entry;
+        headers.insert(header::ETAG, value(&entry.etag));
+        headers.insert(header::LAST_MODIFIED, value(&entry.last_modified));
         headers.insert(header::CACHE_CONTROL, self.cache.clone());
         headers.insert(X_CACHE, HeaderValue::from_static(x_cache));
         if self.is_negotiated {

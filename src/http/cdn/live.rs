@@ -17,13 +17,7 @@ use sluice_media::variant::AcceptClass;
 use url::form_urlencoded;
 use uuid::Uuid;
 
-use super::{
-    ATTEMPTS, accept_of,
-    answer::{Cached, Delivery},
-    missing,
-    parsed::Parsed,
-    spend,
-};
+use super::{ATTEMPTS, accept_of, answer::Delivery, missing, parsed::Parsed, spend};
 use crate::{
     application::{context::DeliveryContext, error::ApiError},
     http::{
@@ -65,13 +59,7 @@ pub(super) async fn deliver(
     let spent = spend(context, request, &key.account).await?;
     let playback = &viewer.watched.playback;
     let fetched = live_frame(context, playback, parsed, accept_of(request), Some(key)).await?;
-    let delivery = Delivery {
-        entry: &fetched.entry,
-        cached: Cached::from(&fetched),
-        cache,
-        is_negotiated: parsed.request.is_negotiated(),
-        is_public: true,
-    };
+    let delivery = Delivery::of(&fetched, parsed, cache, true);
     let mut response = delivery.answer(request, key, spent)?;
     narrow(response.headers_mut(), &cors);
     Ok(response)

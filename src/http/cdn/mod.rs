@@ -24,7 +24,7 @@ use actix_web::{
     web,
 };
 use sluice_actors::{
-    cdn::{Key, Problem, VariantJob},
+    cdn::{Fetched, Key, Problem, VariantJob},
     meter::{Account, Rejection, Spent},
 };
 use sluice_media::variant::AcceptClass;
@@ -38,7 +38,7 @@ pub use stats::{__path_stats, stats};
 
 use self::{
     address::Address,
-    answer::{Cached, Delivery, show_quota},
+    answer::{Delivery, show_quota},
     parsed::Parsed,
 };
 use crate::{
@@ -177,14 +177,11 @@ async fn deliver_for(
             .filter(|entry| entry.account_id == key.account.id());
         if let Some(entry) = published {
             let spent = spend(context, request, &key.account).await?;
-            let delivery = Delivery {
-                entry: &entry,
-                cached: Cached::Hit,
-                cache,
-                is_negotiated: parsed.request.is_negotiated(),
-                is_public: true,
+            let hit = Fetched {
+                entry,
+                rendered: false,
             };
-            return delivery.answer(request, key, spent);
+            return Delivery::of(&hit, &parsed, cache, true).answer(request, key, spent);
         }
         let source = images
             .source(file_id)
@@ -201,13 +198,7 @@ async fn deliver_for(
         };
         match images.fetch(wanted, key.clone()).await {
             Ok(fetched) => {
-                let delivery = Delivery {
-                    entry: &fetched.entry,
-                    cached: Cached::from(&fetched),
-                    cache,
-                    is_negotiated: parsed.request.is_negotiated(),
-                    is_public: true,
-                };
+                let delivery = Delivery::of(&fetched, &parsed, cache, true);
                 return delivery.answer(request, key, spent);
             }
             Err(Problem::Stale) => {}

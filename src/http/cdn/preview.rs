@@ -4,13 +4,7 @@ use actix_web::{HttpRequest, HttpResponse, http::header::HeaderValue};
 use sluice_actors::cdn::{Fetched, Problem, VariantJob};
 use sluice_store::files::File;
 
-use super::{
-    ATTEMPTS, accept_of,
-    answer::{Cached, Delivery},
-    missing,
-    parsed::Parsed,
-    spend,
-};
+use super::{ATTEMPTS, accept_of, answer::Delivery, missing, parsed::Parsed, spend};
 use crate::application::{context::DeliveryContext, error::ApiError, files::previews::Previews};
 
 /// Answers a variant of a file that the caller may see, charged to the file's account.
@@ -32,7 +26,7 @@ pub(in crate::http) async fn preview(
             Ok(fetched) => fetched,
             Err(Stale) => continue,
         };
-        return delivery(&fetched, &parsed, cache).answer(request, &account, spent);
+        return Delivery::of(&fetched, &parsed, cache, false).answer(request, &account, spent);
     }
     Err(Problem::Busy.into())
 }
@@ -53,7 +47,7 @@ pub(in crate::http) async fn own_preview(
             Ok(fetched) => fetched,
             Err(Stale) => continue,
         };
-        return delivery(&fetched, &parsed, cache).answer_uncounted(request);
+        return Delivery::of(&fetched, &parsed, cache, false).answer_uncounted(request);
     }
     Err(Problem::Busy.into())
 }
@@ -91,16 +85,6 @@ async fn variant<P>(
         Ok(fetched) => Ok(Ok(fetched)),
         Err(Problem::Stale) => Ok(Err(Stale)),
         Err(problem) => Err(problem.into()),
-    }
-}
-
-fn delivery<'a>(fetched: &'a Fetched, parsed: &Parsed, cache: HeaderValue) -> Delivery<'a> {
-    Delivery {
-        entry: &fetched.entry,
-        cached: Cached::from(fetched),
-        cache,
-        is_negotiated: parsed.request.is_negotiated(),
-        is_public: false,
     }
 }
 

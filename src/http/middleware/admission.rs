@@ -14,7 +14,7 @@ use actix_web::{
 };
 use sluice_store::{
     Reader, Secret, accounts,
-    api_keys::{self, ApiKey, Scope},
+    api_keys::{self, Scope},
     now_ms, sessions, write_tx,
 };
 
@@ -152,7 +152,7 @@ async fn by_api_key(
         return Ok(Authentication::Wrong);
     };
     if key.is_due_to_touch(now_ms()) {
-        note_use(context.clone(), &key);
+        note_use(context.clone(), key.id, false);
     }
     identity(&mut db, key.account_id, key.scope, Credential::Key(key.id)).await
 }
@@ -166,7 +166,7 @@ async fn by_session(
     match sessions::authenticate(&mut db, token.expose(), now_ms()).await? {
         Some((session, user)) => {
             if session.is_due_to_touch(now_ms()) {
-                note_use_of_session(context.clone(), session.id);
+                note_use(context.clone(), session.id, true);
             }
             let (account_id, scope) = (user.account_id, user.role.scope());
             let signed_in = SignedIn {
@@ -197,23 +197,15 @@ async fn identity(
     })))
 }
 
-/// Records the use of a key in a task of its own: the answer does not wait for it, and losing one record does no harm.
-fn note_use(context: web::Data<AccountContext>, key: &ApiKey) {
-    let id = key.id;
+/// Records the use of a key or a session in a task of its own: the answer does not wait for it, and losing one record does no harm.
+fn note_use(context: web::Data<AccountContext>, id: uuid::Uuid, is_session: bool) {
     actix_web::rt::spawn(async move {
-        let noted = write_tx!(context.store, |tx| api_keys::touch(tx, id, now_ms()).await);
+        let noted = write_tx!(context.store, |tx| match is_session {
+            true => sessions::touch(tx, id, now_ms()).await,
+            false => api_keys::touch(tx, id, now_ms()).await,
+        });
         if let Err(error) = noted {
-            tracing::debug!(%error, "the use of an API key was not noted");
-        }
-    });
-}
-
-/// Records the use of a session as [`note_use`] does.
-fn note_use_of_session(context: web::Data<AccountContext>, id: uuid::Uuid) {
-    actix_web::rt::spawn(async move {
-        let noted = write_tx!(context.store, |tx| sessions::touch(tx, id, now_ms()).await);
-        if let Err(error) = noted {
-            tracing::debug!(%error, "the use of a session was not noted");
+            tracing::debug!(%error, is_session, "the use of a credential was not noted");
         }
     });
 }

@@ -40,7 +40,10 @@ pub(super) async fn was_shown(
 
 /// Makes the cookie's value: `{milliseconds since 1970, hexadecimal}.{signature}`.
 fn value(signer: &Signer, share_id: Uuid, expires_at: i64) -> String {
-    let signature = signer.sign(Purpose::ShareUnlock, &message(share_id, expires_at));
+    let signature = signer.sign(
+        Purpose::ShareUnlock,
+        &signing::id_until(share_id, expires_at),
+    );
     format!("{expires_at:x}.{}", signing::encode(&signature))
 }
 
@@ -53,17 +56,10 @@ fn accepts(signer: &Signer, share_id: Uuid, value: &str, now_ms: i64) -> bool {
         now_ms < expires_at
             && signer.accepts(
                 Purpose::ShareUnlock,
-                &message(share_id, expires_at),
+                &signing::id_until(share_id, expires_at),
                 &signature,
             )
     })
-}
-
-fn message(share_id: Uuid, expires_at: i64) -> [u8; 24] {
-    let mut message = [0; 24];
-    message[..16].copy_from_slice(share_id.as_bytes());
-    message[16..].copy_from_slice(&expires_at.to_be_bytes());
-    message
 }
 
 /// Checks a password; returns the cookies that replace it, one for the API's paths and one for the page's.

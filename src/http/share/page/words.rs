@@ -2,7 +2,7 @@
 
 use jiff::{Timestamp, tz::TimeZone};
 
-use crate::application::answer::Time;
+use crate::{application::answer::Time, http::html};
 
 /// Decimal units of sizes.
 const UNITS: [&str; 5] = ["kB", "MB", "GB", "TB", "PB"];
@@ -30,20 +30,7 @@ pub(super) fn size(bytes: i64) -> String {
 pub(super) fn counted(count: impl Into<i128>, one: &str, many: &str) -> String {
     let count = count.into();
     let word = if count == 1 { one } else { many };
-    format!("{} {word}", grouped(count))
-}
-
-/// Writes `17,000`.
-fn grouped(number: i128) -> String {
-    let digits = number.to_string();
-    let mut grouped = String::with_capacity(digits.len() * 4 / 3);
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            grouped.push(',');
-        }
-        grouped.push(digit);
-    }
-    grouped
+    format!("{} {word}", html::grouped(count, ','))
 }
 
 /// Writes `0:07`, `1:02:03`.

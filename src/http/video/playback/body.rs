@@ -13,7 +13,7 @@ use uuid::Uuid;
 use crate::{
     application::{context::VideoContext, error::ApiError},
     http::{
-        bytes::{if_range_holds, is_known},
+        bytes::{if_range_holds, is_known, unchanged},
         playback_access::CacheLifetime,
         range::{RangeRequest, pieces_of},
     },
@@ -47,7 +47,7 @@ pub(super) fn text(
     let number = u128::from_be_bytes(digest[..16].try_into().expect("a SHA-256 has 32 bytes"));
     let tag = format!("\"{number:032x}\"");
     if is_known(request, &tag) == Some(true) {
-        return unchanged(tag, cache);
+        return unchanged(&tag, &cache);
     }
     HttpResponse::Ok()
         .insert_header((header::CONTENT_TYPE, content_type))
@@ -64,7 +64,7 @@ pub(super) async fn send(
     cache: String,
 ) -> Result<HttpResponse, ApiError> {
     if is_known(request, &piece.tag) == Some(true) {
-        return Ok(unchanged(piece.tag, cache));
+        return Ok(unchanged(&piece.tag, &cache));
     }
     let file = open(context, piece.content).await?;
     let (offset, total) = match piece.range {
@@ -83,13 +83,6 @@ pub(super) async fn send(
         .insert_header((header::ETAG, piece.tag));
     let pieces = pieces_of(Arc::new(file), offset + start, length);
     Ok(response.body(SizedStream::new(length, pieces)))
-}
-
-fn unchanged(tag: String, cache: String) -> HttpResponse {
-    HttpResponse::NotModified()
-        .insert_header((header::ETAG, tag))
-        .insert_header((header::CACHE_CONTROL, cache))
-        .finish()
 }
 
 /// Opens the content; 404 when it was deleted after the look-up.
