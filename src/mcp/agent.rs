@@ -11,6 +11,7 @@ use crate::application::{
     context::AgentContext,
     error::ApiError,
     reached::Reached,
+    workflows::operations,
 };
 
 /// The program behind a request of `/mcp`.
@@ -57,6 +58,15 @@ impl Agent {
     /// Returns the caller with scope write; 403 for a key that may only read.
     pub fn writer(&self) -> Result<Caller<Write>, ApiError> {
         Caller::of(&self.identity)
+    }
+
+    /// Returns the context of the caller's workflows.
+    pub(crate) fn workflows<S>(&self, caller: &Caller<S>) -> operations::RequestContext {
+        let (handles, reached) = (self.context.workflows.clone(), self.reached.clone());
+        operations::RequestContext {
+            client: operations::Client::Mcp,
+            ..operations::RequestContext::of(handles, caller, reached)
+        }
     }
 
     pub fn may_write(&self) -> bool {

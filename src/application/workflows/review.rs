@@ -56,10 +56,7 @@ pub(crate) struct Review {
 }
 
 impl Review {
-    pub(crate) async fn of(
-        context: &RequestContext<'_>,
-        definition: &Value,
-    ) -> Result<Self, ApiError> {
+    pub(crate) async fn of(context: &RequestContext, definition: &Value) -> Result<Self, ApiError> {
         let Checked {
             definition,
             problems,
@@ -67,7 +64,7 @@ impl Review {
         let mut problems: Vec<_> = problems.into_iter().map(ProblemRecord::from).collect();
         if let Some(definition) = &definition {
             problems.extend(missing(context, definition).await?);
-            problems.extend(unreachable(context.handles, definition).await);
+            problems.extend(unreachable(&context.handles, definition).await);
         }
         // Stable: within a severity in the order of the definition.
         problems.sort_by_key(|problem| problem.severity);
@@ -176,7 +173,7 @@ impl From<Problem> for ProblemRecord {
 
 /// Finds folders and files that the definition names and the account does not have.
 async fn missing(
-    context: &RequestContext<'_>,
+    context: &RequestContext,
     definition: &Definition,
 ) -> Result<Vec<ProblemRecord>, ApiError> {
     let mut db = context.handles.store.read().await?;

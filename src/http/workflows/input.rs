@@ -4,13 +4,12 @@ use actix_web::{HttpRequest, dev::Payload};
 
 use crate::{
     application::{
-        context::WorkflowContext,
         error::ApiError,
         field,
         object::camel_case,
         part::{Part, SizeLimits},
+        workflows::operations::RequestContext,
     },
-    config::Plan,
     http::multipart::{Form, FormLimits},
 };
 
@@ -29,14 +28,13 @@ impl RunForm {
     pub(super) async fn read(
         request: &HttpRequest,
         payload: Payload,
-        context: &WorkflowContext,
-        plan: &Plan,
+        context: &RequestContext,
     ) -> Result<Self, ApiError> {
         let limits = FormLimits {
             files: 1,
-            size: SizeLimits::of(plan),
+            size: SizeLimits::of(&context.plan),
         };
-        let mut form = Form::read(request, payload, &context.files, limits).await?;
+        let mut form = Form::read(request, payload, &context.handles.files, limits).await?;
         let part = form.files.pop().ok_or_else(|| {
             invalid!("a file is missing: send exactly one as the form's field `file`")
         })?;

@@ -7,7 +7,9 @@ mod events;
 mod input;
 mod running;
 
-use actix_web::{HttpResponse, web};
+use std::{future::Ready, marker::PhantomData};
+
+use actix_web::{FromRequest, HttpRequest, HttpResponse, dev::Payload, web};
 use serde::Serialize;
 use sluice_store::Listed;
 use utoipa::ToSchema;
@@ -20,10 +22,13 @@ pub use running::{
     retry, run, run_file, runs, show_run,
 };
 
-use super::extract::{Body, PageQuery};
+use super::{
+    context,
+    extract::{Body, PageQuery},
+};
 use crate::application::{
     answer::Success,
-    caller::{Caller, Read, Write},
+    caller::{Caller, Needs, Read, Write},
     context::WorkflowContext,
     error::ApiError,
     page::next_cursor,
@@ -38,6 +43,23 @@ use crate::application::{
 
 /// Workflows of one page when the client names no limit: each comes with its whole definition.
 const DEFAULT_LIMIT: u32 = 50;
+
+/// The context of a caller with the scope of `S`.
+pub struct Admitted<S>(RequestContext, PhantomData<S>);
+
+impl<S: Needs> FromRequest for Admitted<S> {
+    type Error = ApiError;
+    type Future = Ready<Result<Self, ApiError>>;
+
+    fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
+        let caller = Caller::<S>::from_request(request, payload).into_inner();
+        std::future::ready(caller.map(|caller| {
+            let handles = context::of::<WorkflowContext>(request).clone().into_inner();
+            let context = RequestContext::of(handles, &caller, Reached::of(request));
+            Self(context, PhantomData)
+        }))
+    }
+}
 
 #[derive(Serialize, ToSchema)]
 pub struct WorkflowAnswer {
@@ -67,12 +89,10 @@ pub struct VersionAnswer {
     ("cursor" = Option<String>, Query, description = "`nextCursor` of the page before"),
 ), responses((status = 200, description = "Newest first", body = WorkflowList)))]
 pub async fn list(
-    handles: web::Data<WorkflowContext>,
-    caller: Caller<Read>,
-    reached: Reached,
+    Admitted(context, _): Admitted<Read>,
     PageQuery(page): PageQuery<DEFAULT_LIMIT>,
 ) -> Result<HttpResponse, ApiError> {
-    let rows = operations::list(&RequestContext::of(&handles, &caller, &reached), page).await?;
+    let rows = operations::list(&context, page).await?;
     let next_cursor = next_cursor(&rows, page, Listed::cursor);
     let workflows = rows.into_iter().map(WorkflowRecord::of);
     Ok(HttpResponse::Ok().json(WorkflowList {
@@ -94,12 +114,9 @@ pub async fn list(
     (status = 409, description = "Another save came first (`version` is the present one), or the account has as many workflows as it may have (`workflows.max_workflows`)", body = crate::application::error::ErrorBody),
     (status = 413, description = "The definition is larger than `workflows.max_definition`", body = crate::application::error::ErrorBody)))]
 pub async fn save(
-    handles: web::Data<WorkflowContext>,
-    caller: Caller<Write>,
-    reached: Reached,
+    Admitted(context, _): Admitted<Write>,
     Body(request): Body<SaveWorkflow>,
 ) -> Result<HttpResponse, ApiError> {
-    let context = RequestContext::of(&handles, &caller, &reached);
     let saved = operations::create_or_replace(&context, request).await?;
     let mut response = match saved.is_new {
         true => HttpResponse::Created(),
@@ -117,12 +134,10 @@ pub async fn save(
 #[utoipa::path(post, path = "/api/workflows/lint", tag = "workflows", request_body = SaveWorkflow,
     responses((status = 200, description = "All problems, also when there are none", body = LintAnswer)))]
 pub async fn lint(
-    handles: web::Data<WorkflowContext>,
-    caller: Caller<Read>,
-    reached: Reached,
+    Admitted(context, _): Admitted<Read>,
     Body(request): Body<LintWorkflow>,
 ) -> Result<HttpResponse, ApiError> {
-    let found = operations::lint(&RequestContext::of(&handles, &caller, &reached), request).await?;
+    let found = operations::lint(&context, request).await?;
     Ok(HttpResponse::Ok().json(found))
 }
 
@@ -130,12 +145,10 @@ pub async fn lint(
 #[utoipa::path(get, path = "/api/workflows/{id}", tag = "workflows", params(("id" = Uuid, Path, description = "The workflow's id")),
     responses((status = 200, description = "The workflow", body = WorkflowAnswer)))]
 pub async fn show(
-    handles: web::Data<WorkflowContext>,
-    caller: Caller<Read>,
-    reached: Reached,
+    Admitted(context, _): Admitted<Read>,
     id: web::Path<Uuid>,
 ) -> Result<HttpResponse, ApiError> {
-    let workflow = operations::show(&RequestContext::of(&handles, &caller, &reached), *id).await?;
+    let workflow = operations::show(&context, *id).await?;
     Ok(HttpResponse::Ok().json(WorkflowAnswer { workflow }))
 }
 
@@ -146,17 +159,11 @@ pub async fn show(
     params(("id" = Uuid, Path, description = "The workflow's id")),
     responses((status = 200, description = "The workflow as it is now", body = WorkflowAnswer)))]
 pub async fn change(
-    handles: web::Data<WorkflowContext>,
-    caller: Caller<Write>,
-    reached: Reached,
+    Admitted(context, _): Admitted<Write>,
     id: web::Path<Uuid>,
     Body(request): Body<ChangeWorkflow>,
 ) -> Result<HttpResponse, ApiError> {
-    let (context, is_active) = (
-        RequestContext::of(&handles, &caller, &reached),
-        request.checked()?,
-    );
-    let workflow = operations::set_active(&context, *id, is_active).await?;
+    let workflow = operations::set_active(&context, *id, request.checked()?).await?;
     Ok(HttpResponse::Ok().json(WorkflowAnswer { workflow }))
 }
 
@@ -167,12 +174,10 @@ pub async fn change(
     params(("id" = Uuid, Path, description = "The workflow's id")),
     responses((status = 200, description = "Deleted", body = Success)))]
 pub async fn delete(
-    handles: web::Data<WorkflowContext>,
-    caller: Caller<Write>,
-    reached: Reached,
+    Admitted(context, _): Admitted<Write>,
     id: web::Path<Uuid>,
 ) -> Result<HttpResponse, ApiError> {
-    operations::delete(&RequestContext::of(&handles, &caller, &reached), *id).await?;
+    operations::delete(&context, *id).await?;
     Ok(HttpResponse::Ok().json(Success::default()))
 }
 
@@ -184,13 +189,10 @@ pub async fn delete(
     params(("id" = Uuid, Path, description = "The workflow's id")),
     responses((status = 200, description = "The workflow with its new secret, shown once", body = WorkflowAnswer)))]
 pub async fn rotate_secret(
-    handles: web::Data<WorkflowContext>,
-    caller: Caller<Write>,
-    reached: Reached,
+    Admitted(context, _): Admitted<Write>,
     id: web::Path<Uuid>,
 ) -> Result<HttpResponse, ApiError> {
-    let workflow =
-        operations::rotate_secret(&RequestContext::of(&handles, &caller, &reached), *id).await?;
+    let workflow = operations::rotate_secret(&context, *id).await?;
     Ok(HttpResponse::Ok().json(WorkflowAnswer { workflow }))
 }
 
@@ -201,13 +203,10 @@ pub async fn rotate_secret(
     params(("id" = Uuid, Path, description = "The workflow's id")),
     responses((status = 200, description = "Newest first", body = VersionList)))]
 pub async fn versions(
-    handles: web::Data<WorkflowContext>,
-    caller: Caller<Read>,
-    reached: Reached,
+    Admitted(context, _): Admitted<Read>,
     id: web::Path<Uuid>,
 ) -> Result<HttpResponse, ApiError> {
-    let versions =
-        operations::versions(&RequestContext::of(&handles, &caller, &reached), *id).await?;
+    let versions = operations::versions(&context, *id).await?;
     Ok(HttpResponse::Ok().json(VersionList { versions }))
 }
 
@@ -216,13 +215,10 @@ pub async fn versions(
     params(("id" = Uuid, Path, description = "The workflow's id"), ("version" = i64, Path, description = "1 for the first save")),
     responses((status = 200, description = "The version with its definition", body = VersionAnswer)))]
 pub async fn version(
-    handles: web::Data<WorkflowContext>,
-    caller: Caller<Read>,
-    reached: Reached,
+    Admitted(context, _): Admitted<Read>,
     path: web::Path<(Uuid, i64)>,
 ) -> Result<HttpResponse, ApiError> {
     let (id, version) = path.into_inner();
-    let context = RequestContext::of(&handles, &caller, &reached);
     let version = operations::version(&context, id, version).await?;
     Ok(HttpResponse::Ok().json(VersionAnswer { version }))
 }

@@ -8,14 +8,12 @@ use url::form_urlencoded;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::input::RunForm;
+use super::{Admitted, input::RunForm};
 use crate::{
     application::{
-        caller::{Caller, Read, Write},
-        context::WorkflowContext,
+        caller::{Read, Write},
         error::{ApiError, ErrorBody},
         page::row_count,
-        reached::Reached,
         workflows::{
             operations::{self, RequestContext},
             request::{RetryRun, RunFile},
@@ -61,16 +59,13 @@ pub struct RunList {
         (status = 507, description = "The disk is full", body = ErrorBody)))]
 pub async fn run(
     request: HttpRequest,
-    handles: web::Data<WorkflowContext>,
-    caller: Caller<Write>,
-    reached: Reached,
+    Admitted(context, _): Admitted<Write>,
     id: web::Path<Uuid>,
     payload: web::Payload,
 ) -> Result<HttpResponse, ApiError> {
-    let context = RequestContext::of(&handles, &caller, &reached);
     // Checked before the body, so that a client does not send a file that would not run.
     operations::reject_paused(&context, *id).await?;
-    let form = RunForm::read(&request, payload.into_inner(), &handles, &context.plan).await?;
+    let form = RunForm::read(&request, payload.into_inner(), &context).await?;
     let run = operations::run_upload(&context, *id, form.part, form.source).await?;
     inline(&context, run).await
 }
@@ -88,20 +83,17 @@ pub async fn run(
         (status = 409, description = "The workflow is paused", body = ErrorBody),
         (status = 503, description = "`workflows.max_queued` runs of the account wait", body = ErrorBody)))]
 pub async fn run_file(
-    handles: web::Data<WorkflowContext>,
-    caller: Caller<Write>,
-    reached: Reached,
+    Admitted(context, _): Admitted<Write>,
     id: web::Path<Uuid>,
     Body(request): Body<RunFile>,
 ) -> Result<HttpResponse, ApiError> {
-    let context = RequestContext::of(&handles, &caller, &reached);
     let file_id = request.file_id()?;
     let run = operations::run_file(&context, *id, file_id, request.upload_source).await?;
     inline(&context, run).await
 }
 
 /// Answers 200 when the run ends in time, else 202.
-async fn inline(context: &RequestContext<'_>, run: Run) -> Result<HttpResponse, ApiError> {
+async fn inline(context: &RequestContext, run: Run) -> Result<HttpResponse, ApiError> {
     let longest = context.handles.config.workflows.inline_wait;
     let answer = operations::awaited(context, run, longest).await?;
     let mut response = match answer.has_ended() {
@@ -120,12 +112,9 @@ async fn inline(context: &RequestContext<'_>, run: Run) -> Result<HttpResponse, 
 ), responses((status = 200, description = "Newest first", body = RunList)))]
 pub async fn runs(
     request: HttpRequest,
-    handles: web::Data<WorkflowContext>,
-    caller: Caller<Read>,
-    reached: Reached,
+    Admitted(context, _): Admitted<Read>,
     id: web::Path<Uuid>,
 ) -> Result<HttpResponse, ApiError> {
-    let context = RequestContext::of(&handles, &caller, &reached);
     let limit = asked_limit(request.query_string())?;
     let runs = operations::runs(&context, *id, limit).await?;
     Ok(HttpResponse::Ok().json(RunList { runs }))
@@ -145,13 +134,10 @@ fn asked_limit(query: &str) -> Result<Option<u32>, ApiError> {
     params(("runId" = Uuid, Path, description = "The run's id")),
     responses((status = 200, description = "The run", body = RunAnswer)))]
 pub async fn show_run(
-    handles: web::Data<WorkflowContext>,
-    caller: Caller<Read>,
-    reached: Reached,
+    Admitted(context, _): Admitted<Read>,
     id: web::Path<Uuid>,
 ) -> Result<HttpResponse, ApiError> {
-    let answer =
-        operations::show_run(&RequestContext::of(&handles, &caller, &reached), *id).await?;
+    let answer = operations::show_run(&context, *id).await?;
     Ok(HttpResponse::Ok().json(answer))
 }
 
@@ -168,13 +154,10 @@ pub async fn show_run(
         (status = 409, description = "It has not failed, its input is gone (`workflows.keep_results`), or the workflow is paused", body = ErrorBody),
         (status = 503, description = "`workflows.max_queued` runs of the account wait", body = ErrorBody)))]
 pub async fn retry(
-    handles: web::Data<WorkflowContext>,
-    caller: Caller<Write>,
-    reached: Reached,
+    Admitted(context, _): Admitted<Write>,
     id: web::Path<Uuid>,
     Body(request): Body<RetryRun>,
 ) -> Result<HttpResponse, ApiError> {
-    let context = RequestContext::of(&handles, &caller, &reached);
     let answer = operations::retry(&context, *id, request.checked()?).await?;
     Ok(HttpResponse::Accepted().json(answer))
 }
@@ -188,11 +171,9 @@ pub async fn retry(
         (status = 200, description = "The cancelled run", body = RunAnswer),
         (status = 409, description = "It has ended", body = ErrorBody)))]
 pub async fn cancel(
-    handles: web::Data<WorkflowContext>,
-    caller: Caller<Write>,
-    reached: Reached,
+    Admitted(context, _): Admitted<Write>,
     id: web::Path<Uuid>,
 ) -> Result<HttpResponse, ApiError> {
-    let answer = operations::cancel(&RequestContext::of(&handles, &caller, &reached), *id).await?;
+    let answer = operations::cancel(&context, *id).await?;
     Ok(HttpResponse::Ok().json(answer))
 }

@@ -156,9 +156,7 @@ fn inline(workflow: serde_json::Map<String, Value>) -> Result<SaveWorkflow, Call
 }
 
 async fn run(call: &Call, arguments: Arguments) -> Outcome {
-    let agent = &call.agent;
-    let caller = agent.writer()?;
-    let context = RequestContext::agent(&agent.context.workflows, &caller, &agent.reached);
+    let context = call.agent.workflows(&call.agent.writer()?);
     let mut asked: RunWorkflow = arguments.read()?;
     let (input, source) = (asked.input()?, asked.upload_source.take());
     let run = match asked.wanted()? {
@@ -170,7 +168,7 @@ async fn run(call: &Call, arguments: Arguments) -> Outcome {
 
 /// Saves a workflow and runs it. If the run cannot begin, no workflow is kept.
 async fn run_new(
-    context: &RequestContext<'_>,
+    context: &RequestContext,
     save: SaveWorkflow,
     input: Input,
     source: Option<String>,
@@ -190,11 +188,7 @@ async fn run_new(
 }
 
 /// Returns the run when it has ended, when `mcp.wait` is over, or when its caller has disconnected.
-async fn awaited(
-    call: &Call,
-    context: &RequestContext<'_>,
-    run: Run,
-) -> Result<RunAnswer, ApiError> {
+async fn awaited(call: &Call, context: &RequestContext, run: Run) -> Result<RunAnswer, ApiError> {
     let (id, longest) = (run.id, context.handles.config.mcp.wait);
     tokio::select! {
         answer = operations::awaited(context, run, longest) => answer,
@@ -277,9 +271,7 @@ struct Show {
 }
 
 async fn show(call: &Call, arguments: Arguments) -> Outcome {
-    let agent = &call.agent;
-    let caller = agent.reader()?;
-    let context = RequestContext::agent(&agent.context.workflows, &caller, &agent.reached);
+    let context = call.agent.workflows(&call.agent.reader()?);
     let Show { run_id } = arguments.read()?;
     answer(operations::show_run(&context, run_id).await?)
 }
@@ -325,9 +317,7 @@ struct List {
 }
 
 async fn list(call: &Call, arguments: Arguments) -> Outcome {
-    let agent = &call.agent;
-    let caller = agent.reader()?;
-    let context = RequestContext::agent(&agent.context.workflows, &caller, &agent.reached);
+    let context = call.agent.workflows(&call.agent.reader()?);
     let List { workflow_id, limit } = arguments.read()?;
     let limit = limit.unwrap_or(DEFAULT_RUNS);
     if !(1..=MAX_RUNS).contains(&limit) {

@@ -7,11 +7,7 @@ use uuid::Uuid;
 use super::{definition::work_and, *};
 use crate::application::{
     page::{next_cursor, page},
-    workflows::{
-        operations::{self, RequestContext},
-        record::WorkflowRecord,
-        request::SaveWorkflow,
-    },
+    workflows::{operations, record::WorkflowRecord, request::SaveWorkflow},
 };
 
 /// Workflows of one page when the agent names no limit: each takes a line of a model's attention.
@@ -60,9 +56,7 @@ struct List {
 }
 
 async fn list(call: &Call, arguments: Arguments) -> Outcome {
-    let agent = &call.agent;
-    let caller = agent.reader()?;
-    let context = RequestContext::agent(&agent.context.workflows, &caller, &agent.reached);
+    let context = call.agent.workflows(&call.agent.reader()?);
     let asked: List = arguments.read()?;
     if let Some(id) = asked.id {
         let workflow = operations::show(&context, id).await?;
@@ -179,9 +173,7 @@ async fn update(call: &Call, arguments: Arguments) -> Outcome {
 }
 
 async fn save(call: &Call, request: SaveWorkflow) -> Outcome {
-    let agent = &call.agent;
-    let caller = agent.writer()?;
-    let context = RequestContext::agent(&agent.context.workflows, &caller, &agent.reached);
+    let context = call.agent.workflows(&call.agent.writer()?);
     let saved = operations::create_or_replace(&context, request).await?;
     Ok(json!({ "workflow": saved.workflow }))
 }
@@ -214,9 +206,7 @@ struct SetActive {
 }
 
 async fn set_active(call: &Call, arguments: Arguments) -> Outcome {
-    let agent = &call.agent;
-    let caller = agent.writer()?;
-    let context = RequestContext::agent(&agent.context.workflows, &caller, &agent.reached);
+    let context = call.agent.workflows(&call.agent.writer()?);
     let SetActive { id, is_active } = arguments.read()?;
     let workflow = operations::set_active(&context, id, is_active).await?;
     Ok(json!({ "workflow": workflow }))
@@ -269,9 +259,7 @@ struct Delete {
 }
 
 async fn delete(call: &Call, arguments: Arguments) -> Outcome {
-    let agent = &call.agent;
-    let caller = agent.writer()?;
-    let context = RequestContext::agent(&agent.context.workflows, &caller, &agent.reached);
+    let context = call.agent.workflows(&call.agent.writer()?);
     let Delete { id, confirm } = arguments.read()?;
     let workflow = operations::show(&context, id).await?;
     let versions = operations::versions(&context, id).await?.len();
@@ -323,8 +311,6 @@ pub const LINT_WORKFLOW: Tool = Tool {
 };
 
 async fn lint(call: &Call, arguments: Arguments) -> Outcome {
-    let agent = &call.agent;
-    let caller = agent.reader()?;
-    let context = RequestContext::agent(&agent.context.workflows, &caller, &agent.reached);
+    let context = call.agent.workflows(&call.agent.reader()?);
     shown(operations::lint(&context, arguments.read()?).await?)
 }

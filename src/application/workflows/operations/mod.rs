@@ -6,6 +6,8 @@
 pub(crate) mod runs;
 pub(crate) mod saving;
 
+use std::sync::Arc;
+
 use sluice_store::{
     Page, duration_ms, now_ms,
     workflows::{self, Workflow},
@@ -42,66 +44,48 @@ pub(crate) enum Client {
 }
 
 /// The caller, the plan, and the address with which answers begin.
-pub(crate) struct RequestContext<'a> {
-    pub handles: &'a WorkflowContext,
-    pub reached: &'a Reached,
+pub(crate) struct RequestContext {
+    pub handles: Arc<WorkflowContext>,
+    pub reached: Reached,
     pub account_id: Uuid,
     pub plan: Plan,
     pub client: Client,
 }
 
-impl<'a> RequestContext<'a> {
-    /// Makes the context of a REST caller.
+impl RequestContext {
+    /// Makes the context of a REST caller; agents have another `client`.
     pub(crate) fn of<S>(
-        handles: &'a WorkflowContext,
+        handles: Arc<WorkflowContext>,
         caller: &Caller<S>,
-        reached: &'a Reached,
+        reached: Reached,
     ) -> Self {
         Self {
+            account_id: caller.account_id(),
+            plan: caller.plan(&handles),
             handles,
             reached,
-            account_id: caller.account_id(),
-            plan: caller.plan(handles),
             client: match caller.is_session() {
                 true => Client::Dashboard,
                 false => Client::Api,
             },
         }
     }
-
-    /// Makes the context of an agent.
-    pub(crate) fn agent<S>(
-        handles: &'a WorkflowContext,
-        caller: &Caller<S>,
-        reached: &'a Reached,
-    ) -> Self {
-        Self {
-            client: Client::Mcp,
-            ..Self::of(handles, caller, reached)
-        }
-    }
 }
 
 /// The account's workflows, newest first.
-pub(crate) async fn list(
-    context: &RequestContext<'_>,
-    page: Page,
-) -> Result<Vec<Workflow>, ApiError> {
+pub(crate) async fn list(context: &RequestContext, page: Page) -> Result<Vec<Workflow>, ApiError> {
     let mut db = context.handles.store.read().await?;
     Ok(workflows::list(&mut db, context.account_id, page).await?)
 }
 
 /// Returns a workflow; `NotFound` for one that is unknown or another account's.
-pub(crate) async fn show(
-    context: &RequestContext<'_>,
-    id: Uuid,
-) -> Result<WorkflowRecord, ApiError> {
+pub(crate) async fn show(context: &RequestContext, id: Uuid) -> Result<WorkflowRecord, ApiError> {
     WorkflowRecord::of(find(context, id).await?)
 }
 
 /// Pauses or resumes a workflow.
 pub(crate) async fn set_active(
-    context: &RequestContext<'_>,
+    context: &RequestContext,
     id: Uuid,
     is_active: bool,
 ) -> Result<WorkflowRecord, ApiError> {
@@ -113,7 +97,7 @@ pub(crate) async fn set_active(
 }
 
 /// Deletes a workflow with its versions and runs; unfinished ones are cancelled. What they stored stays.
-pub(crate) async fn delete(context: &RequestContext<'_>, id: Uuid) -> Result<(), ApiError> {
+pub(crate) async fn delete(context: &RequestContext, id: Uuid) -> Result<(), ApiError> {
     context
         .handles
         .workflows
@@ -125,7 +109,7 @@ pub(crate) async fn delete(context: &RequestContext<'_>, id: Uuid) -> Result<(),
 
 /// Makes another webhook secret, which the record shows; for `webhooks.secret_overlap` the one before signs too.
 pub(crate) async fn rotate_secret(
-    context: &RequestContext<'_>,
+    context: &RequestContext,
     id: Uuid,
 ) -> Result<WorkflowRecord, ApiError> {
     let account_id = context.account_id;
@@ -138,7 +122,7 @@ pub(crate) async fn rotate_secret(
 
 /// The versions that are kept, newest first.
 pub(crate) async fn versions(
-    context: &RequestContext<'_>,
+    context: &RequestContext,
     id: Uuid,
 ) -> Result<Vec<VersionRecord>, ApiError> {
     let mut db = context.handles.store.read().await?;
@@ -148,7 +132,7 @@ pub(crate) async fn versions(
 
 /// Returns a version of [`versions`], with its definition.
 pub(crate) async fn version(
-    context: &RequestContext<'_>,
+    context: &RequestContext,
     id: Uuid,
     version: i64,
 ) -> Result<WholeVersion, ApiError> {
@@ -161,7 +145,7 @@ pub(crate) async fn version(
     })
 }
 
-async fn find(context: &RequestContext<'_>, id: Uuid) -> Result<Workflow, ApiError> {
+async fn find(context: &RequestContext, id: Uuid) -> Result<Workflow, ApiError> {
     let mut db = context.handles.store.read().await?;
     Ok(workflows::get(&mut db, context.account_id, id).await?)
 }

@@ -41,7 +41,7 @@ const DEFAULT_LIMIT: u32 = 50;
 
 /// Answers 404 and 409 for a workflow that would not run, before anything large is read for it.
 pub(crate) async fn reject_paused(
-    context: &RequestContext<'_>,
+    context: &RequestContext,
     workflow_id: Uuid,
 ) -> Result<(), ApiError> {
     match find(context, workflow_id).await?.is_active {
@@ -55,7 +55,7 @@ pub(crate) async fn reject_paused(
 /// 402 when the month's operations are used up, 404, 409 for a paused workflow, 413 for a file beyond the plan's size, 503
 /// when `workflows.max_queued` runs of the account wait.
 pub(crate) async fn run_upload(
-    context: &RequestContext<'_>,
+    context: &RequestContext,
     workflow_id: Uuid,
     part: Part,
     source: Option<String>,
@@ -82,7 +82,7 @@ pub(crate) async fn run_upload(
 
 /// Runs a workflow on a stored file; rejections as [`run_upload`]'s.
 pub(crate) async fn run_file(
-    context: &RequestContext<'_>,
+    context: &RequestContext,
     workflow_id: Uuid,
     file_id: Uuid,
     source: Option<String>,
@@ -113,12 +113,12 @@ pub(crate) async fn run_file(
 /// Runs a workflow on the bytes that were put to the `signedUrl` of a direct upload; the upload is used up by it, and no file
 /// is made. Rejections as [`run_upload`]'s; 400 for an address of something else, 409 while the bytes are missing.
 pub(crate) async fn run_taken_upload(
-    context: &RequestContext<'_>,
+    context: &RequestContext,
     workflow_id: Uuid,
     upload_url: &str,
     source: Option<String>,
 ) -> Result<Run, ApiError> {
-    let upload = by_signed_url(context.handles, context.account_id, upload_url).await?;
+    let upload = by_signed_url(&context.handles, context.account_id, upload_url).await?;
     let (account_id, upload_id) = (context.account_id, upload.id);
     let request = context.run(
         workflow_id,
@@ -150,17 +150,14 @@ pub(crate) enum Input {
 }
 
 /// Answers 400, 403, 404 or 409 for an input that is not there, before anything is done for it.
-pub(crate) async fn check_input(
-    context: &RequestContext<'_>,
-    input: &Input,
-) -> Result<(), ApiError> {
+pub(crate) async fn check_input(context: &RequestContext, input: &Input) -> Result<(), ApiError> {
     match input {
         Input::File(id) => {
             let mut db = context.handles.store.read().await?;
             files::get(&mut db, context.account_id, *id).await?;
         }
         Input::Upload(url) => {
-            bytes_of(by_signed_url(context.handles, context.account_id, url).await?)?;
+            bytes_of(by_signed_url(&context.handles, context.account_id, url).await?)?;
         }
     }
     Ok(())
@@ -168,7 +165,7 @@ pub(crate) async fn check_input(
 
 /// Runs a workflow on its input: [`run_file`] or [`run_taken_upload`].
 pub(crate) async fn run_on(
-    context: &RequestContext<'_>,
+    context: &RequestContext,
     workflow_id: Uuid,
     input: Input,
     source: Option<String>,
@@ -206,7 +203,7 @@ fn check_unchanged(is_same: bool) -> Result<(), sluice_store::Error> {
 /// Returns the run once it has ended, or as it is when `longest` is over or the service stops. The run continues
 /// whatever becomes of the request.
 pub(crate) async fn awaited(
-    context: &RequestContext<'_>,
+    context: &RequestContext,
     run: Run,
     longest: Duration,
 ) -> Result<RunAnswer, ApiError> {
@@ -216,23 +213,23 @@ pub(crate) async fn awaited(
         ended = context.handles.workflows.wait(run.id, deadline) => ended.unwrap_or(run),
         () = context.handles.closing.cancelled() => run,
     };
-    run_record::answer(context.handles, context.reached, run).await
+    run_record::answer(&context.handles, &context.reached, run).await
 }
 
 /// Returns a run of the account, with its log and outputs.
 pub(crate) async fn show_run(
-    context: &RequestContext<'_>,
+    context: &RequestContext,
     run_id: Uuid,
 ) -> Result<RunAnswer, ApiError> {
     let mut db = context.handles.store.read().await?;
     let run = workflows::get_run(&mut db, context.account_id, run_id).await?;
     drop(db);
-    run_record::answer(context.handles, context.reached, run).await
+    run_record::answer(&context.handles, &context.reached, run).await
 }
 
 /// Lists the newest runs of a workflow, 50 of them without a `limit`.
 pub(crate) async fn runs(
-    context: &RequestContext<'_>,
+    context: &RequestContext,
     workflow_id: Uuid,
     limit: Option<u32>,
 ) -> Result<Vec<RunRecord>, ApiError> {
@@ -241,13 +238,13 @@ pub(crate) async fn runs(
     let mut db = context.handles.store.read().await?;
     let runs = workflows::list_runs(&mut db, context.account_id, workflow.id, limit).await?;
     drop(db);
-    run_record::records(context.handles, context.reached, runs).await
+    run_record::records(&context.handles, &context.reached, runs).await
 }
 
 /// Queues a run again that failed or was cancelled; it is charged again, and steps that are done stay done. 409 for another
 /// one, for one whose input has expired, and when the workflow is paused; else rejections as [`run_upload`]'s.
 pub(crate) async fn retry(
-    context: &RequestContext<'_>,
+    context: &RequestContext,
     run_id: Uuid,
     version: RetryVersion,
 ) -> Result<RunAnswer, ApiError> {
@@ -262,23 +259,20 @@ pub(crate) async fn retry(
         .retry(context.account_id, run_id, version, Lane::Batch, allowance)
         .await?;
     match retried {
-        Retried::Queued(run) => run_record::answer(context.handles, context.reached, *run).await,
+        Retried::Queued(run) => run_record::answer(&context.handles, &context.reached, *run).await,
         Retried::UsedUp { used } => Err(context.used_up(used)),
         Retried::Full => Err(full()),
     }
 }
 
 /// Cancels a run that waits or is worked on; its charge is given back, what it stored stays. 409 when it has ended.
-pub(crate) async fn cancel(
-    context: &RequestContext<'_>,
-    run_id: Uuid,
-) -> Result<RunAnswer, ApiError> {
+pub(crate) async fn cancel(context: &RequestContext, run_id: Uuid) -> Result<RunAnswer, ApiError> {
     let cancelled = context
         .handles
         .workflows
         .cancel(context.account_id, run_id)
         .await?;
-    run_record::answer(context.handles, context.reached, cancelled).await
+    run_record::answer(&context.handles, &context.reached, cancelled).await
 }
 
 impl Client {
@@ -292,7 +286,7 @@ impl Client {
     }
 }
 
-impl RequestContext<'_> {
+impl RequestContext {
     /// Makes the request for a run whose caller waits for it. 400 for an empty file or an odd source, 413 beyond
     /// the plan's size.
     fn run(
@@ -335,7 +329,7 @@ impl RequestContext<'_> {
         ApiError::OperationsUsedUp {
             used,
             limit: self.plan.operations_per_month,
-            upgrade_url: Some(self.reached.upgrade_url(self.handles)),
+            upgrade_url: Some(self.reached.upgrade_url(&self.handles)),
         }
     }
 }

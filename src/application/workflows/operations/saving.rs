@@ -32,7 +32,7 @@ pub(crate) struct Saved {
 /// 400 with every problem of its definition, 404 for an unknown id, 409 with the present `version` when the request names
 /// another one, 413 for a definition beyond `workflows.max_definition`.
 pub(crate) async fn create_or_replace(
-    context: &RequestContext<'_>,
+    context: &RequestContext,
     request: SaveWorkflow,
 ) -> Result<Saved, ApiError> {
     match request.id {
@@ -41,7 +41,7 @@ pub(crate) async fn create_or_replace(
     }
 }
 
-async fn create(context: &RequestContext<'_>, request: SaveWorkflow) -> Result<Saved, ApiError> {
+async fn create(context: &RequestContext, request: SaveWorkflow) -> Result<Saved, ApiError> {
     let name = request
         .checked_name()?
         .ok_or_else(|| invalid!("name is missing: 1 to 80 characters"))?;
@@ -62,7 +62,7 @@ async fn create(context: &RequestContext<'_>, request: SaveWorkflow) -> Result<S
 }
 
 async fn replace(
-    context: &RequestContext<'_>,
+    context: &RequestContext,
     id: Uuid,
     request: SaveWorkflow,
 ) -> Result<Saved, ApiError> {
@@ -112,7 +112,7 @@ fn reject_crossing(known: Option<i64>, present: i64) -> Result<(), ApiError> {
 
 /// The problems of what a save of the request would store, warnings among them; nothing is stored. 413 as for a save.
 pub(crate) async fn lint(
-    context: &RequestContext<'_>,
+    context: &RequestContext,
     request: LintWorkflow,
 ) -> Result<LintAnswer, ApiError> {
     let review = match Draft::of(request.into_save()) {
@@ -191,7 +191,7 @@ impl Draft {
     /// Returns the row to store, once nothing forbids it.
     async fn reviewed(
         self,
-        context: &RequestContext<'_>,
+        context: &RequestContext,
         name: String,
         is_active: bool,
     ) -> Result<NewWorkflow, ApiError> {
@@ -232,7 +232,7 @@ fn nothing() -> Problem {
     generate(&Short::default()).expect_err("an empty short form is replaced by nothing")
 }
 
-fn reject_too_large(context: &RequestContext<'_>, definition: &str) -> Result<(), ApiError> {
+fn reject_too_large(context: &RequestContext, definition: &str) -> Result<(), ApiError> {
     let most = context.handles.config.workflows.max_definition.as_u64();
     let length = definition.len() as u64;
     match length <= most {
