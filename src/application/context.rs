@@ -17,6 +17,7 @@ use sluice_actors::{
     compute::Compute,
     convert::Conversions,
     live::{
+        LivePort,
         restream::{OutputContext, Restreams},
         srt::Passphrases,
     },
@@ -34,9 +35,9 @@ use tokio_util::sync::CancellationToken;
 use super::{
     agent_calls::Calls, archive::limiter::ArchiveLimiter, capabilities::CapabilitiesDocument,
     changes::permits::FollowerLimiter, events::Followers, files::previews::Previews,
-    live_port::LivePort, owner_sessions::OwnerSessions, password_checks::PasswordChecks,
-    playback_token::TokenKeys, rate_limit::RateLimit, share::Shares, sign_in::Attempts,
-    suspension::Suspensions, tus::turns::Turns,
+    owner_sessions::OwnerSessions, password_checks::PasswordChecks, playback_token::TokenKeys,
+    rate_limit::RateLimit, share::Shares, sign_in::Attempts, suspension::Suspensions,
+    tus::turns::Turns,
 };
 use crate::{config::Config, metrics::Metrics};
 

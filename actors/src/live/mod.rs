@@ -90,81 +90,108 @@ pub struct Times {
     pub last_ended_ms: Option<i64>,
 }
 
-impl Live {
+/// The view of [`Live`] for requests, so that their tests need no actor tree. Reads are published state and cost no message.
+pub trait LivePort: Subsystem {
     /// Returns the status of the input.
-    pub fn status(&self, input_id: Uuid) -> InputStatus {
+    fn status(&self, input_id: Uuid) -> InputStatus;
+
+    /// Returns begin and end of the newest broadcasts. Newer than the row: the ledger writes these to the store a moment
+    /// later.
+    fn times(&self, input_id: Uuid) -> Times;
+
+    /// Returns measurements and advice of a stream on air or inside its reconnect window; `None` when idle.
+    fn health(&self, input_id: Uuid) -> Option<Arc<Health>>;
+
+    /// Returns the number of viewers now.
+    fn viewers(&self, input_id: Uuid) -> u64;
+
+    /// Returns the playback of this input; `None` when there is no such input.
+    fn playback_of(&self, input_id: Uuid) -> Option<Arc<Playback>>;
+
+    /// Returns the playback with this playback id; `None` when no input has it.
+    fn playback(&self, playback_id: &str) -> Option<Arc<Playback>>;
+
+    /// Returns the playbacks of inputs that are live or within their reconnect window.
+    fn on_air(&self) -> Vec<Arc<Playback>>;
+
+    /// Takes up a row whose creation or change is committed: admissions follow it from now on, and a running publish ends
+    /// when the input was disabled or its key changed.
+    fn changed(&self, input: InputRow) -> BoxFuture<'_, Result<(), Error>>;
+
+    /// Ends publish, broadcast and playback of an input whose row is gone.
+    fn deleted(&self, input_id: Uuid) -> BoxFuture<'_, Result<(), Error>>;
+
+    /// Ends the broadcast of an input as its encoder would: its publisher is disconnected and its playlist closed when this
+    /// returns. False when nothing is on air. The encoder may begin another broadcast.
+    fn end(&self, input_id: Uuid) -> BoxFuture<'_, Result<bool, Error>>;
+}
+
+impl LivePort for Live {
+    fn status(&self, input_id: Uuid) -> InputStatus {
         self.directory
             .by_input(input_id)
             .map_or(InputStatus::Idle, |playback| playback.status())
     }
 
-    /// Returns begin and end of the newest broadcasts. Newer than the row: the ledger writes these to the store a moment
-    /// later.
-    pub fn times(&self, input_id: Uuid) -> Times {
+    fn times(&self, input_id: Uuid) -> Times {
         self.directory
             .by_input(input_id)
             .map_or_else(Times::default, |playback| playback.times())
     }
 
-    /// Returns measurements and advice of a stream on air or inside its reconnect window; `None` when idle.
-    pub fn health(&self, input_id: Uuid) -> Option<Arc<Health>> {
+    fn health(&self, input_id: Uuid) -> Option<Arc<Health>> {
         self.directory.by_input(input_id)?.health()
     }
 
-    /// Returns the number of viewers now.
-    pub fn viewers(&self, input_id: Uuid) -> u64 {
+    fn viewers(&self, input_id: Uuid) -> u64 {
         self.directory
             .by_input(input_id)
             .map_or(0, |playback| playback.viewers(unix_ms()))
     }
 
-    /// Returns the playback of this input; `None` when there is no such input.
-    pub fn playback_of(&self, input_id: Uuid) -> Option<Arc<Playback>> {
+    fn playback_of(&self, input_id: Uuid) -> Option<Arc<Playback>> {
         self.directory.by_input(input_id)
     }
 
-    /// Returns the playback with this playback id; `None` when no input has it.
-    pub fn playback(&self, playback_id: &str) -> Option<Arc<Playback>> {
+    fn playback(&self, playback_id: &str) -> Option<Arc<Playback>> {
         self.directory.by_playback(playback_id)
     }
 
-    /// Takes up a row whose creation or change is committed: admissions follow it from now on, and a running publish ends
-    /// when the input was disabled or its key changed.
-    pub async fn changed(&self, input: InputRow) -> Result<(), Error> {
-        self.ask(inputs::Changed(input)).await
-    }
-
-    /// Ends publish, broadcast and playback of an input whose row is gone.
-    pub async fn deleted(&self, input_id: Uuid) -> Result<(), Error> {
-        self.ask(inputs::Deleted(input_id)).await
-    }
-
-    /// Returns the playbacks of inputs that are live or within their reconnect window.
-    pub fn on_air(&self) -> Vec<Arc<Playback>> {
+    fn on_air(&self) -> Vec<Arc<Playback>> {
         self.directory.on_air()
     }
 
-    /// Ends the broadcast of an input as its encoder would: its publisher is disconnected and its playlist closed when this
-    /// returns. False when nothing is on air. The encoder may begin another broadcast.
-    pub async fn end(&self, input_id: Uuid) -> Result<bool, Error> {
-        let Some(playback) = self.directory.by_input(input_id) else {
-            return Ok(false);
-        };
-        let started_ms = playback.times().last_started_ms;
-        if !self.ask(inputs::End(input_id)).await? {
-            return Ok(false);
-        }
-        let has_ended = |published: &Arc<Published>| {
-            matches!(published.phase, Phase::Idle | Phase::Ended)
-                || playback.times().last_started_ms != started_ms
-        };
-        let mut states = playback.follow();
-        match tokio::time::timeout(END_TIMEOUT, states.wait_for(has_ended)).await {
-            Ok(_) => Ok(true),
-            Err(_) => Err(Error::Busy("live inputs")),
-        }
+    fn changed(&self, input: InputRow) -> BoxFuture<'_, Result<(), Error>> {
+        Box::pin(self.ask(inputs::Changed(input)))
     }
 
+    fn deleted(&self, input_id: Uuid) -> BoxFuture<'_, Result<(), Error>> {
+        Box::pin(self.ask(inputs::Deleted(input_id)))
+    }
+
+    fn end(&self, input_id: Uuid) -> BoxFuture<'_, Result<bool, Error>> {
+        Box::pin(async move {
+            let Some(playback) = self.directory.by_input(input_id) else {
+                return Ok(false);
+            };
+            let started_ms = playback.times().last_started_ms;
+            if !self.ask(inputs::End(input_id)).await? {
+                return Ok(false);
+            }
+            let has_ended = |published: &Arc<Published>| {
+                matches!(published.phase, Phase::Idle | Phase::Ended)
+                    || playback.times().last_started_ms != started_ms
+            };
+            let mut states = playback.follow();
+            match tokio::time::timeout(END_TIMEOUT, states.wait_for(has_ended)).await {
+                Ok(_) => Ok(true),
+                Err(_) => Err(Error::Busy("live inputs")),
+            }
+        })
+    }
+}
+
+impl Live {
     async fn ask<M, R>(&self, message: M) -> Result<R, Error>
     where
         LiveInputs: kameo::message::Message<M, Reply = R>,

@@ -19,8 +19,8 @@ use sluice_store::{Bootstrap, FirstCredentials, Store, StoreSettings, live_input
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Branch, Live, LiveAuthorizer, LiveInputs, LiveSession, LiveSettings, Phase, Playback,
-    inputs::Crash,
+    Branch, Live, LiveAuthorizer, LiveInputs, LivePort as _, LiveSession, LiveSettings, Phase,
+    Playback, inputs::Crash,
 };
 use crate::{
     component::ComponentStatuses,

@@ -43,7 +43,7 @@ use serde_json::Value;
 use sluice_actors::{
     Error,
     component::ComponentStatuses,
-    live::{Health, InputStatus, Playback, Times, restream::OutputContext},
+    live::{Health, InputStatus, LivePort, Playback, Times, restream::OutputContext},
     metric::Metric,
     subsystem::Subsystem,
 };
@@ -60,10 +60,7 @@ use uuid::Uuid;
 
 use super::server::application;
 use crate::{
-    application::{
-        context::{AppContext, MediaHandles, Stage},
-        live_port::LivePort,
-    },
+    application::context::{AppContext, MediaHandles, Stage},
     config::Config,
 };
 
