@@ -15,24 +15,24 @@ impl Default for Success {
     }
 }
 
-/// Milliseconds since 1970, on the wire as ISO 8601 in UTC with milliseconds.
+/// Milliseconds since 1970, on the wire as ISO 8601 in UTC with milliseconds. The OpenAPI document knows its form by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Time(pub i64);
+pub struct Timestamp(pub i64);
 
-impl std::fmt::Display for Time {
+impl std::fmt::Display for Timestamp {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let time = jiff::Timestamp::from_millisecond(self.0).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
         write!(f, "{time:.3}")
     }
 }
 
-impl Serialize for Time {
+impl Serialize for Timestamp {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
 }
 
-/// Days since 1970 (UTC), on the wire as `2026-11-21`.
+/// Days since 1970 (UTC), on the wire as `2026-11-21`. The OpenAPI document knows its form by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Date(pub i64);
 
@@ -57,10 +57,10 @@ mod tests {
     #[test]
     fn times_are_iso_8601_in_utc() {
         assert_eq!(
-            Time(1_795_000_000_120).to_string(),
+            Timestamp(1_795_000_000_120).to_string(),
             "2026-11-18T11:06:40.120Z"
         );
-        assert_eq!(Time(0).to_string(), "1970-01-01T00:00:00.000Z");
+        assert_eq!(Timestamp(0).to_string(), "1970-01-01T00:00:00.000Z");
     }
 
     #[test]

@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::application::{
-    answer::Time, caller::Caller, error::ApiError, field, object::camel_case, reached::Reached,
+    answer::Timestamp, caller::Caller, error::ApiError, field, object::camel_case, reached::Reached,
 };
 
 /// Longest `action` of a query, in characters.
@@ -58,8 +58,7 @@ pub(crate) fn network_text(client: std::net::IpAddr) -> String {
 #[serde(rename_all = "camelCase")]
 pub struct AuditEntry {
     id: Uuid,
-    #[schema(value_type = String, format = DateTime)]
-    time: Time,
+    time: Timestamp,
     /// For instance `live.input.key_rotated`.
     action: String,
     actor: AuditActor,
@@ -92,7 +91,7 @@ impl From<Entry> for AuditEntry {
         let target = entry.target_kind.zip(entry.target_id);
         Self {
             id: entry.id,
-            time: Time(entry.created_at),
+            time: Timestamp(entry.created_at),
             action: entry.action,
             actor: AuditActor {
                 kind: entry.actor_kind,

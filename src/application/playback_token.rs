@@ -18,7 +18,7 @@ use sluice_store::{Secret, now_ms, playback_keys};
 use uuid::Uuid;
 
 use crate::application::{
-    answer::Time,
+    answer::Timestamp,
     context::PlaybackTokens,
     error::ApiError,
     signing::{self, Purpose, Signer},
@@ -258,7 +258,7 @@ fn over(key: &Hmac<Sha256>, signed: &str) -> Hmac<Sha256> {
 /// A token as its owner gets it.
 pub(crate) struct Issued {
     pub token: String,
-    pub expires_at: Time,
+    pub expires_at: Timestamp,
 }
 
 /// Issues a token of the service for a stream that the caller owns.
@@ -278,7 +278,7 @@ pub(crate) async fn issue(
     })?;
     Ok(Issued {
         token,
-        expires_at: Time(grant.exp * 1_000),
+        expires_at: Timestamp(grant.exp * 1_000),
     })
 }
 

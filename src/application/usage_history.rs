@@ -23,10 +23,8 @@ const MOST_KEYS: u32 = 20;
 #[derive(Debug, Serialize, ToSchema)]
 pub struct UsageHistory {
     /// First day, as `2026-11-21`.
-    #[schema(value_type = String, format = Date)]
     since: Date,
     /// Last day: today (UTC).
-    #[schema(value_type = String, format = Date)]
     until: Date,
     operations: OperationHistory,
     deliveries: DeliveryHistory,
@@ -53,7 +51,6 @@ pub struct KindTotal {
 /// Operations of one day.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct OperationsOfDay {
-    #[schema(value_type = String, format = Date)]
     date: Date,
     total: i64,
     /// By kind; kinds without operations are left out.
@@ -88,7 +85,6 @@ pub struct KeyTotalRecord {
 /// Deliveries of one day.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct DeliveriesOfDay {
-    #[schema(value_type = String, format = Date)]
     date: Date,
     total: i64,
     hits: i64,

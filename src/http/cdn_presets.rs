@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::extract::Body;
 use crate::application::{
-    answer::{Success, Time},
+    answer::{Success, Timestamp},
     caller::{Caller, Read, Write},
     context::DeliveryContext,
     delivery::{self, PresetRequest},
@@ -24,10 +24,8 @@ pub struct PresetRecord {
     /// Without those that have no effect.
     #[schema(value_type = Object)]
     params: Map<String, Value>,
-    #[schema(value_type = String, format = DateTime)]
-    created_at: Time,
-    #[schema(value_type = String, format = DateTime)]
-    updated_at: Time,
+    created_at: Timestamp,
+    updated_at: Timestamp,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -46,8 +44,8 @@ impl From<Preset> for PresetRecord {
             id: preset.id,
             name: preset.name,
             params: in_json(&preset.params),
-            created_at: Time(preset.created_at),
-            updated_at: Time(preset.updated_at),
+            created_at: Timestamp(preset.created_at),
+            updated_at: Timestamp(preset.updated_at),
         }
     }
 }

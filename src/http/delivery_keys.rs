@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use super::extract::{Body, PageQuery};
 use crate::application::{
-    answer::{Success, Time},
+    answer::{Success, Timestamp},
     caller::{Caller, Read, Write},
     context::DeliveryContext,
     delivery::{self, ChangeDeliveryKey, NewDeliveryKeyRequest},
@@ -32,11 +32,9 @@ pub struct DeliveryKeyRecord {
     /// The key itself, which is public: part of the addresses of images. Null for a key that was made before tokens could be shown
     /// again.
     token: Option<String>,
-    #[schema(value_type = String, format = DateTime)]
-    created_at: Time,
+    created_at: Timestamp,
     /// Exact to five minutes.
-    #[schema(value_type = Option<String>, format = DateTime)]
-    last_used_at: Option<Time>,
+    last_used_at: Option<Timestamp>,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -71,8 +69,8 @@ impl DeliveryKeyRecord {
             key_prefix: key.key_prefix,
             delivery_alias: key.delivery_alias,
             presets_only: key.presets_only,
-            created_at: Time(key.created_at),
-            last_used_at: key.last_used_at.map(Time),
+            created_at: Timestamp(key.created_at),
+            last_used_at: key.last_used_at.map(Timestamp),
         }
     }
 }

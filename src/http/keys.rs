@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use super::extract::{Body, PageQuery};
 use crate::application::{
-    answer::{Success, Time},
+    answer::{Success, Timestamp},
     caller::{Admin, Caller},
     context::AccountContext,
     error::ApiError,
@@ -39,11 +39,9 @@ pub struct KeyRecord {
     /// `read`, `write` or `admin`.
     scope: &'static str,
     key_prefix: String,
-    #[schema(value_type = String, format = DateTime)]
-    created_at: Time,
+    created_at: Timestamp,
     /// Exact to five minutes.
-    #[schema(value_type = Option<String>, format = DateTime)]
-    last_used_at: Option<Time>,
+    last_used_at: Option<Timestamp>,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -67,8 +65,8 @@ impl From<ApiKey> for KeyRecord {
             name: key.name,
             scope: key.scope.as_str(),
             key_prefix: key.key_prefix,
-            created_at: Time(key.created_at),
-            last_used_at: key.last_used_at.map(Time),
+            created_at: Timestamp(key.created_at),
+            last_used_at: key.last_used_at.map(Timestamp),
         }
     }
 }

@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use super::extract::Body;
 use crate::application::{
-    answer::{Success, Time},
+    answer::{Success, Timestamp},
     caller::{Admin, Caller},
     context::PlaybackTokens,
     error::ApiError,
@@ -34,8 +34,7 @@ pub struct PlaybackKeyRecord {
     /// Sent as `kid` in the header of a token.
     id: Uuid,
     name: String,
-    #[schema(value_type = String, format = DateTime)]
-    created_at: Time,
+    created_at: Timestamp,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -55,7 +54,7 @@ impl From<PlaybackKey> for PlaybackKeyRecord {
         Self {
             id: key.id,
             name: key.name,
-            created_at: Time(key.created_at),
+            created_at: Timestamp(key.created_at),
         }
     }
 }

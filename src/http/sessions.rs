@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::{extract::SessionCaller, session::signed_out};
 use crate::application::{
-    answer::{Success, Time},
+    answer::{Success, Timestamp},
     context::AccountContext,
     error::ApiError,
     reached::Reached,
@@ -23,13 +23,10 @@ pub struct SessionRecord {
     id: Uuid,
     /// Whether the request came by this session.
     current: bool,
-    #[schema(value_type = String, format = DateTime)]
-    created_at: Time,
+    created_at: Timestamp,
     /// Exact to five minutes.
-    #[schema(value_type = String, format = DateTime)]
-    last_used_at: Time,
-    #[schema(value_type = String, format = DateTime)]
-    expires_at: Time,
+    last_used_at: Timestamp,
+    expires_at: Timestamp,
     /// Network of the client at the sign-in: an IPv4 address or an IPv6 /64.
     network: Option<String>,
     /// `User-Agent` at the sign-in, at most 200 characters.
@@ -46,9 +43,9 @@ impl SessionRecord {
         Self {
             id: session.id,
             current: session.id == current,
-            created_at: Time(session.created_at),
-            last_used_at: Time(session.last_used_at),
-            expires_at: Time(session.expires_at),
+            created_at: Timestamp(session.created_at),
+            last_used_at: Timestamp(session.last_used_at),
+            expires_at: Timestamp(session.expires_at),
             network: session.network,
             user_agent: session.user_agent,
         }

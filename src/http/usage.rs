@@ -8,7 +8,7 @@ use utoipa::{ToSchema, openapi::OpenApi};
 
 use crate::{
     application::{
-        answer::Time,
+        answer::Timestamp,
         caller::{Caller, Read},
         context::DeliveryContext,
         error::ApiError,
@@ -46,8 +46,7 @@ pub struct Meter {
     limit: Option<u64>,
     /// Null: no bound.
     remaining: Option<u64>,
-    #[schema(value_type = String, format = DateTime)]
-    resets_at: Time,
+    resets_at: Timestamp,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -77,7 +76,7 @@ impl Meter {
             used,
             limit,
             remaining: limit.map(|limit| limit.saturating_sub(used)),
-            resets_at: Time(month.ends_at()),
+            resets_at: Timestamp(month.ends_at()),
         }
     }
 }

@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use super::listing::Listing;
 use crate::application::{
-    answer::Time,
+    answer::Timestamp,
     context::FileContext,
     downloads::{DownloadGrant, Downloadable, download_url},
     error::ApiError,
@@ -47,8 +47,7 @@ pub struct SelectionRequest {
 pub struct SelectionAnswer {
     /// Needs no credential.
     url: String,
-    #[schema(value_type = String, format = DateTime)]
-    expires_at: Time,
+    expires_at: Timestamp,
     /// Length of the archive as it is now.
     bytes: u64,
     /// Files in it.
@@ -102,7 +101,7 @@ pub(crate) async fn select(
     let signer = Signer::of(&mut context.store.read().await?).await?;
     Ok(SelectionAnswer {
         url: download_url(&signer, &reached.address.base, grant),
-        expires_at: Time(expires_at),
+        expires_at: Timestamp(expires_at),
         bytes,
         files,
         filename,

@@ -10,7 +10,7 @@ use super::{
     record::{FileRecord, Record},
 };
 use crate::application::{
-    answer::Time, context::FileContext, error::ApiError, folders::record::FolderRef,
+    answer::Timestamp, context::FileContext, error::ApiError, folders::record::FolderRef,
     reached::Reached,
 };
 
@@ -19,8 +19,7 @@ use crate::application::{
 pub struct FileDetail {
     #[serde(flatten)]
     file: FileRecord,
-    #[schema(value_type = String, format = DateTime)]
-    updated_at: Time,
+    updated_at: Timestamp,
     /// SHA-256 of the bytes, hexadecimal.
     sha256: String,
     /// Path of its folder, outermost first; empty at the top.
@@ -54,7 +53,7 @@ pub(crate) async fn detailed(
     let base = &reached.address.base;
     Ok(FileDetailAnswer {
         file: FileDetail {
-            updated_at: Time(file.updated_at),
+            updated_at: Timestamp(file.updated_at),
             sha256: file.blob.to_string(),
             folder_path: path.into_iter().map(FolderRef::from).collect(),
             lineage_url: format!("{base}/api/files/{}/lineage", file.id),

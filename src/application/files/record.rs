@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::application::{
-    answer::Time,
+    answer::Timestamp,
     context::Platform,
     downloads::{DownloadGrant, download_url},
     error::ApiError,
@@ -39,8 +39,7 @@ pub struct FileRecord {
     focal_point: Option<FocalPoint>,
     description: Option<String>,
     tags: Vec<String>,
-    #[schema(value_type = String, format = DateTime)]
-    created_at: Time,
+    created_at: Timestamp,
     /// Works without a credential for five minutes (`uploads.link_lifetime`).
     download_url: String,
     /// An image of it, 640 pixels wide at most; `w` may be 320, 640, 1280 or 2560. Changes with the content. Null where there is
@@ -106,7 +105,7 @@ impl<'a> Record<'a> {
             duration: file.duration_ms.map(|ms| ms as f64 / 1000.0),
             description: file.description,
             tags: file.tags,
-            created_at: Time(file.created_at),
+            created_at: Timestamp(file.created_at),
         }
     }
 

@@ -13,7 +13,7 @@ use sluice_store::{
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::application::{answer::Time, error::ApiError};
+use crate::application::{answer::Timestamp, error::ApiError};
 
 /// Folders that are added up for the sums of one answer.
 const MOST_ADDED_UP: u32 = 100_000;
@@ -53,8 +53,7 @@ pub struct FolderRecord {
     file_count: Option<i64>,
     /// Bytes of these files.
     bytes: Option<i64>,
-    #[schema(value_type = String, format = DateTime)]
-    created_at: Time,
+    created_at: Timestamp,
 }
 
 /// Builds the record of one folder, with its sums.
@@ -102,7 +101,7 @@ pub(crate) async fn records_of(
             shared: marks.is_shared,
             file_count: totals.map(|totals| totals.files),
             bytes: totals.map(|totals| totals.bytes),
-            created_at: Time(folder.created_at),
+            created_at: Timestamp(folder.created_at),
         });
     }
     Ok(records)

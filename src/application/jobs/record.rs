@@ -14,7 +14,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::application::{
-    answer::Time,
+    answer::Timestamp,
     context::JobContext,
     downloads::{DownloadGrant, Downloadable, download_url},
     error::ApiError,
@@ -94,12 +94,9 @@ pub struct JobRecord {
     pub errors: Option<Vec<FileError>>,
     pub archive: Option<ArchiveFile>,
     pub error_message: Option<String>,
-    #[schema(value_type = String, format = DateTime)]
-    pub created_at: Time,
-    #[schema(value_type = Option<String>, format = DateTime)]
-    pub started_at: Option<Time>,
-    #[schema(value_type = Option<String>, format = DateTime)]
-    pub completed_at: Option<Time>,
+    pub created_at: Timestamp,
+    pub started_at: Option<Timestamp>,
+    pub completed_at: Option<Timestamp>,
 }
 
 /// A job that continues without its request.
@@ -168,9 +165,9 @@ impl<'a> Records<'a> {
             errors: items.map(errors),
             archive: self.archive(job),
             error_message: job.error.clone(),
-            created_at: Time(job.created_at),
-            started_at: job.started_at.map(Time),
-            completed_at: job.completed_at.map(Time),
+            created_at: Timestamp(job.created_at),
+            started_at: job.started_at.map(Timestamp),
+            completed_at: job.completed_at.map(Timestamp),
         }
     }
 

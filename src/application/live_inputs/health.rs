@@ -22,7 +22,6 @@ pub struct LiveInputHealth {
     remote_address: Option<String>,
     /// Name that the encoder gives itself.
     encoder: Option<String>,
-    #[schema(value_type = Option<String>, format = DateTime)]
     connected_at: Option<jiff::Timestamp>,
     /// `h264`, `hevc` or `av1`.
     video_codec: Option<String>,

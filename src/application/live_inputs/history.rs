@@ -5,7 +5,7 @@ use sluice_actors::live::{HISTORY_S, Sample};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::application::{answer::Time, context::LiveContext, error::ApiError};
+use crate::application::{answer::Timestamp, context::LiveContext, error::ApiError};
 
 /// Health of the last minutes, a value each second. All columns are as long as `t`; null where there was nothing to measure, which
 /// is a gap in a graph and never zero.
@@ -13,8 +13,7 @@ use crate::application::{answer::Time, context::LiveContext, error::ApiError};
 #[serde(rename_all = "camelCase")]
 pub struct HealthHistory {
     /// The service's clock.
-    #[schema(value_type = String, format = DateTime)]
-    now: Time,
+    now: Timestamp,
     interval_seconds: u32,
     /// As asked for.
     seconds: u32,
@@ -65,7 +64,7 @@ fn columns(samples: &[Sample], seconds: u32, now_ms: i64) -> HealthHistory {
         samples.iter().map(of).collect()
     }
     HealthHistory {
-        now: Time(now_ms),
+        now: Timestamp(now_ms),
         interval_seconds: 1,
         seconds,
         t: column(samples, |sample| sample.at_s),

@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::{
-    application::{answer::Time, context::LiveContext, reached::Reached},
+    application::{answer::Timestamp, context::LiveContext, reached::Reached},
     protocols,
 };
 
@@ -47,20 +47,14 @@ pub struct LiveInputRecord {
     ingest: Ingest,
     playback: Playback,
     /// Begin of the broadcast that is live or reconnecting; null while idle.
-    #[schema(value_type = Option<String>, format = DateTime)]
-    started_at: Option<Time>,
+    started_at: Option<Timestamp>,
     /// End of the reconnect window; null but while reconnecting.
-    #[schema(value_type = Option<String>, format = DateTime)]
-    reconnect_until: Option<Time>,
-    #[schema(value_type = Option<String>, format = DateTime)]
-    last_started_at: Option<Time>,
+    reconnect_until: Option<Timestamp>,
+    last_started_at: Option<Timestamp>,
     /// Null while a broadcast is live or reconnecting, then the time of its last media.
-    #[schema(value_type = Option<String>, format = DateTime)]
-    last_ended_at: Option<Time>,
-    #[schema(value_type = String, format = DateTime)]
-    created_at: Time,
-    #[schema(value_type = String, format = DateTime)]
-    updated_at: Time,
+    last_ended_at: Option<Timestamp>,
+    created_at: Timestamp,
+    updated_at: Timestamp,
 }
 
 /// Addresses to publish to. Secrets show `••••` outside create, rotate-key and reveal-key.
@@ -128,8 +122,8 @@ impl Record<'_> {
             reconnect_until: self.reconnect_until(input.id),
             last_started_at,
             last_ended_at,
-            created_at: Time(input.created_at),
-            updated_at: Time(input.updated_at),
+            created_at: Timestamp(input.created_at),
+            updated_at: Timestamp(input.updated_at),
         }
     }
 
@@ -138,13 +132,17 @@ impl Record<'_> {
         is_counted.then(|| self.context.live.viewers(input_id))
     }
 
-    fn reconnect_until(&self, input_id: Uuid) -> Option<Time> {
+    fn reconnect_until(&self, input_id: Uuid) -> Option<Timestamp> {
         let playback = self.context.live.playback_of(input_id)?;
-        playback.now().reconnect_until_ms.map(Time)
+        playback.now().reconnect_until_ms.map(Timestamp)
     }
 
     /// Returns the times of the broadcast; the process has them a moment before the row does.
-    fn times(&self, input: &LiveInput, status: InputStatus) -> (Option<Time>, Option<Time>) {
+    fn times(
+        &self,
+        input: &LiveInput,
+        status: InputStatus,
+    ) -> (Option<Timestamp>, Option<Timestamp>) {
         let newer = self.context.live.times(input.id);
         let started = newer.last_started_ms.or(input.last_started_at);
         let ended = match newer.last_started_ms {
@@ -152,7 +150,7 @@ impl Record<'_> {
             None => input.last_ended_at,
         };
         let ended = ended.filter(|_| status == InputStatus::Idle);
-        (started.map(Time), ended.map(Time))
+        (started.map(Timestamp), ended.map(Timestamp))
     }
 
     fn ingest(&self, input: &LiveInput, shown: Shown<'_>) -> Ingest {

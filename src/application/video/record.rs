@@ -6,7 +6,9 @@ use sluice_store::video::{self, Rendition, RenditionKind, Stream, StreamStatus};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::application::{answer::Time, context::VideoContext, error::ApiError, reached::Reached};
+use crate::application::{
+    answer::Timestamp, context::VideoContext, error::ApiError, reached::Reached,
+};
 
 /// A video stream. Addresses of a stream with `access: signed` carry no token: `POST /{id}/playback-token` gives some that do.
 #[derive(Debug, Serialize, ToSchema)]
@@ -52,10 +54,8 @@ pub struct StreamRecord {
     error: Option<String>,
     /// The same as a stable word, such as `undecodable`, `too_large`, `timed_out`.
     error_code: Option<String>,
-    #[schema(value_type = String, format = DateTime)]
-    created_at: Time,
-    #[schema(value_type = Option<String>, format = DateTime)]
-    ready_at: Option<Time>,
+    created_at: Timestamp,
+    ready_at: Option<Timestamp>,
 }
 
 /// One quality of a stream; of a stream without video, its audio.
@@ -191,8 +191,8 @@ impl StreamRecord {
             allowed_domains: stream.allowed_domains,
             error: stream.error,
             error_code: stream.error_code,
-            created_at: Time(stream.created_at),
-            ready_at: stream.ready_at.map(Time),
+            created_at: Timestamp(stream.created_at),
+            ready_at: stream.ready_at.map(Timestamp),
         }
     }
 }

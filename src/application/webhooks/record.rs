@@ -8,7 +8,7 @@ use sluice_store::{
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::application::{answer::Time, error::ApiError};
+use crate::application::{answer::Timestamp, error::ApiError};
 
 /// An endpoint that events are sent to.
 #[derive(Debug, Serialize, ToSchema)]
@@ -23,30 +23,23 @@ pub struct WebhookRecord {
     /// is back; `paused` by its owner or by an answer 410: events are not kept for it.
     status: &'static str,
     /// Time since which it has this status.
-    #[schema(value_type = String, format = DateTime)]
-    status_since: Time,
+    status_since: Timestamp,
     /// Reason why it is suspended or paused.
     status_reason: Option<String>,
     /// Deliveries that wait for it; 10000: that many or more.
     waiting: u32,
     /// When a suspended one is tried next, without a request.
-    #[schema(value_type = Option<String>, format = DateTime)]
-    next_probe_at: Option<Time>,
+    next_probe_at: Option<Timestamp>,
     /// The first 12 characters of the secret.
     secret_prefix: String,
     /// Attempts that failed since one succeeded.
     consecutive_failures: u32,
     /// Time of the first of them.
-    #[schema(value_type = Option<String>, format = DateTime)]
-    first_failure_at: Option<Time>,
-    #[schema(value_type = Option<String>, format = DateTime)]
-    last_success_at: Option<Time>,
-    #[schema(value_type = Option<String>, format = DateTime)]
-    last_failure_at: Option<Time>,
-    #[schema(value_type = String, format = DateTime)]
-    created_at: Time,
-    #[schema(value_type = String, format = DateTime)]
-    updated_at: Time,
+    first_failure_at: Option<Timestamp>,
+    last_success_at: Option<Timestamp>,
+    last_failure_at: Option<Timestamp>,
+    created_at: Timestamp,
+    updated_at: Timestamp,
 }
 
 impl WebhookRecord {
@@ -68,9 +61,9 @@ impl WebhookRecord {
     pub(crate) fn new(endpoint: Endpoint, waiting: u32) -> Self {
         Self {
             waiting,
-            status_since: Time(endpoint.status_since),
-            next_probe_at: endpoint.next_probe_at.map(Time),
-            first_failure_at: endpoint.first_failure_at.map(Time),
+            status_since: Timestamp(endpoint.status_since),
+            next_probe_at: endpoint.next_probe_at.map(Timestamp),
+            first_failure_at: endpoint.first_failure_at.map(Timestamp),
             secret_prefix: endpoint.secret_prefix().to_owned(),
             id: endpoint.id,
             url: endpoint.url,
@@ -80,10 +73,10 @@ impl WebhookRecord {
             status: endpoint.status.as_str(),
             status_reason: endpoint.status_reason,
             consecutive_failures: endpoint.consecutive_failures,
-            last_success_at: endpoint.last_success_at.map(Time),
-            last_failure_at: endpoint.last_failure_at.map(Time),
-            created_at: Time(endpoint.created_at),
-            updated_at: Time(endpoint.updated_at),
+            last_success_at: endpoint.last_success_at.map(Timestamp),
+            last_failure_at: endpoint.last_failure_at.map(Timestamp),
+            created_at: Timestamp(endpoint.created_at),
+            updated_at: Timestamp(endpoint.updated_at),
         }
     }
 }
@@ -108,20 +101,16 @@ pub struct DeliveryRecord {
     error: Option<String>,
     attempt_count: u32,
     /// Null while it is being sent, and once it has ended.
-    #[schema(value_type = Option<String>, format = DateTime)]
-    next_attempt_at: Option<Time>,
-    #[schema(value_type = String, format = DateTime)]
-    created_at: Time,
-    #[schema(value_type = Option<String>, format = DateTime)]
-    last_attempt_at: Option<Time>,
-    #[schema(value_type = Option<String>, format = DateTime)]
-    delivered_at: Option<Time>,
+    next_attempt_at: Option<Timestamp>,
+    created_at: Timestamp,
+    last_attempt_at: Option<Timestamp>,
+    delivered_at: Option<Timestamp>,
 }
 
 impl From<Delivery> for DeliveryRecord {
     fn from(delivery: Delivery) -> Self {
         Self {
-            next_attempt_at: delivery.next_attempt_at().map(Time),
+            next_attempt_at: delivery.next_attempt_at().map(Timestamp),
             id: delivery.id,
             endpoint_id: delivery.endpoint_id,
             endpoint_url: delivery.endpoint_url,
@@ -132,9 +121,9 @@ impl From<Delivery> for DeliveryRecord {
             response_body_preview: delivery.response_preview,
             error: delivery.error,
             attempt_count: delivery.attempts,
-            created_at: Time(delivery.created_at),
-            last_attempt_at: delivery.last_attempt_at.map(Time),
-            delivered_at: delivery.delivered_at.map(Time),
+            created_at: Timestamp(delivery.created_at),
+            last_attempt_at: delivery.last_attempt_at.map(Timestamp),
+            delivered_at: delivery.delivered_at.map(Timestamp),
         }
     }
 }
@@ -149,10 +138,8 @@ pub struct AttemptRecord {
     status: &'static str,
     http_status: Option<u16>,
     error: Option<String>,
-    #[schema(value_type = String, format = DateTime)]
-    started_at: Time,
-    #[schema(value_type = Option<String>, format = DateTime)]
-    ended_at: Option<Time>,
+    started_at: Timestamp,
+    ended_at: Option<Timestamp>,
     /// True when it probed a suspended endpoint.
     is_probe: bool,
 }
@@ -164,8 +151,8 @@ impl From<Attempt> for AttemptRecord {
             status: attempt.status.as_str(),
             http_status: attempt.http_status,
             error: attempt.error,
-            started_at: Time(attempt.started_at),
-            ended_at: attempt.ended_at.map(Time),
+            started_at: Timestamp(attempt.started_at),
+            ended_at: attempt.ended_at.map(Timestamp),
             is_probe: attempt.is_probe,
         }
     }

@@ -8,7 +8,7 @@ use sluice_store::{
 };
 use utoipa::ToSchema;
 
-use crate::application::{answer::Time, error::ApiError};
+use crate::application::{answer::Timestamp, error::ApiError};
 
 /// A request to an endpoint. Never holds the secret.
 #[derive(Debug, Serialize, ToSchema)]
@@ -23,8 +23,7 @@ pub struct SentRequest {
     /// The text that is signed: the same at every attempt.
     body: String,
     /// Time of the last attempt; null before the first one.
-    #[schema(value_type = Option<String>, format = DateTime)]
-    sent_at: Option<Time>,
+    sent_at: Option<Timestamp>,
     /// True when URL and headers are those of the last attempt. False when the URL or the secret was changed since: shown is then what
     /// the present ones make of the same time.
     is_as_sent: bool,
@@ -51,7 +50,7 @@ impl SentRequest {
             headers: headers_of(&request, sent_at)?,
             url: request.endpoint.url,
             body: request.body,
-            sent_at: sent_at.map(Time),
+            sent_at: sent_at.map(Timestamp),
             is_as_sent: is_exact && is_unchanged && !request.is_deleted,
         })
     }

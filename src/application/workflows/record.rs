@@ -6,7 +6,7 @@ use sluice_store::workflows::{Version, Workflow};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::application::{answer::Time, error::ApiError};
+use crate::application::{answer::Timestamp, error::ApiError};
 
 /// A workflow.
 #[derive(Debug, Serialize, ToSchema)]
@@ -35,12 +35,9 @@ pub struct WorkflowRecord {
     pub webhook_secret: Option<String>,
     /// Runs since the making.
     pub run_count: i64,
-    #[schema(value_type = String, format = DateTime)]
-    pub created_at: Time,
-    #[schema(value_type = String, format = DateTime)]
-    pub updated_at: Time,
-    #[schema(value_type = Option<String>, format = DateTime)]
-    pub last_run_at: Option<Time>,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+    pub last_run_at: Option<Timestamp>,
 }
 
 impl WorkflowRecord {
@@ -58,9 +55,9 @@ impl WorkflowRecord {
             output_format: workflow.output_format,
             webhook_secret: None,
             run_count: workflow.run_count,
-            created_at: Time(workflow.created_at),
-            updated_at: Time(workflow.updated_at),
-            last_run_at: workflow.last_run_at.map(Time),
+            created_at: Timestamp(workflow.created_at),
+            updated_at: Timestamp(workflow.updated_at),
+            last_run_at: workflow.last_run_at.map(Timestamp),
         })
     }
 
@@ -89,15 +86,14 @@ pub(crate) fn parsed(text: &str) -> Result<Value, ApiError> {
 #[serde(rename_all = "camelCase")]
 pub struct VersionRecord {
     pub version: i64,
-    #[schema(value_type = String, format = DateTime)]
-    pub created_at: Time,
+    pub created_at: Timestamp,
 }
 
 impl From<Version> for VersionRecord {
     fn from(info: Version) -> Self {
         Self {
             version: info.version,
-            created_at: Time(info.created_at),
+            created_at: Timestamp(info.created_at),
         }
     }
 }

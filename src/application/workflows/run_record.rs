@@ -14,7 +14,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::application::{
-    answer::Time,
+    answer::Timestamp,
     context::WorkflowContext,
     downloads::{DownloadGrant, Downloadable, download_url},
     error::ApiError,
@@ -53,12 +53,9 @@ pub struct RunRecord {
     pub error_code: Option<String>,
     /// The node whose step failed.
     pub error_node_id: Option<String>,
-    #[schema(value_type = String, format = DateTime)]
-    pub created_at: Time,
-    #[schema(value_type = Option<String>, format = DateTime)]
-    pub started_at: Option<Time>,
-    #[schema(value_type = Option<String>, format = DateTime)]
-    pub completed_at: Option<Time>,
+    pub created_at: Timestamp,
+    pub started_at: Option<Timestamp>,
+    pub completed_at: Option<Timestamp>,
 }
 
 /// The result of a node in a run.
@@ -74,10 +71,8 @@ pub struct LogEntry {
     pub branch: Option<bool>,
     /// Action of the node, or the reason why it took none.
     pub message: String,
-    #[schema(value_type = Option<String>, format = DateTime)]
-    pub started_at: Option<Time>,
-    #[schema(value_type = Option<String>, format = DateTime)]
-    pub finished_at: Option<Time>,
+    pub started_at: Option<Timestamp>,
+    pub finished_at: Option<Timestamp>,
     pub bytes_in: Option<i64>,
     pub bytes_out: Option<i64>,
     /// Facts that an `inspect` step found; null where several runs are listed.
@@ -136,8 +131,8 @@ impl From<Step> for LogEntry {
             status: step.status.as_str(),
             branch: step.branch,
             message: step.message,
-            started_at: step.started_at.map(Time),
-            finished_at: step.finished_at.map(Time),
+            started_at: step.started_at.map(Timestamp),
+            finished_at: step.finished_at.map(Timestamp),
             bytes_in: step.bytes_in,
             bytes_out: step.bytes_out,
             facts: step.facts,
@@ -216,9 +211,9 @@ fn record(links: &Links<'_>, run: Run, log: Vec<Step>, stored: Vec<File>) -> Run
         error: run.error,
         error_code: run.error_code,
         error_node_id: run.error_node,
-        created_at: Time(run.created_at),
-        started_at: run.started_at.map(Time),
-        completed_at: run.completed_at.map(Time),
+        created_at: Timestamp(run.created_at),
+        started_at: run.started_at.map(Timestamp),
+        completed_at: run.completed_at.map(Timestamp),
     }
 }
 

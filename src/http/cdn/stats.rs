@@ -30,7 +30,6 @@ const MOST_KEYS: u32 = 100;
 #[derive(Serialize, ToSchema)]
 pub struct DayRecord {
     /// `2026-11-21`
-    #[schema(value_type = String, format = Date)]
     date: Date,
     hits: i64,
     /// Deliveries that were rendered first.

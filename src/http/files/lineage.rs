@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use crate::{
     application::{
-        answer::Time,
+        answer::Timestamp,
         caller::{Caller, Read},
         context::FileContext,
         error::{ApiError, ErrorBody},
@@ -52,8 +52,7 @@ pub struct LineageSource {
     /// The operation that made the file, with its fields, or `tool: "workflow"` with the run and its operations.
     #[schema(value_type = Object)]
     operation: Value,
-    #[schema(value_type = String, format = DateTime)]
-    created_at: Time,
+    created_at: Timestamp,
 }
 
 /// A result that was made from a file, while it exists.
@@ -71,8 +70,7 @@ pub struct LineageDerived {
     /// The operation that made it, with its fields, or `tool: "workflow"` with the run and its operations.
     #[schema(value_type = Object)]
     operation: Value,
-    #[schema(value_type = String, format = DateTime)]
-    created_at: Time,
+    created_at: Timestamp,
 }
 
 impl From<Source> for LineageSource {
@@ -85,7 +83,7 @@ impl From<Source> for LineageSource {
             size_bytes,
             exists: id.is_some(),
             operation: source.operation,
-            created_at: Time(source.created_at),
+            created_at: Timestamp(source.created_at),
         }
     }
 }
@@ -100,7 +98,7 @@ impl From<Product> for LineageDerived {
             mime_type,
             size_bytes,
             operation: product.operation,
-            created_at: Time(product.created_at),
+            created_at: Timestamp(product.created_at),
         }
     }
 }

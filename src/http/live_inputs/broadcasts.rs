@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use crate::{
     application::{
-        answer::Time,
+        answer::Timestamp,
         caller::{Caller, Read},
         context::LiveContext,
         error::ApiError,
@@ -30,12 +30,10 @@ const DEFAULT_LIMIT: u32 = 50;
 pub struct BroadcastRecord {
     /// Id as in the playlist's addresses and in `broadcastId` of a recording.
     id: String,
-    #[schema(value_type = String, format = DateTime)]
-    started_at: Time,
+    started_at: Timestamp,
     /// Null: on air, or waiting for its encoder. If the service stopped during it: the time at which it was last seen, to ten
     /// seconds.
-    #[schema(value_type = Option<String>, format = DateTime)]
-    ended_at: Option<Time>,
+    ended_at: Option<Timestamp>,
     /// In seconds; until now while it is on air.
     duration: f64,
     /// Media received, in bytes; up to ten seconds old while it is on air.
@@ -82,8 +80,8 @@ fn record(row: PastBroadcast, now_ms: i64) -> BroadcastRecord {
     let duration_ms = row.ended_at.unwrap_or(now_ms) - row.started_at;
     BroadcastRecord {
         id: row.id,
-        started_at: Time(row.started_at),
-        ended_at: row.ended_at.map(Time),
+        started_at: Timestamp(row.started_at),
+        ended_at: row.ended_at.map(Timestamp),
         duration: duration_ms.max(0) as f64 / 1_000.0,
         bytes: row.bytes.unsigned_abs(),
         peak_viewers: row.peak_viewers.map(i64::unsigned_abs),

@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use crate::{
     application::{
-        answer::Time,
+        answer::Timestamp,
         caller::{Caller, Read},
         context::LiveContext,
         error::ApiError,
@@ -37,11 +37,9 @@ pub struct PublisherConnectionRecord {
     remote_address: String,
     /// Name that the encoder gave itself.
     encoder: Option<String>,
-    #[schema(value_type = String, format = DateTime)]
-    connected_at: Time,
+    connected_at: Timestamp,
     /// Null: it is connected.
-    #[schema(value_type = Option<String>, format = DateTime)]
-    disconnected_at: Option<Time>,
+    disconnected_at: Option<Timestamp>,
     /// In seconds; until now while it is connected.
     duration: f64,
     /// Reason of its end: `ended` (by the encoder), `dropped` (connection lost), `taken_over` (by a newer encoder with the key), `closed`
@@ -90,8 +88,8 @@ fn record(row: PublisherConnection, now_ms: i64) -> PublisherConnectionRecord {
         protocol: row.protocol,
         remote_address: row.remote_address,
         encoder: row.encoder,
-        connected_at: Time(row.connected_at),
-        disconnected_at: row.disconnected_at.map(Time),
+        connected_at: Timestamp(row.connected_at),
+        disconnected_at: row.disconnected_at.map(Timestamp),
         duration: duration_ms.max(0) as f64 / 1_000.0,
         reason: row.reason,
     }

@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use crate::{
     application::{
-        answer::{Success, Time},
+        answer::{Success, Timestamp},
         caller::{Caller, Read, Write},
         context::LiveContext,
         error::ApiError,
@@ -53,8 +53,7 @@ pub struct LiveOutputRecord {
     /// `idle` (turned off, or nothing is on air), `connecting`, `live` or `waiting` (to be tried again, or for the encoder).
     status: &'static str,
     /// Time at which the status began.
-    #[schema(value_type = Option<String>, format = DateTime)]
-    since: Option<Time>,
+    since: Option<Timestamp>,
     /// Reason why the last attempt failed; null once one succeeds.
     last_error: Option<String>,
     /// Tries after a failed one.
@@ -64,10 +63,8 @@ pub struct LiveOutputRecord {
     dropped_units: u64,
     /// Age of the media that were sent last.
     lag_ms: u64,
-    #[schema(value_type = String, format = DateTime)]
-    created_at: Time,
-    #[schema(value_type = String, format = DateTime)]
-    updated_at: Time,
+    created_at: Timestamp,
+    updated_at: Timestamp,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -88,14 +85,14 @@ fn record(context: &LiveContext, row: Output, url: String) -> LiveOutputRecord {
         url,
         enabled: row.enabled,
         status: report.status.as_str(),
-        since: report.since_ms.map(Time),
+        since: report.since_ms.map(Timestamp),
         last_error: report.last_error,
         retries: report.retries,
         sent_bytes: report.sent_bytes,
         dropped_units: report.dropped_units,
         lag_ms: report.lag_ms,
-        created_at: Time(row.created_at),
-        updated_at: Time(row.updated_at),
+        created_at: Timestamp(row.created_at),
+        updated_at: Timestamp(row.updated_at),
     }
 }
 

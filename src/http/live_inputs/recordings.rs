@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use crate::{
     application::{
-        answer::Time,
+        answer::Timestamp,
         caller::{Caller, Read, Write},
         context::LiveContext,
         error::ApiError,
@@ -47,12 +47,9 @@ pub struct RecordingRecord {
     peak_viewers: Option<u64>,
     /// One file, and a further one for each change of codecs or tracks.
     files: Vec<RecordingFileRecord>,
-    #[schema(value_type = String, format = DateTime)]
-    started_at: Time,
-    #[schema(value_type = Option<String>, format = DateTime)]
-    ended_at: Option<Time>,
-    #[schema(value_type = Option<String>, format = DateTime)]
-    ready_at: Option<Time>,
+    started_at: Timestamp,
+    ended_at: Option<Timestamp>,
+    ready_at: Option<Timestamp>,
 }
 
 /// A stored MP4 and the video stream that is made of it.
@@ -175,9 +172,9 @@ fn record(row: Recording, files: Vec<RecordingFile>, peak_viewers: Option<u64>) 
         error: row.error,
         peak_viewers,
         files: files.into_iter().map(file_record).collect(),
-        started_at: Time(row.started_at),
-        ended_at: row.ended_at.map(Time),
-        ready_at: row.ready_at.map(Time),
+        started_at: Timestamp(row.started_at),
+        ended_at: row.ended_at.map(Timestamp),
+        ready_at: row.ready_at.map(Timestamp),
     }
 }
 

@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use crate::{
     application::{
-        answer::Time,
+        answer::Timestamp,
         caller::{Caller, Write},
         context::PlaybackTokens,
         error::ApiError,
@@ -25,8 +25,7 @@ use crate::{
 pub struct LivePlaybackToken {
     /// A JWT (HS256) that is used in addresses in place of the playback id.
     token: String,
-    #[schema(value_type = String, format = DateTime)]
-    expires_at: Time,
+    expires_at: Timestamp,
     hls_url: String,
     /// As in the live input's `playback`: 501 until this service speaks WHEP.
     web_rtc_url: String,

@@ -23,7 +23,7 @@ use uuid::Uuid;
 use super::access::ShareAccess;
 use crate::{
     application::{
-        answer::Time,
+        answer::Timestamp,
         context::ShareContext,
         error::ApiError,
         files::previews::{DEFAULT_WIDTH, class_of, has_preview},
@@ -55,8 +55,7 @@ pub struct Listing {
     /// An archive of the whole share; null where originals may not be taken away.
     pub zip_url: Option<String>,
     /// Null: never.
-    #[schema(value_type = Option<String>, format = DateTime)]
-    pub expires_at: Option<Time>,
+    pub expires_at: Option<Timestamp>,
     /// `cursor` of the next page; null on the last one.
     pub next_cursor: Option<String>,
 }
@@ -66,8 +65,7 @@ pub struct Listing {
 pub struct SharedFolderRecord {
     pub id: Uuid,
     pub name: String,
-    #[schema(value_type = String, format = DateTime)]
-    pub created_at: Time,
+    pub created_at: Timestamp,
 }
 
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -77,8 +75,7 @@ pub struct SharedFileRecord {
     pub filename: String,
     pub mime_type: String,
     pub size_bytes: i64,
-    #[schema(value_type = String, format = DateTime)]
-    pub created_at: Time,
+    pub created_at: Timestamp,
     /// In pixels as shown; null where it has none or they are not known.
     pub width: Option<u32>,
     pub height: Option<u32>,
@@ -185,7 +182,7 @@ pub(in crate::http) async fn listing(
         totals: totals.into(),
         allow_download: access.share().allow_download,
         zip_url: access.share().allow_download.then(|| access.url("/zip")),
-        expires_at: access.share().expires_at.map(Time),
+        expires_at: access.share().expires_at.map(Timestamp),
         next_cursor: page.next.map(Position::text),
     })
 }
@@ -283,7 +280,7 @@ impl Record<'_> {
             filename: file.filename,
             mime_type: file.mime_type,
             size_bytes: file.size_bytes,
-            created_at: Time(file.created_at),
+            created_at: Timestamp(file.created_at),
             width: file.width,
             height: file.height,
             duration: file.duration_ms.map(|ms| ms as f64 / 1_000.0),
@@ -326,7 +323,7 @@ impl From<Folder> for SharedFolderRecord {
         Self {
             id: folder.id,
             name: folder.name,
-            created_at: Time(folder.created_at),
+            created_at: Timestamp(folder.created_at),
         }
     }
 }

@@ -12,7 +12,7 @@ use uuid::Uuid;
 use super::access::{api_url, page_url};
 use crate::{
     application::{
-        answer::{Success, Time},
+        answer::{Success, Timestamp},
         caller::{Caller, Read, Write},
         context::ShareContext,
         error::ApiError,
@@ -40,10 +40,8 @@ pub struct ShareRecord {
     /// Everything in one archive.
     zip_url: String,
     /// Null: never.
-    #[schema(value_type = Option<String>, format = DateTime)]
-    expires_at: Option<Time>,
-    #[schema(value_type = String, format = DateTime)]
-    created_at: Time,
+    expires_at: Option<Timestamp>,
+    created_at: Timestamp,
     has_password: bool,
     /// Null: any number.
     download_limit: Option<u32>,
@@ -98,8 +96,8 @@ impl ShareRecord {
             url: page_url(base, &token),
             zip_url: api_url(base, &token, "/zip"),
             token,
-            expires_at: share.expires_at.map(Time),
-            created_at: Time(share.created_at),
+            expires_at: share.expires_at.map(Timestamp),
+            created_at: Timestamp(share.created_at),
             has_password: share.password_hash.is_some(),
             download_limit: share.download_limit,
             allow_download: share.allow_download,

@@ -30,7 +30,7 @@ use self::{
 };
 use super::{bytes::http_date, cors::allow_origin};
 use crate::application::{
-    answer::Time,
+    answer::Timestamp,
     caller::{Caller, Read, Write},
     context::FileContext,
     error::ApiError,
@@ -73,11 +73,9 @@ pub struct ResumableUpload {
     status: &'static str,
     /// Id of the file that it has become; null before, and when the file was deleted since.
     file_id: Option<Uuid>,
-    #[schema(value_type = String, format = DateTime)]
-    created_at: Time,
+    created_at: Timestamp,
     /// Time of expiry, later with every byte that comes.
-    #[schema(value_type = String, format = DateTime)]
-    expires_at: Time,
+    expires_at: Timestamp,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -98,8 +96,8 @@ impl From<TusUpload> for ResumableUpload {
             filename: upload.filename,
             folder_id: upload.folder_id,
             file_id: upload.file_id,
-            created_at: Time(upload.created_at),
-            expires_at: Time(upload.expires_at),
+            created_at: Timestamp(upload.created_at),
+            expires_at: Timestamp(upload.expires_at),
         }
     }
 }

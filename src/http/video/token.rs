@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use crate::{
     application::{
-        answer::Time,
+        answer::Timestamp,
         caller::{Caller, Write},
         context::PlaybackTokens,
         error::ApiError,
@@ -28,8 +28,7 @@ use crate::{
 pub struct PlaybackToken {
     /// A JWT (HS256) that is used in addresses in place of the playback id.
     token: String,
-    #[schema(value_type = String, format = DateTime)]
-    expires_at: Time,
+    expires_at: Timestamp,
     manifest_url: String,
     poster_url: String,
 }

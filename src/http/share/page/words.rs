@@ -1,8 +1,8 @@
 //! Sizes, counts, dates, durations and file types in words, for the share page. Pure.
 
-use jiff::{Timestamp, tz::TimeZone};
+use jiff::tz::TimeZone;
 
-use crate::{application::answer::Time, http::html};
+use crate::{application::answer::Timestamp, http::html};
 
 /// Decimal units of sizes.
 const UNITS: [&str; 5] = ["kB", "MB", "GB", "TB", "PB"];
@@ -44,18 +44,18 @@ pub(super) fn duration(seconds: f64) -> String {
 }
 
 /// Writes `29 Nov 2026`, in UTC.
-pub(super) fn date(at: Time) -> String {
+pub(super) fn date(at: Timestamp) -> String {
     formatted(at, "%-d %b %Y")
 }
 
 /// Writes `29 Nov 2026, 14:05 UTC`.
-pub(super) fn moment(at: Time) -> String {
+pub(super) fn moment(at: Timestamp) -> String {
     formatted(at, "%-d %b %Y, %H:%M UTC")
 }
 
 /// Formats a time; 1970 for what no calendar has.
-fn formatted(Time(at_ms): Time, format: &str) -> String {
-    let at = Timestamp::from_millisecond(at_ms).unwrap_or_default();
+fn formatted(Timestamp(at_ms): Timestamp, format: &str) -> String {
+    let at = jiff::Timestamp::from_millisecond(at_ms).unwrap_or_default();
     at.to_zoned(TimeZone::UTC).strftime(format).to_string()
 }
 
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn times_are_said_in_utc() {
-        let at = Time(1_795_961_100_000);
+        let at = Timestamp(1_795_961_100_000);
         assert_eq!(date(at), "29 Nov 2026");
         assert_eq!(moment(at), "29 Nov 2026, 14:05 UTC");
     }
