@@ -74,7 +74,7 @@ pub(super) struct Records<'a>(pub &'a StoreSettings);
 
 impl Records<'_> {
     pub(super) async fn read<T>(
-        &self,
+        self,
         work: impl AsyncFnOnce(&mut Reader) -> Result<T, StoreError>,
     ) -> Result<T, Error> {
         let store = open_to_read(&self.0.data_dir).await?;
@@ -85,7 +85,7 @@ impl Records<'_> {
 
     /// Runs a unit of work; see [`sluice_store::write_tx`].
     pub(super) async fn write<T: Send + 'static>(
-        &self,
+        self,
         work: impl for<'t> FnOnce(&'t mut Tx<'_>) -> Work<'t, T> + Send + 'static,
     ) -> Result<T, Error> {
         open_to_read(&self.0.data_dir).await?.close().await;

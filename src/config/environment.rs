@@ -1,4 +1,4 @@
-//! Settings from environment variables: `SLUICE_SECTION__KEY=value`.
+//! Settings from environment variables (`SLUICE_HTTP__LISTEN` for `http.listen`): names, types and lists of their values.
 //!
 //! A variable's text takes the type that its setting has by default, so that `SLUICE_HTTP__WORKERS=2` is a number and
 //! `SLUICE_BOOTSTRAP__ADMIN_PASSWORD=12345678` stays text. Lists are separated by commas; empty is the empty list. Their items

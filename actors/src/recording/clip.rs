@@ -15,7 +15,7 @@ use sluice_store::{
 
 use super::{
     Recordings,
-    segment_list::{CodecChange, InitBytes, Medium, MovieFile, SegmentList, StoredSegment},
+    segment_list::{CodecChange, InitBytes, Medium, SegmentList, StoredSegment},
     storing::{new_file, sealed},
 };
 use crate::{

@@ -5,7 +5,7 @@
 //! keeps this description equal to them.
 
 use serde_json::Value;
-use sluice_actors::live::{Health, HealthIssue, InputStatus};
+use sluice_actors::live::Health;
 use utoipa::ToSchema;
 
 /// Health of a stream. Without a broadcast `status` is `idle`, lists are empty and the rest is null or 0.
