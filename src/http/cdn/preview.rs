@@ -88,7 +88,7 @@ async fn variant<P>(
     }
 }
 
-/// Removes `upgradeUrl` from an error: larger plans concern the owner, not readers.
+/// Removes `upgradeUrl` from an error: readers cannot change the plan of the owner.
 fn for_reader(rejection: ApiError) -> ApiError {
     match rejection {
         ApiError::DeliveriesUsedUp {
