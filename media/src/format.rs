@@ -9,47 +9,6 @@ use serde::{Deserialize, Serialize};
 
 use sniff::Prolog;
 
-/// A file format, by the name that requests and answers use for it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Format {
-    Jpg,
-    Png,
-    Webp,
-    Avif,
-    Tiff,
-    Gif,
-    Heif,
-    Jxl,
-    Bmp,
-    Ico,
-    Tga,
-    Svg,
-    Pdf,
-    Mp4,
-    Webm,
-    Mov,
-    Mkv,
-    Avi,
-    Mpg,
-    Wmv,
-    Flv,
-    Ts,
-    #[serde(rename = "3gp")]
-    ThreeGp,
-    Mp3,
-    Wav,
-    Ogg,
-    M4a,
-    Flac,
-    Aac,
-    Wma,
-    Ac3,
-    Aiff,
-    Amr,
-    Zip,
-}
-
 /// Class of a format's content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Class {
@@ -117,308 +76,91 @@ struct Row {
     matches: fn(&[u8]) -> bool,
 }
 
-/// A row without aliases, alpha and animation that is only read.
-const fn row(
-    format: Format,
-    name: &'static str,
-    mime: &'static str,
-    class: Class,
-    matches: fn(&[u8]) -> bool,
-) -> Row {
-    Row {
-        format,
-        name,
-        aliases: &[],
-        mime,
-        other_mimes: &[],
-        class,
-        alpha: false,
-        animates: false,
-        written: false,
-        matches,
-    }
+/// A row of a format that is only read, without alpha and animation.
+const READ_ONLY: Row = Row {
+    format: Format::Jpg,
+    name: "",
+    aliases: &[],
+    mime: "",
+    other_mimes: &[],
+    class: Class::Raster,
+    alpha: false,
+    animates: false,
+    written: false,
+    matches: |_| false,
+};
+
+/// Makes of each line, `Variant = name [aliases], media type [others], class [properties], test of the first bytes`, a
+/// variant of [`Format`] and its row. Properties are `alpha`, `animates` and `written`.
+macro_rules! formats {
+    ($($format:ident = $name:literal $aliases:tt, $mime:literal $mimes:tt, $class:ident [$($property:ident)*],
+        $matches:path;)*) => {
+        /// A file format, by the name that requests and answers use for it.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        pub enum Format {
+            $(#[serde(rename = $name)] $format,)*
+        }
+
+        /// All formats, in the order of [`Format`].
+        const TABLE: &[Row] = &[$(Row {
+            format: Format::$format,
+            name: $name,
+            aliases: &$aliases,
+            mime: $mime,
+            other_mimes: &$mimes,
+            class: Class::$class,
+            matches: $matches,
+            $($property: true,)*
+            ..READ_ONLY
+        },)*];
+
+        impl Format {
+            /// Every format, in the order of the table.
+            pub const ALL: &[Self] = &[$(Self::$format,)*];
+        }
+    };
 }
 
-/// All formats, in the order of [`Format`].
-const TABLE: &[Row] = &[
-    Row {
-        aliases: &["jpeg", "jpe", "jfif"],
-        other_mimes: &["image/jpg", "image/pjpeg"],
-        written: true,
-        ..row(Format::Jpg, "jpg", "image/jpeg", Class::Raster, sniff::jpg)
-    },
-    Row {
-        alpha: true,
-        written: true,
-        ..row(Format::Png, "png", "image/png", Class::Raster, sniff::png)
-    },
-    Row {
-        alpha: true,
-        animates: true,
-        written: true,
-        ..row(
-            Format::Webp,
-            "webp",
-            "image/webp",
-            Class::Raster,
-            sniff::webp,
-        )
-    },
-    Row {
-        alpha: true,
-        written: true,
-        other_mimes: &["image/avif-sequence"],
-        ..row(
-            Format::Avif,
-            "avif",
-            "image/avif",
-            Class::Raster,
-            sniff::avif,
-        )
-    },
-    Row {
-        aliases: &["tif"],
-        alpha: true,
-        written: true,
-        ..row(
-            Format::Tiff,
-            "tiff",
-            "image/tiff",
-            Class::Raster,
-            sniff::tiff,
-        )
-    },
-    Row {
-        alpha: true,
-        animates: true,
-        written: true,
-        ..row(Format::Gif, "gif", "image/gif", Class::Raster, sniff::gif)
-    },
-    Row {
-        aliases: &["heic", "hif", "heics", "heifs"],
-        other_mimes: &["image/heic", "image/heic-sequence", "image/heif-sequence"],
-        alpha: true,
-        written: true,
-        ..row(
-            Format::Heif,
-            "heif",
-            "image/heif",
-            Class::Raster,
-            sniff::heif,
-        )
-    },
-    Row {
-        alpha: true,
-        written: true,
-        ..row(Format::Jxl, "jxl", "image/jxl", Class::Raster, sniff::jxl)
-    },
-    Row {
-        aliases: &["dib"],
-        other_mimes: &["image/x-ms-bmp", "image/x-bmp"],
-        alpha: true,
-        ..row(Format::Bmp, "bmp", "image/bmp", Class::Raster, sniff::bmp)
-    },
-    Row {
-        other_mimes: &["image/x-icon"],
-        alpha: true,
-        ..row(
-            Format::Ico,
-            "ico",
-            "image/vnd.microsoft.icon",
-            Class::Raster,
-            sniff::ico,
-        )
-    },
-    Row {
-        other_mimes: &["image/tga", "image/x-targa"],
-        alpha: true,
-        ..row(Format::Tga, "tga", "image/x-tga", Class::Raster, sniff::tga)
-    },
-    Row {
-        alpha: true,
-        ..row(
-            Format::Svg,
-            "svg",
-            "image/svg+xml",
-            Class::Vector,
-            sniff::svg,
-        )
-    },
-    row(
-        Format::Pdf,
-        "pdf",
-        "application/pdf",
-        Class::Document,
-        sniff::pdf,
-    ),
-    Row {
-        aliases: &["m4v"],
-        other_mimes: &["video/x-m4v"],
-        written: true,
-        ..row(Format::Mp4, "mp4", "video/mp4", Class::Video, sniff::mp4)
-    },
-    Row {
-        written: true,
-        ..row(
-            Format::Webm,
-            "webm",
-            "video/webm",
-            Class::Video,
-            sniff::webm,
-        )
-    },
-    Row {
-        aliases: &["qt"],
-        written: true,
-        ..row(
-            Format::Mov,
-            "mov",
-            "video/quicktime",
-            Class::Video,
-            sniff::mov,
-        )
-    },
-    Row {
-        other_mimes: &["video/x-matroska"],
-        written: true,
-        ..row(
-            Format::Mkv,
-            "mkv",
-            "video/matroska",
-            Class::Video,
-            sniff::mkv,
-        )
-    },
-    Row {
-        other_mimes: &["video/vnd.avi", "video/avi"],
-        ..row(
-            Format::Avi,
-            "avi",
-            "video/x-msvideo",
-            Class::Video,
-            sniff::avi,
-        )
-    },
-    Row {
-        aliases: &["mpeg", "mpe", "vob", "m1v", "m2v"],
-        other_mimes: &["video/x-mpeg", "video/mp2p"],
-        ..row(Format::Mpg, "mpg", "video/mpeg", Class::Video, sniff::mpg)
-    },
-    Row {
-        aliases: &["asf"],
-        other_mimes: &["video/x-ms-asf", "application/vnd.ms-asf"],
-        ..row(
-            Format::Wmv,
-            "wmv",
-            "video/x-ms-wmv",
-            Class::Video,
-            sniff::wmv,
-        )
-    },
-    row(Format::Flv, "flv", "video/x-flv", Class::Video, sniff::flv),
-    Row {
-        aliases: &["m2ts", "mts", "m2t"],
-        other_mimes: &["video/vnd.dlna.mpeg-tts"],
-        ..row(Format::Ts, "ts", "video/mp2t", Class::Video, sniff::ts)
-    },
-    Row {
-        aliases: &["3gpp", "3g2", "3gpp2"],
-        other_mimes: &["video/3gpp2", "audio/3gpp", "audio/3gpp2"],
-        ..row(
-            Format::ThreeGp,
-            "3gp",
-            "video/3gpp",
-            Class::Video,
-            sniff::three_gp,
-        )
-    },
-    Row {
-        other_mimes: &["audio/mp3"],
-        written: true,
-        ..row(Format::Mp3, "mp3", "audio/mpeg", Class::Audio, sniff::mp3)
-    },
-    Row {
-        aliases: &["wave"],
-        written: true,
-        other_mimes: &["audio/vnd.wave", "audio/wave", "audio/x-wav"],
-        ..row(Format::Wav, "wav", "audio/wav", Class::Audio, sniff::wav)
-    },
-    Row {
-        aliases: &["oga", "opus"],
-        written: true,
-        other_mimes: &["application/ogg"],
-        ..row(Format::Ogg, "ogg", "audio/ogg", Class::Audio, sniff::ogg)
-    },
-    Row {
-        aliases: &["m4b"],
-        written: true,
-        other_mimes: &["audio/x-m4a", "audio/m4a"],
-        ..row(Format::M4a, "m4a", "audio/mp4", Class::Audio, sniff::m4a)
-    },
-    Row {
-        other_mimes: &["audio/x-flac"],
-        written: true,
-        ..row(
-            Format::Flac,
-            "flac",
-            "audio/flac",
-            Class::Audio,
-            sniff::flac,
-        )
-    },
-    Row {
-        aliases: &["adts"],
-        other_mimes: &["audio/aacp", "audio/x-aac", "audio/x-hx-aac-adts"],
-        ..row(Format::Aac, "aac", "audio/aac", Class::Audio, sniff::aac)
-    },
-    row(
-        Format::Wma,
-        "wma",
-        "audio/x-ms-wma",
-        Class::Audio,
-        sniff::wma,
-    ),
-    row(Format::Ac3, "ac3", "audio/ac3", Class::Audio, sniff::ac3),
-    Row {
-        aliases: &["aif", "aifc"],
-        other_mimes: &["audio/x-aiff"],
-        ..row(
-            Format::Aiff,
-            "aiff",
-            "audio/aiff",
-            Class::Audio,
-            sniff::aiff,
-        )
-    },
-    Row {
-        aliases: &["awb"],
-        other_mimes: &["audio/amr-wb"],
-        ..row(Format::Amr, "amr", "audio/amr", Class::Audio, sniff::amr)
-    },
-    Row {
-        other_mimes: &["application/x-zip-compressed"],
-        ..row(
-            Format::Zip,
-            "zip",
-            "application/zip",
-            Class::Archive,
-            sniff::zip,
-        )
-    },
-];
+formats! {
+    Jpg = "jpg" ["jpeg", "jpe", "jfif"], "image/jpeg" ["image/jpg", "image/pjpeg"], Raster [written], sniff::jpg;
+    Png = "png" [], "image/png" [], Raster [alpha written], sniff::png;
+    Webp = "webp" [], "image/webp" [], Raster [alpha animates written], sniff::webp;
+    Avif = "avif" [], "image/avif" ["image/avif-sequence"], Raster [alpha written], sniff::avif;
+    Tiff = "tiff" ["tif"], "image/tiff" [], Raster [alpha written], sniff::tiff;
+    Gif = "gif" [], "image/gif" [], Raster [alpha animates written], sniff::gif;
+    Heif = "heif" ["heic", "hif", "heics", "heifs"],
+        "image/heif" ["image/heic", "image/heic-sequence", "image/heif-sequence"], Raster [alpha written], sniff::heif;
+    Jxl = "jxl" [], "image/jxl" [], Raster [alpha written], sniff::jxl;
+    Bmp = "bmp" ["dib"], "image/bmp" ["image/x-ms-bmp", "image/x-bmp"], Raster [alpha], sniff::bmp;
+    Ico = "ico" [], "image/vnd.microsoft.icon" ["image/x-icon"], Raster [alpha], sniff::ico;
+    Tga = "tga" [], "image/x-tga" ["image/tga", "image/x-targa"], Raster [alpha], sniff::tga;
+    Svg = "svg" [], "image/svg+xml" [], Vector [alpha], sniff::svg;
+    Pdf = "pdf" [], "application/pdf" [], Document [], sniff::pdf;
+    Mp4 = "mp4" ["m4v"], "video/mp4" ["video/x-m4v"], Video [written], sniff::mp4;
+    Webm = "webm" [], "video/webm" [], Video [written], sniff::webm;
+    Mov = "mov" ["qt"], "video/quicktime" [], Video [written], sniff::mov;
+    Mkv = "mkv" [], "video/matroska" ["video/x-matroska"], Video [written], sniff::mkv;
+    Avi = "avi" [], "video/x-msvideo" ["video/vnd.avi", "video/avi"], Video [], sniff::avi;
+    Mpg = "mpg" ["mpeg", "mpe", "vob", "m1v", "m2v"], "video/mpeg" ["video/x-mpeg", "video/mp2p"], Video [], sniff::mpg;
+    Wmv = "wmv" ["asf"], "video/x-ms-wmv" ["video/x-ms-asf", "application/vnd.ms-asf"], Video [], sniff::wmv;
+    Flv = "flv" [], "video/x-flv" [], Video [], sniff::flv;
+    Ts = "ts" ["m2ts", "mts", "m2t"], "video/mp2t" ["video/vnd.dlna.mpeg-tts"], Video [], sniff::ts;
+    ThreeGp = "3gp" ["3gpp", "3g2", "3gpp2"],
+        "video/3gpp" ["video/3gpp2", "audio/3gpp", "audio/3gpp2"], Video [], sniff::three_gp;
+    Mp3 = "mp3" [], "audio/mpeg" ["audio/mp3"], Audio [written], sniff::mp3;
+    Wav = "wav" ["wave"], "audio/wav" ["audio/vnd.wave", "audio/wave", "audio/x-wav"], Audio [written], sniff::wav;
+    Ogg = "ogg" ["oga", "opus"], "audio/ogg" ["application/ogg"], Audio [written], sniff::ogg;
+    M4a = "m4a" ["m4b"], "audio/mp4" ["audio/x-m4a", "audio/m4a"], Audio [written], sniff::m4a;
+    Flac = "flac" [], "audio/flac" ["audio/x-flac"], Audio [written], sniff::flac;
+    Aac = "aac" ["adts"], "audio/aac" ["audio/aacp", "audio/x-aac", "audio/x-hx-aac-adts"], Audio [], sniff::aac;
+    Wma = "wma" [], "audio/x-ms-wma" [], Audio [], sniff::wma;
+    Ac3 = "ac3" [], "audio/ac3" [], Audio [], sniff::ac3;
+    Aiff = "aiff" ["aif", "aifc"], "audio/aiff" ["audio/x-aiff"], Audio [], sniff::aiff;
+    Amr = "amr" ["awb"], "audio/amr" ["audio/amr-wb"], Audio [], sniff::amr;
+    Zip = "zip" [], "application/zip" ["application/x-zip-compressed"], Archive [], sniff::zip;
+}
 
 impl Format {
-    /// Every format, in the order of the table.
-    pub const ALL: &[Self] = &{
-        let mut all = [Self::Jpg; TABLE.len()];
-        let mut index = 0;
-        while index < TABLE.len() {
-            all[index] = TABLE[index].format;
-            index += 1;
-        }
-        all
-    };
-
     fn row(self) -> &'static Row {
         &TABLE[self as usize]
     }

@@ -3,27 +3,6 @@
 
 use super::Field;
 
-/// Comparison of a property.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Operator {
-    Equals,
-    NotEquals,
-    Contains,
-    NotContains,
-    StartsWith,
-    NotStartsWith,
-    EndsWith,
-    NotEndsWith,
-    Matches,
-    NotMatches,
-    Gt,
-    Lt,
-    Gte,
-    Lte,
-    IsEmpty,
-    IsNotEmpty,
-}
-
 /// Kind of an operator's right side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Takes {
@@ -55,222 +34,70 @@ struct Row {
     takes: Takes,
 }
 
-const TABLE: &[Row] = &[
-    Row {
-        operator: Operator::Equals,
-        name: "equals",
-        spellings: &["equal", "eq", "equal_to", "is", "is_equal", "is_equal_to"],
-        symbols: &["=", "==", "==="],
-        takes: Takes::Same,
-    },
-    Row {
-        operator: Operator::NotEquals,
-        name: "not_equals",
-        spellings: &[
-            "not_equal",
-            "ne",
-            "neq",
-            "not_equal_to",
-            "is_not",
-            "is_not_equal",
-            "is_not_equal_to",
-            "does_not_equal",
-        ],
-        symbols: &["!=", "!==", "<>", "≠"],
-        takes: Takes::Same,
-    },
-    Row {
-        operator: Operator::Contains,
-        name: "contains",
-        spellings: &["contain", "includes", "include", "has"],
-        symbols: &[],
-        takes: Takes::Text,
-    },
-    Row {
-        operator: Operator::NotContains,
-        name: "not_contains",
-        spellings: &[
-            "not_contain",
-            "does_not_contain",
-            "excludes",
-            "not_includes",
-            "does_not_include",
-        ],
-        symbols: &[],
-        takes: Takes::Text,
-    },
-    Row {
-        operator: Operator::StartsWith,
-        name: "starts_with",
-        spellings: &["start_with", "begins_with", "begin_with", "prefix"],
-        symbols: &["^="],
-        takes: Takes::Text,
-    },
-    Row {
-        operator: Operator::NotStartsWith,
-        name: "not_starts_with",
-        spellings: &[
-            "does_not_start_with",
-            "not_begins_with",
-            "does_not_begin_with",
-        ],
-        symbols: &[],
-        takes: Takes::Text,
-    },
-    Row {
-        operator: Operator::EndsWith,
-        name: "ends_with",
-        spellings: &["end_with", "suffix"],
-        symbols: &["$="],
-        takes: Takes::Text,
-    },
-    Row {
-        operator: Operator::NotEndsWith,
-        name: "not_ends_with",
-        spellings: &["does_not_end_with"],
-        symbols: &[],
-        takes: Takes::Text,
-    },
-    Row {
-        operator: Operator::Matches,
-        name: "matches",
-        spellings: &[
-            "match",
-            "regex",
-            "regexp",
-            "regular_expression",
-            "matches_regex",
-            "match_regex",
-            "matches_pattern",
-        ],
-        symbols: &["~", "=~", "~="],
-        takes: Takes::Expression,
-    },
-    Row {
-        operator: Operator::NotMatches,
-        name: "not_matches",
-        spellings: &[
-            "not_match",
-            "does_not_match",
-            "not_regex",
-            "not_matches_regex",
-            "does_not_match_regex",
-        ],
-        symbols: &["!~"],
-        takes: Takes::Expression,
-    },
-    Row {
-        operator: Operator::Gt,
-        name: "gt",
-        spellings: &[
-            "greater_than",
-            "greater",
-            "is_greater_than",
-            "more_than",
-            "larger_than",
-            "larger",
-            "bigger_than",
-            "above",
-            "over",
-        ],
-        symbols: &[">"],
-        takes: Takes::Number,
-    },
-    Row {
-        operator: Operator::Lt,
-        name: "lt",
-        spellings: &[
-            "less_than",
-            "less",
-            "is_less_than",
-            "fewer_than",
-            "smaller_than",
-            "smaller",
-            "lower_than",
-            "below",
-            "under",
-        ],
-        symbols: &["<"],
-        takes: Takes::Number,
-    },
-    Row {
-        operator: Operator::Gte,
-        name: "gte",
-        spellings: &[
-            "ge",
-            "greater_than_or_equal",
-            "greater_than_or_equal_to",
-            "greater_than_or_equals",
-            "greater_or_equal",
-            "greater_or_equal_to",
-            "greater_than_equal",
-            "greater_than_equals",
-            "greater_than_inclusive",
-            "is_greater_than_or_equal_to",
-            "larger_equal",
-            "larger_or_equal",
-            "at_least",
-        ],
-        symbols: &[">=", "=>", "≥"],
-        takes: Takes::Number,
-    },
-    Row {
-        operator: Operator::Lte,
-        name: "lte",
-        spellings: &[
-            "le",
-            "less_than_or_equal",
-            "less_than_or_equal_to",
-            "less_than_or_equals",
-            "less_or_equal",
-            "less_or_equal_to",
-            "less_than_equal",
-            "less_than_equals",
-            "less_than_inclusive",
-            "is_less_than_or_equal_to",
-            "smaller_equal",
-            "smaller_or_equal",
-            "at_most",
-        ],
-        symbols: &["<=", "=<", "≤"],
-        takes: Takes::Number,
-    },
-    Row {
-        operator: Operator::IsEmpty,
-        name: "is_empty",
-        spellings: &[
-            "empty",
-            "is_null",
-            "null",
-            "is_blank",
-            "blank",
-            "is_missing",
-            "not_exists",
-            "does_not_exist",
-            "is_not_set",
-        ],
-        symbols: &[],
-        takes: Takes::Nothing,
-    },
-    Row {
-        operator: Operator::IsNotEmpty,
-        name: "is_not_empty",
-        spellings: &[
-            "not_empty",
-            "not_is_empty",
-            "is_not_null",
-            "not_null",
-            "is_not_blank",
-            "not_blank",
-            "exists",
-            "exist",
-            "is_present",
-            "is_set",
-        ],
-        symbols: &[],
-        takes: Takes::Nothing,
-    },
-];
+/// Makes of each line, `Variant = name, right side, [symbols], [other words]`, an operator and its row.
+macro_rules! operators {
+    ($($operator:ident = $name:literal, $takes:ident, $symbols:tt, $words:tt;)*) => {
+        /// Comparison of a property.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum Operator {
+            $($operator,)*
+        }
+
+        /// All operators, in the order of [`Operator`].
+        const TABLE: &[Row] = &[$(Row {
+            operator: Operator::$operator,
+            name: $name,
+            spellings: &$words,
+            symbols: &$symbols,
+            takes: Takes::$takes,
+        },)*];
+    };
+}
+
+operators! {
+    Equals = "equals", Same, ["=", "==", "==="], ["equal", "eq", "equal_to", "is", "is_equal", "is_equal_to"];
+    NotEquals = "not_equals", Same, ["!=", "!==", "<>", "≠"], [
+        "not_equal", "ne", "neq", "not_equal_to", "is_not", "is_not_equal", "is_not_equal_to", "does_not_equal"
+    ];
+    Contains = "contains", Text, [], ["contain", "includes", "include", "has"];
+    NotContains = "not_contains", Text, [], [
+        "not_contain", "does_not_contain", "excludes", "not_includes", "does_not_include"
+    ];
+    StartsWith = "starts_with", Text, ["^="], ["start_with", "begins_with", "begin_with", "prefix"];
+    NotStartsWith = "not_starts_with", Text, [], ["does_not_start_with", "not_begins_with", "does_not_begin_with"];
+    EndsWith = "ends_with", Text, ["$="], ["end_with", "suffix"];
+    NotEndsWith = "not_ends_with", Text, [], ["does_not_end_with"];
+    Matches = "matches", Expression, ["~", "=~", "~="], [
+        "match", "regex", "regexp", "regular_expression", "matches_regex", "match_regex", "matches_pattern"
+    ];
+    NotMatches = "not_matches", Expression, ["!~"], [
+        "not_match", "does_not_match", "not_regex", "not_matches_regex", "does_not_match_regex"
+    ];
+    Gt = "gt", Number, [">"], [
+        "greater_than", "greater", "is_greater_than", "more_than", "larger_than", "larger", "bigger_than", "above",
+        "over"
+    ];
+    Lt = "lt", Number, ["<"], [
+        "less_than", "less", "is_less_than", "fewer_than", "smaller_than", "smaller", "lower_than", "below", "under"
+    ];
+    Gte = "gte", Number, [">=", "=>", "≥"], [
+        "ge", "greater_than_or_equal", "greater_than_or_equal_to", "greater_than_or_equals", "greater_or_equal",
+        "greater_or_equal_to", "greater_than_equal", "greater_than_equals", "greater_than_inclusive",
+        "is_greater_than_or_equal_to", "larger_equal", "larger_or_equal", "at_least"
+    ];
+    Lte = "lte", Number, ["<=", "=<", "≤"], [
+        "le", "less_than_or_equal", "less_than_or_equal_to", "less_than_or_equals", "less_or_equal", "less_or_equal_to",
+        "less_than_equal", "less_than_equals", "less_than_inclusive", "is_less_than_or_equal_to", "smaller_equal",
+        "smaller_or_equal", "at_most"
+    ];
+    IsEmpty = "is_empty", Nothing, [], [
+        "empty", "is_null", "null", "is_blank", "blank", "is_missing", "not_exists", "does_not_exist", "is_not_set"
+    ];
+    IsNotEmpty = "is_not_empty", Nothing, [], [
+        "not_empty", "not_is_empty", "is_not_null", "not_null", "is_not_blank", "not_blank", "exists", "exist",
+        "is_present", "is_set"
+    ];
+}
 
 impl Operator {
     pub fn all() -> impl Iterator<Item = Self> {
@@ -322,10 +149,7 @@ impl Operator {
     }
 
     fn row(self) -> &'static Row {
-        TABLE
-            .iter()
-            .find(|row| row.operator == self)
-            .expect("every operator has a row")
+        &TABLE[self as usize]
     }
 }
 
