@@ -108,26 +108,29 @@ impl Packager {
                 }
                 self.tick(now_ms, out);
             }
-            Phase::Running(session) => session.push(unit, &mut self.broadcast, out),
+            Phase::Running(session) => session.push(unit, &mut self.broadcast),
         }
+        self.hand_over(out);
     }
 
     /// Lets wall-clock time pass: the wait for the other track may end.
     pub fn tick(&mut self, now_ms: i64, out: &mut Vec<Output>) {
         if matches!(&self.phase, Phase::Waiting(wait) if wait.is_over(now_ms)) {
-            self.run(out);
+            self.run();
         }
+        self.hand_over(out);
     }
 
     /// Ends the publisher's session: emits every whole unit that arrived, and ends the open segment. A last frame lasts
     /// as long as the one before it.
     pub fn end_session(&mut self, out: &mut Vec<Output>) {
         if matches!(&self.phase, Phase::Waiting(wait) if wait.has_media()) {
-            self.run(out);
+            self.run();
         }
         if let Phase::Running(mut session) = std::mem::replace(&mut self.phase, Phase::Idle) {
-            session.finish(&mut self.broadcast, out);
+            session.finish(&mut self.broadcast);
         }
+        self.hand_over(out);
     }
 
     /// Units left out so far: before the first key frame, without configuration, too far behind, or a flood.
@@ -142,7 +145,7 @@ impl Packager {
     }
 
     /// Ends the wait and hands its units to the session.
-    fn run(&mut self, out: &mut Vec<Output>) {
+    fn run(&mut self) {
         let Phase::Waiting(wait) = std::mem::replace(&mut self.phase, Phase::Idle) else {
             return;
         };
@@ -152,9 +155,13 @@ impl Packager {
             return;
         };
         for arrived in units {
-            session.push(arrived.unit, &mut self.broadcast, out);
+            session.push(arrived.unit, &mut self.broadcast);
         }
         self.phase = Phase::Running(Box::new(session));
+    }
+
+    fn hand_over(&mut self, out: &mut Vec<Output>) {
+        out.append(&mut self.broadcast.segmenter.out);
     }
 }
 

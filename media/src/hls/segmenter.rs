@@ -58,6 +58,8 @@ pub(super) struct Segmenter {
     video_bytes: usize,
     /// A part of this broadcast went out, now or before a restart.
     begun: bool,
+    /// Output that the packager has not handed over yet.
+    pub(super) out: Vec<Output>,
 }
 
 impl Segmenter {
@@ -85,6 +87,7 @@ impl Segmenter {
             video: Vec::new(),
             video_bytes: 0,
             begun: from.next_msn > FIRST_MSN,
+            out: Vec::new(),
         }
     }
 
@@ -207,7 +210,6 @@ impl Segmenter {
         audio_until_90k: i64,
         audio: Option<&mut AudioTrack>,
         pace: &Pace<'_>,
-        out: &mut Vec<Output>,
     ) {
         let duration = end_90k - self.part_start_90k;
         if duration <= 0 {
@@ -221,10 +223,10 @@ impl Segmenter {
         }
         // The broadcast's first part settles it, and may last a little longer than wanted.
         let part_target_90k = self.part_target_with(duration, pace);
-        let segment = (self.parts == 0).then(|| self.open_segment(pace, out));
+        let segment = (self.parts == 0).then(|| self.open_segment(pace));
         self.next_fragment = self.next_fragment.wrapping_add(1);
         let data = fragment::encode(self.next_fragment, &self.video, &frames);
-        out.push(Output::Part(Part {
+        self.out.push(Output::Part(Part {
             msn: self.next_msn,
             index: self.parts,
             segment,
@@ -243,12 +245,12 @@ impl Segmenter {
     }
 
     /// Ends the open segment, if it has a part.
-    pub(super) fn end_segment(&mut self, out: &mut Vec<Output>) {
+    pub(super) fn end_segment(&mut self) {
         self.segment_start_90k = self.part_start_90k;
         if self.parts == 0 {
             return;
         }
-        out.push(Output::SegmentEnd { msn: self.next_msn });
+        self.out.push(Output::SegmentEnd { msn: self.next_msn });
         self.next_msn += 1;
         self.parts = 0;
     }
@@ -260,16 +262,16 @@ impl Segmenter {
         }
     }
 
-    fn open_segment(&mut self, pace: &Pace<'_>, out: &mut Vec<Output>) -> SegmentStart {
+    fn open_segment(&mut self, pace: &Pace<'_>) -> SegmentStart {
         SegmentStart {
-            init: self.describe_again(pace, out),
+            init: self.describe_again(pace),
             discontinuity: std::mem::take(&mut self.discontinuity),
             program_date_time_ms: self.wall_ms(self.segment_start_90k),
         }
     }
 
     /// Sends an init section if the tracks are not those of the last one; its number.
-    fn describe_again(&mut self, pace: &Pace<'_>, out: &mut Vec<Output>) -> u32 {
+    fn describe_again(&mut self, pace: &Pace<'_>) -> u32 {
         if let Some((tracks, number)) = &self.described
             && *tracks == self.tracks
         {
@@ -279,7 +281,7 @@ impl Segmenter {
         let frame_rate = video.and_then(|config| pace.cadence.frame_rate(config.frame_rate));
         let number = self.next_init;
         self.next_init += 1;
-        out.push(Output::Init(InitSection {
+        self.out.push(Output::Init(InitSection {
             number,
             data: init::encode(video, audio, 0),
             info: Arc::new(init::stream_info(video, audio, frame_rate)),

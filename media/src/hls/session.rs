@@ -10,7 +10,6 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::{
-    Output,
     audio::AudioTrack,
     cadence::Cadence,
     fragment::VideoSample,
@@ -132,12 +131,7 @@ impl SessionPackager {
         Some(session)
     }
 
-    pub(super) fn push(
-        &mut self,
-        unit: Unit,
-        broadcast: &mut BroadcastPackager,
-        out: &mut Vec<Output>,
-    ) {
+    pub(super) fn push(&mut self, unit: Unit, broadcast: &mut BroadcastPackager) {
         let taken = match unit {
             Unit::VideoConfig(config) => {
                 self.video_config = Some(config);
@@ -147,8 +141,8 @@ impl SessionPackager {
                 self.audio_config = Some(config);
                 true
             }
-            Unit::Video(video_frame) => self.push_video(video_frame, broadcast, out),
-            Unit::Audio(frame) => self.push_audio(frame, broadcast, out),
+            Unit::Video(video_frame) => self.push_video(video_frame, broadcast),
+            Unit::Audio(frame) => self.push_audio(frame, broadcast),
         };
         if !taken {
             broadcast.dropped += 1;
@@ -156,8 +150,8 @@ impl SessionPackager {
     }
 
     /// Sends out everything and closes the segment.
-    pub(super) fn finish(&mut self, broadcast: &mut BroadcastPackager, out: &mut Vec<Output>) {
-        self.flush(broadcast, out);
+    pub(super) fn finish(&mut self, broadcast: &mut BroadcastPackager) {
+        self.flush(broadcast);
         broadcast.end_90k = broadcast.segmenter.part_start_90k();
     }
 
@@ -187,15 +181,10 @@ impl SessionPackager {
 /// Video.
 impl SessionPackager {
     /// Takes a video frame; `false` when it is left out.
-    fn push_video(
-        &mut self,
-        video_frame: VideoUnit,
-        broadcast: &mut BroadcastPackager,
-        out: &mut Vec<Output>,
-    ) -> bool {
+    fn push_video(&mut self, video_frame: VideoUnit, broadcast: &mut BroadcastPackager) -> bool {
         let fits = self.waiting_bytes(broadcast) + video_frame.data.len() <= MAX_WAITING_BYTES;
         let Some(track) = &mut self.video else {
-            return self.join_video(video_frame, broadcast, out);
+            return self.join_video(video_frame, broadcast);
         };
         if (track.needs_key && !video_frame.key) || !fits {
             track.needs_key = true;
@@ -206,7 +195,7 @@ impl SessionPackager {
             .timeline
             .place(Track::Video, video_frame.dts_90k, end_90k);
         if placement.jumped {
-            self.break_off(end_90k, broadcast, out);
+            self.break_off(end_90k, broadcast);
         }
         let track = self.video.as_mut().expect("was there above");
         track.needs_key = false;
@@ -218,8 +207,8 @@ impl SessionPackager {
         // A decode time that was moved leaves the presentation time where it was.
         let cts_90k = i64::from(video_frame.cts_90k).saturating_add(placement.mapped_90k - at_90k);
 
-        self.settle_held(at_90k, broadcast, out);
-        self.cut_segment_before(at_90k, video_frame.key, broadcast, out);
+        self.settle_held(at_90k, broadcast);
+        self.cut_segment_before(at_90k, video_frame.key, broadcast);
         self.stalled = false;
         broadcast.key_frames.observe(at_90k, video_frame.key);
         let track = self.video.as_mut().expect("was there above");
@@ -233,12 +222,7 @@ impl SessionPackager {
     }
 
     /// Sets the held frame's duration, up to `next_at_90k`, and ends the parts that it fills.
-    fn settle_held(
-        &mut self,
-        next_at_90k: i64,
-        broadcast: &mut BroadcastPackager,
-        out: &mut Vec<Output>,
-    ) {
+    fn settle_held(&mut self, next_at_90k: i64, broadcast: &mut BroadcastPackager) {
         let Some(track) = &mut self.video else { return };
         let Some(held) = track.held.take() else {
             return;
@@ -254,7 +238,7 @@ impl SessionPackager {
         track.end_90k = end_90k;
         let typical = track.cadence.typical();
 
-        self.make_room(held.at_90k, end_90k, broadcast, out);
+        self.make_room(held.at_90k, end_90k, broadcast);
         broadcast.segmenter.add(VideoSample {
             at_90k: held.at_90k,
             duration_90k: u32::try_from(duration).expect("at most the target duration"),
@@ -262,9 +246,9 @@ impl SessionPackager {
             key: held.key,
             data: held.data,
         });
-        self.close_audio_parts(end_90k, broadcast, out);
+        self.close_audio_parts(end_90k, broadcast);
         if !bounded || self.is_part_full(end_90k, typical, broadcast) {
-            self.close_part(end_90k, end_90k, broadcast, out);
+            self.close_part(end_90k, end_90k, broadcast);
         }
         if !bounded && broadcast.segmenter.has_no_video_frame() {
             broadcast
@@ -274,13 +258,7 @@ impl SessionPackager {
     }
 
     /// Ends the part before a frame at `at_90k` whose end would make it too long.
-    fn make_room(
-        &mut self,
-        at_90k: i64,
-        end_90k: i64,
-        broadcast: &mut BroadcastPackager,
-        out: &mut Vec<Output>,
-    ) {
+    fn make_room(&mut self, at_90k: i64, end_90k: i64, broadcast: &mut BroadcastPackager) {
         let segmenter = &broadcast.segmenter;
         let unsettled = segmenter.wanted_part_90k() * 3 / 2;
         let limit = segmenter.part_target_90k().unwrap_or(unsettled);
@@ -289,7 +267,7 @@ impl SessionPackager {
             return;
         }
         // After a stall there is a gap before the frame.
-        self.close_part(at_90k.min(start_90k + limit), at_90k, broadcast, out);
+        self.close_part(at_90k.min(start_90k + limit), at_90k, broadcast);
         if broadcast.segmenter.has_no_video_frame() {
             broadcast
                 .segmenter
@@ -309,13 +287,7 @@ impl SessionPackager {
 
     /// Ends the segment before a frame at `at_90k`: at a key frame from the minimum on, or at the target duration,
     /// and wherever the frame needs another init section.
-    fn cut_segment_before(
-        &mut self,
-        at_90k: i64,
-        key: bool,
-        broadcast: &mut BroadcastPackager,
-        out: &mut Vec<Output>,
-    ) {
+    fn cut_segment_before(&mut self, at_90k: i64, key: bool, broadcast: &mut BroadcastPackager) {
         let Some(track) = &mut self.video else { return };
         let elapsed = at_90k - broadcast.segmenter.segment_start_90k();
         let limit = broadcast.target_duration_90k + LATE_KEY_90K;
@@ -331,7 +303,7 @@ impl SessionPackager {
         if !changed && !due && (!overdue || empty) {
             return;
         }
-        self.cut(at_90k, at_90k, broadcast, out);
+        self.cut(at_90k, at_90k, broadcast);
         self.renew_tracks(at_90k, changed, broadcast);
     }
 
@@ -354,12 +326,7 @@ impl SessionPackager {
     }
 
     /// Adds video to a session that started without it: a new segment from its first key frame on.
-    fn join_video(
-        &mut self,
-        video_frame: VideoUnit,
-        broadcast: &mut BroadcastPackager,
-        out: &mut Vec<Output>,
-    ) -> bool {
+    fn join_video(&mut self, video_frame: VideoUnit, broadcast: &mut BroadcastPackager) -> bool {
         let Some(config) = self.video_config.clone().filter(|_| video_frame.key) else {
             return false;
         };
@@ -369,7 +336,7 @@ impl SessionPackager {
             .place(Track::Video, video_frame.dts_90k, end_90k);
         let part_start_90k = broadcast.segmenter.part_start_90k();
         let at_90k = placement.at_90k.max(part_start_90k);
-        self.cut(at_90k.min(end_90k), at_90k, broadcast, out);
+        self.cut(at_90k.min(end_90k), at_90k, broadcast);
         let at_90k = at_90k.max(broadcast.segmenter.part_start_90k());
         broadcast.segmenter.start_at(at_90k);
 
@@ -392,12 +359,7 @@ impl SessionPackager {
 /// Audio.
 impl SessionPackager {
     /// Takes an audio frame; `false` when it is left out.
-    fn push_audio(
-        &mut self,
-        frame: AudioUnit,
-        broadcast: &mut BroadcastPackager,
-        out: &mut Vec<Output>,
-    ) -> bool {
+    fn push_audio(&mut self, frame: AudioUnit, broadcast: &mut BroadcastPackager) -> bool {
         if self.waiting_bytes(broadcast) + frame.data.len() > MAX_WAITING_BYTES {
             return false;
         }
@@ -410,23 +372,23 @@ impl SessionPackager {
             .as_ref()
             .is_some_and(|new| *new != track.config)
         {
-            self.change_audio(broadcast, out);
+            self.change_audio(broadcast);
         }
         let end_90k = self.end_90k(broadcast);
         let placement = self.timeline.place(Track::Audio, frame.pts_90k, end_90k);
         if placement.jumped {
-            self.break_off(end_90k, broadcast, out);
+            self.break_off(end_90k, broadcast);
         }
         let Some(track) = &mut self.audio else {
             return false;
         };
         let taken = track.push(placement.at_90k, placement.realigned, frame.data);
-        self.follow_audio(broadcast, out);
+        self.follow_audio(broadcast);
         taken
     }
 
     /// Changes the audio configuration: writes all that needs the old one, then begins a new segment.
-    fn change_audio(&mut self, broadcast: &mut BroadcastPackager, out: &mut Vec<Output>) {
+    fn change_audio(&mut self, broadcast: &mut BroadcastPackager) {
         let Some(config) = self.audio_config.clone() else {
             return;
         };
@@ -438,46 +400,41 @@ impl SessionPackager {
                 .as_ref()
                 .map_or(track.end_90k, |held| held.at_90k)
         });
-        self.cut(at_90k, i64::MAX, broadcast, out);
+        self.cut(at_90k, i64::MAX, broadcast);
         self.audio = Some(AudioTrack::new(config, floor_90k));
         broadcast.segmenter.describe(self.tracks());
     }
 
     /// Ends parts and segments by audio where video does not set the pace.
-    fn follow_audio(&mut self, broadcast: &mut BroadcastPackager, out: &mut Vec<Output>) {
+    fn follow_audio(&mut self, broadcast: &mut BroadcastPackager) {
         let Some(audio_end_90k) = self.audio.as_ref().and_then(AudioTrack::end_90k) else {
             return;
         };
         if let Some(video) = &self.video {
             let assumed_end_90k = video.assumed_end_90k();
             if audio_end_90k - assumed_end_90k > STALL_90K {
-                self.settle_held(assumed_end_90k, broadcast, out);
+                self.settle_held(assumed_end_90k, broadcast);
                 self.stalled = true;
             }
             if !self.stalled {
                 return;
             }
         }
-        self.pace_by_audio(audio_end_90k, broadcast, out);
+        self.pace_by_audio(audio_end_90k, broadcast);
     }
 
     /// Closes every part that audio up to `end_90k` fills, and the segments that are long enough.
-    fn pace_by_audio(
-        &mut self,
-        end_90k: i64,
-        broadcast: &mut BroadcastPackager,
-        out: &mut Vec<Output>,
-    ) {
+    fn pace_by_audio(&mut self, end_90k: i64, broadcast: &mut BroadcastPackager) {
         let frame_90k = self.audio.as_ref().map_or(1, AudioTrack::frame_90k);
         while self.is_part_full(end_90k, frame_90k, broadcast) {
             let start_90k = broadcast.segmenter.part_start_90k();
             let part_target = self.settle_part_target(broadcast);
             let part_end_90k = end_90k.min(start_90k + part_target);
-            self.close_part(part_end_90k, part_end_90k, broadcast, out);
+            self.close_part(part_end_90k, part_end_90k, broadcast);
             if broadcast.segmenter.part_start_90k() == start_90k && !self.skip_gap(broadcast) {
                 return;
             }
-            self.cut_long_segment(part_target, broadcast, out);
+            self.cut_long_segment(part_target, broadcast);
         }
     }
 
@@ -493,12 +450,7 @@ impl SessionPackager {
     }
 
     /// Closes parts of audio alone up to `end_90k` while video is missing, each within the part target.
-    fn close_audio_parts(
-        &mut self,
-        end_90k: i64,
-        broadcast: &mut BroadcastPackager,
-        out: &mut Vec<Output>,
-    ) {
+    fn close_audio_parts(&mut self, end_90k: i64, broadcast: &mut BroadcastPackager) {
         loop {
             let start_90k = broadcast.segmenter.part_start_90k();
             let unsettled = broadcast.segmenter.part_target_90k().is_none();
@@ -511,27 +463,22 @@ impl SessionPackager {
             if !audio.is_some_and(|track| track.waits_within(part_end_90k, end_90k)) {
                 return;
             }
-            self.close_part(part_end_90k, part_end_90k, broadcast, out);
+            self.close_part(part_end_90k, part_end_90k, broadcast);
             if broadcast.segmenter.part_start_90k() == start_90k && !self.skip_gap(broadcast) {
                 return;
             }
-            self.cut_long_segment(part_target, broadcast, out);
+            self.cut_long_segment(part_target, broadcast);
         }
     }
 
     /// Ends a segment that consists of whole parts where one more would make it too long, and, without video, as soon
     /// as it has its minimum.
-    fn cut_long_segment(
-        &mut self,
-        part_target: i64,
-        broadcast: &mut BroadcastPackager,
-        out: &mut Vec<Output>,
-    ) {
+    fn cut_long_segment(&mut self, part_target: i64, broadcast: &mut BroadcastPackager) {
         let segmenter = &mut broadcast.segmenter;
         let elapsed = segmenter.part_start_90k() - segmenter.segment_start_90k();
         let due = self.video.is_none() && elapsed >= broadcast.segment_min_90k;
         if due || elapsed + part_target > broadcast.target_duration_90k + LATE_KEY_90K {
-            segmenter.end_segment(out);
+            segmenter.end_segment();
         }
     }
 }
@@ -539,37 +486,31 @@ impl SessionPackager {
 /// Ends of parts and segments.
 impl SessionPackager {
     /// Ends the segment where the publisher's clock jumped; the next one opens with a discontinuity.
-    fn break_off(&mut self, at_90k: i64, broadcast: &mut BroadcastPackager, out: &mut Vec<Output>) {
+    fn break_off(&mut self, at_90k: i64, broadcast: &mut BroadcastPackager) {
         let again = self
             .last_break_90k
             .is_some_and(|last| at_90k - last < SAME_BREAK_90K);
         if again {
             return;
         }
-        self.flush(broadcast, out);
+        self.flush(broadcast);
         broadcast.segmenter.discontinue();
         broadcast.key_frames.interrupt();
         self.last_break_90k = Some(at_90k);
     }
 
     /// Sends out everything that waits, and ends the segment.
-    fn flush(&mut self, broadcast: &mut BroadcastPackager, out: &mut Vec<Output>) {
+    fn flush(&mut self, broadcast: &mut BroadcastPackager) {
         let end_90k = self.end_90k(broadcast);
         if let Some(track) = &self.video {
-            self.settle_held(track.assumed_end_90k(), broadcast, out);
+            self.settle_held(track.assumed_end_90k(), broadcast);
         }
-        self.close_audio_parts(end_90k, broadcast, out);
-        self.cut(end_90k, i64::MAX, broadcast, out);
+        self.close_audio_parts(end_90k, broadcast);
+        self.cut(end_90k, i64::MAX, broadcast);
     }
 
     /// Ends part and segment at `at_90k`, with the audio that starts before `audio_until_90k`.
-    fn cut(
-        &mut self,
-        at_90k: i64,
-        audio_until_90k: i64,
-        broadcast: &mut BroadcastPackager,
-        out: &mut Vec<Output>,
-    ) {
+    fn cut(&mut self, at_90k: i64, audio_until_90k: i64, broadcast: &mut BroadcastPackager) {
         let start_90k = broadcast.segmenter.part_start_90k();
         let audio = self.audio.as_ref();
         let waits = !broadcast.segmenter.has_no_video_frame()
@@ -580,8 +521,8 @@ impl SessionPackager {
         } else {
             at_90k
         };
-        self.close_part(end_90k, audio_until_90k, broadcast, out);
-        broadcast.segmenter.end_segment(out);
+        self.close_part(end_90k, audio_until_90k, broadcast);
+        broadcast.segmenter.end_segment();
         broadcast.segmenter.start_at(end_90k.max(start_90k));
     }
 
@@ -592,7 +533,6 @@ impl SessionPackager {
         end_90k: i64,
         audio_until_90k: i64,
         broadcast: &mut BroadcastPackager,
-        out: &mut Vec<Output>,
     ) {
         let audio_cadence = self.audio_cadence();
         let pace = pace(self.video.as_ref(), &audio_cadence);
@@ -601,15 +541,9 @@ impl SessionPackager {
         let part_end_90k = segmenter.fitting_end_90k(end_90k, &pace).min(longest_90k);
         let segment_limit = broadcast.target_duration_90k + ROUNDING_90K;
         if part_end_90k - segmenter.segment_start_90k() > segment_limit {
-            segmenter.end_segment(out);
+            segmenter.end_segment();
         }
-        segmenter.close_part(
-            part_end_90k,
-            audio_until_90k,
-            self.audio.as_mut(),
-            &pace,
-            out,
-        );
+        segmenter.close_part(part_end_90k, audio_until_90k, self.audio.as_mut(), &pace);
         if part_end_90k < end_90k {
             segmenter.skip_to(end_90k);
         }
