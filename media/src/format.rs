@@ -9,34 +9,23 @@ use serde::{Deserialize, Serialize};
 
 use sniff::Prolog;
 
-/// Class of a format's content.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Class {
-    /// Pixels.
-    Raster,
-    /// Shapes, rendered at any size.
-    Vector,
-    /// Pages.
-    Document,
-    Video,
-    Audio,
-    /// Other files.
-    Archive,
+words! {
+    /// Class of a format's content.
+    pub enum Class {
+        /// Pixels.
+        Raster = "raster",
+        /// Shapes, rendered at any size.
+        Vector = "vector",
+        /// Pages.
+        Document = "document",
+        Video = "video",
+        Audio = "audio",
+        /// Other files.
+        Archive = "archive",
+    }
 }
 
 impl Class {
-    /// The word on the wire.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Raster => "raster",
-            Self::Vector => "vector",
-            Self::Document => "document",
-            Self::Video => "video",
-            Self::Audio => "audio",
-            Self::Archive => "archive",
-        }
-    }
-
     /// Words for messages: `a raster image`, `a video` …
     pub fn noun(self) -> &'static str {
         match self {

@@ -4,6 +4,29 @@
 //! Everything here takes foreign bytes and a time, and gives values back. It never panics on what it is given, and
 //! allocates by what arrived, never by a length that was declared.
 
+/// Makes an enum whose variants have a word each: `ALL` lists them, `name` returns the word.
+macro_rules! words {
+    ($(#[$attribute:meta])* $visible:vis enum $name:ident { $($(#[$note:meta])* $variant:ident = $word:literal,)+ }) => {
+        $(#[$attribute])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        $visible enum $name {
+            $($(#[$note])* $variant,)+
+        }
+
+        #[allow(dead_code, reason = "not every enum is listed")]
+        impl $name {
+            pub const ALL: &[Self] = &[$(Self::$variant,)+];
+
+            /// The word on the wire.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $word,)+
+                }
+            }
+        }
+    };
+}
+
 pub mod av;
 pub mod captions;
 pub mod codec;

@@ -202,43 +202,28 @@ impl Resize {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Fit {
-    /// Fills the box, crops what is outside of it.
-    Cover,
-    /// Fits into the box, fills the rest with background.
-    Contain,
-    /// Stretches to the box.
-    Fill,
-    /// Fits into the box.
-    Inside,
-    /// Fills the box, crops nothing.
-    Outside,
+words! {
+    /// Fit of an image into a box.
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Fit {
+        /// Fills the box, crops what is outside of it.
+        Cover = "cover",
+        /// Fits into the box, fills the rest with background.
+        Contain = "contain",
+        /// Stretches to the box.
+        Fill = "fill",
+        /// Fits into the box.
+        Inside = "inside",
+        /// Fills the box, crops nothing.
+        Outside = "outside",
+    }
 }
 
 impl Fit {
-    /// The word that requests use.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Cover => "cover",
-            Self::Contain => "contain",
-            Self::Fill => "fill",
-            Self::Inside => "inside",
-            Self::Outside => "outside",
-        }
-    }
-
     /// Parses the word that requests use.
     pub fn parse(word: &str) -> Option<Self> {
-        Some(match word {
-            "cover" => Self::Cover,
-            "contain" => Self::Contain,
-            "fill" => Self::Fill,
-            "inside" => Self::Inside,
-            "outside" => Self::Outside,
-            _ => return None,
-        })
+        Self::ALL.iter().copied().find(|fit| fit.name() == word)
     }
 }
 

@@ -78,8 +78,8 @@ fn codecs(notes: &Notes) -> Vec<&'static str> {
         .units
         .iter()
         .filter_map(|unit| match unit {
-            Unit::VideoConfig(config) => Some(config.codec.as_str()),
-            Unit::AudioConfig(config) => Some(config.codec.as_str()),
+            Unit::VideoConfig(config) => Some(config.codec.name()),
+            Unit::AudioConfig(config) => Some(config.codec.name()),
             _ => None,
         })
         .collect()

@@ -31,41 +31,21 @@ pub const MAX_PIXELS_PER_SIDE: u32 = 16_384;
 /// Largest accepted video record. HEVC records carry the encoder's whole settings as text, about 2.5 kB.
 const MAX_VIDEO_RECORD_BYTES: usize = 64 * 1024;
 
-/// A video codec that is carried from ingest to playback without re-encoding.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum VideoCodec {
-    Avc,
-    Hevc,
-    Av1,
-}
-
-impl VideoCodec {
-    /// The lower-case name shown in health and in logs.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Avc => "h264",
-            Self::Hevc => "hevc",
-            Self::Av1 => "av1",
-        }
+words! {
+    /// A video codec that is carried from ingest to playback without re-encoding.
+    pub enum VideoCodec {
+        Avc = "h264",
+        Hevc = "hevc",
+        Av1 = "av1",
     }
 }
 
-/// An audio codec that is carried from ingest to playback without re-encoding.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum AudioCodec {
-    Aac,
-    Opus,
-    Mp3,
-}
-
-impl AudioCodec {
-    /// The lower-case name shown in health and in logs.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Aac => "aac",
-            Self::Opus => "opus",
-            Self::Mp3 => "mp3",
-        }
+words! {
+    /// An audio codec that is carried from ingest to playback without re-encoding.
+    pub enum AudioCodec {
+        Aac = "aac",
+        Opus = "opus",
+        Mp3 = "mp3",
     }
 }
 

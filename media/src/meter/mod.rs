@@ -73,7 +73,7 @@ impl Meter {
             .max(self.audio.last_arrival_ms());
         let silent_since_ms = last_arrival_ms.or(self.session_began_ms);
         Measured {
-            video_codec: video.map(|config| config.codec.as_str()),
+            video_codec: video.map(|config| config.codec.name()),
             video_profile: video.map(|config| format!("{} {}", config.profile, config.level)),
             width: video.map(|config| config.width),
             height: video.map(|config| config.height),
@@ -85,7 +85,7 @@ impl Meter {
             max_key_frame_interval_s: self.key_frames.longest_interval_s(),
             b_frames: self.reordering.is_used(),
             reorder_delay_ms: self.reordering.delay_ms(),
-            audio_codec: audio.map(|config| config.codec.as_str()),
+            audio_codec: audio.map(|config| config.codec.name()),
             sample_rate: audio.map(|config| config.sample_rate),
             channels: audio.map(|config| config.channels),
             timestamp_jumps: self.jumps.count,

@@ -41,23 +41,13 @@ pub struct SizePreset {
     pub takes: &'static [&'static str],
 }
 
-/// Fit of an image into the sides of a preset.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shape {
-    Original,
-    Inside,
-    Cover,
-    Canvas,
-}
-
-impl Shape {
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Original => "original",
-            Self::Inside => "inside",
-            Self::Cover => "cover",
-            Self::Canvas => "canvas",
-        }
+words! {
+    /// Fit of an image into the sides of a preset.
+    pub enum Shape {
+        Original = "original",
+        Inside = "inside",
+        Cover = "cover",
+        Canvas = "canvas",
     }
 }
 

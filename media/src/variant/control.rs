@@ -23,28 +23,16 @@ pub enum Control {
 /// The qualities that depend on format and sides.
 pub const QUALITIES: &[&str] = &["auto", "auto:best", "auto:good", "auto:eco", "auto:low"];
 
-/// Part of a builder of addresses where a parameter belongs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Panel {
-    Size,
-    Format,
-    Crop,
-    Turn,
-    Colour,
-    /// Page, time or frame of the source.
-    Source,
-}
-
-impl Panel {
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Size => "size",
-            Self::Format => "format",
-            Self::Crop => "crop",
-            Self::Turn => "turn",
-            Self::Colour => "colour",
-            Self::Source => "source",
-        }
+words! {
+    /// Part of a builder of addresses where a parameter belongs.
+    pub enum Panel {
+        Size = "size",
+        Format = "format",
+        Crop = "crop",
+        Turn = "turn",
+        Colour = "colour",
+        /// Page, time or frame of the source.
+        Source = "source",
     }
 }
 

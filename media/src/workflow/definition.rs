@@ -70,24 +70,17 @@ pub struct Edge {
     pub label: Label,
 }
 
-/// Condition on which an edge is followed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Label {
-    /// Always; out of a branch: when the result has no edge of its own.
-    Default,
-    True,
-    False,
+words! {
+    /// Condition on which an edge is followed.
+    pub enum Label {
+        /// Always; out of a branch: when the result has no edge of its own.
+        Default = "default",
+        True = "true",
+        False = "false",
+    }
 }
 
 impl Label {
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Default => "default",
-            Self::True => "true",
-            Self::False => "false",
-        }
-    }
-
     pub(super) fn of(result: bool) -> Self {
         if result { Self::True } else { Self::False }
     }

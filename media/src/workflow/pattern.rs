@@ -23,38 +23,19 @@ enum Part {
     Placeholder(Placeholder),
 }
 
-/// Placeholders of a name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Placeholder {
-    Original,
-    Format,
-    Date,
-    Width,
-    Height,
-    Number,
+words! {
+    /// Placeholders of a name.
+    pub(super) enum Placeholder {
+        Original = "original",
+        Format = "format",
+        Date = "date",
+        Width = "width",
+        Height = "height",
+        Number = "n",
+    }
 }
 
 impl Placeholder {
-    pub(super) const ALL: &[Self] = &[
-        Self::Original,
-        Self::Format,
-        Self::Date,
-        Self::Width,
-        Self::Height,
-        Self::Number,
-    ];
-
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Original => "original",
-            Self::Format => "format",
-            Self::Date => "date",
-            Self::Width => "width",
-            Self::Height => "height",
-            Self::Number => "n",
-        }
-    }
-
     fn parse(word: &str) -> Option<Self> {
         let is_called = |placeholder: &&Self| placeholder.name().eq_ignore_ascii_case(word);
         Self::ALL.iter().find(is_called).copied()

@@ -6,12 +6,13 @@ use serde_json::{Value, json};
 use super::problem::{Code, Place, Problem};
 use crate::{format::Format, operation::can_compress};
 
-/// The workflows that have a short form; all of them post at the end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Template {
-    ConvertPost,
-    CompressPost,
-    ConvertCompressPost,
+words! {
+    /// The workflows that have a short form; all of them post at the end.
+    pub enum Template {
+        ConvertPost = "convert-post",
+        CompressPost = "compress-post",
+        ConvertCompressPost = "convert-compress-post",
+    }
 }
 
 /// A short form as a request gives it.
@@ -26,21 +27,6 @@ pub struct Short {
 }
 
 impl Template {
-    pub const ALL: &[Self] = &[
-        Self::ConvertPost,
-        Self::CompressPost,
-        Self::ConvertCompressPost,
-    ];
-
-    /// The word on the wire.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::ConvertPost => "convert-post",
-            Self::CompressPost => "compress-post",
-            Self::ConvertCompressPost => "convert-compress-post",
-        }
-    }
-
     /// Parses its name, with hyphens or underscores.
     pub fn parse(text: &str) -> Result<Self, Problem> {
         let word = text.trim().replace('_', "-").to_lowercase();

@@ -25,8 +25,8 @@ fn body(head: &[u8], payload: &str) -> Bytes {
 /// Returns the outcome of one body, in short.
 fn outcome(result: Result<(), Corruption>, units: &[Unit]) -> String {
     let units = units.iter().map(|unit| match unit {
-        Unit::VideoConfig(config) => format!("config {}", config.codec.as_str()),
-        Unit::AudioConfig(config) => format!("config {}", config.codec.as_str()),
+        Unit::VideoConfig(config) => format!("config {}", config.codec.name()),
+        Unit::AudioConfig(config) => format!("config {}", config.codec.name()),
         Unit::Video(v) => format!(
             "video {} {} {}{}",
             v.dts_90k,

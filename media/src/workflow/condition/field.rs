@@ -6,17 +6,19 @@ use super::{
     operator::{is_spelled, letters},
 };
 
-/// A property by its name on the wire.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Field {
-    Mime,
-    Filename,
-    Extension,
-    SizeBytes,
-    Width,
-    Height,
-    Duration,
-    UploadSource,
+words! {
+    /// A property by its name on the wire.
+    #[derive(PartialOrd, Ord)]
+    pub enum Field {
+        Mime = "mime",
+        Filename = "filename",
+        Extension = "extension",
+        SizeBytes = "size_bytes",
+        Width = "width",
+        Height = "height",
+        Duration = "duration",
+        UploadSource = "upload_source",
+    }
 }
 
 /// Value of a file for a field.
@@ -27,31 +29,6 @@ pub(super) enum Property<'a> {
 }
 
 impl Field {
-    pub const ALL: &[Self] = &[
-        Self::Mime,
-        Self::Filename,
-        Self::Extension,
-        Self::SizeBytes,
-        Self::Width,
-        Self::Height,
-        Self::Duration,
-        Self::UploadSource,
-    ];
-
-    /// The word on the wire.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Mime => "mime",
-            Self::Filename => "filename",
-            Self::Extension => "extension",
-            Self::SizeBytes => "size_bytes",
-            Self::Width => "width",
-            Self::Height => "height",
-            Self::Duration => "duration",
-            Self::UploadSource => "upload_source",
-        }
-    }
-
     pub fn summary(self) -> &'static str {
         match self {
             Self::Mime => "media type, such as image/png",

@@ -3,26 +3,15 @@
 
 use super::Field;
 
-/// Kind of an operator's right side.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Takes {
-    Nothing,
-    /// Text, or a number where the field is one.
-    Same,
-    Text,
-    Number,
-    Expression,
-}
-
-impl Takes {
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Nothing => "nothing",
-            Self::Same => "same",
-            Self::Text => "text",
-            Self::Number => "number",
-            Self::Expression => "expression",
-        }
+words! {
+    /// Kind of an operator's right side.
+    pub enum Takes {
+        Nothing = "nothing",
+        /// Text, or a number where the field is one.
+        Same = "same",
+        Text = "text",
+        Number = "number",
+        Expression = "expression",
     }
 }
 
