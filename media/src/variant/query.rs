@@ -19,12 +19,9 @@ pub(super) fn pairs(query: &str) -> Result<Vec<(String, String)>, FieldError> {
             ),
         ));
     }
-    Ok(query
-        .split('&')
-        .filter(|pair| !pair.is_empty())
-        .map(|pair| pair.split_once('=').unwrap_or((pair, "")))
-        .map(|(name, value)| (decoded(name), decoded(value)))
-        .collect())
+    // `+` is a blank, and a broken escape stays as it is (URL Standard §5.1).
+    let pairs = form_urlencoded::parse(query.as_bytes());
+    Ok(pairs.into_owned().collect())
 }
 
 /// The pairs of a preset's object, in the same words as a query's.
@@ -50,33 +47,6 @@ pub(super) fn pairs_of_json(
             Ok((name.clone(), text))
         })
         .collect()
-}
-
-/// Decodes percent-encoded forms (URL Standard §5.1): `+` is a blank, a broken escape stays as it is.
-fn decoded(text: &str) -> String {
-    if !text.contains(['%', '+']) {
-        return text.to_owned();
-    }
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((&first, after)) = rest.split_first() {
-        rest = after;
-        bytes.push(match (first, escaped(after)) {
-            (b'%', Some(byte)) => {
-                rest = &after[2..];
-                byte
-            }
-            (b'+', _) => b' ',
-            _ => first,
-        });
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
-}
-
-/// Decodes two hexadecimal digits.
-fn escaped(digits: &[u8]) -> Option<u8> {
-    let digit = |at: usize| char::from(*digits.get(at)?).to_digit(16);
-    u8::try_from(digit(0)? << 4 | digit(1)?).ok()
 }
 
 #[cfg(test)]
