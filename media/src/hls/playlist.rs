@@ -4,8 +4,6 @@
 //! segment's, rounded to whole seconds, never TARGETDURATION: the packager cuts accordingly, and where a single frame
 //! outlasts a part the attribute is capped.
 
-use std::fmt::Write;
-
 use super::{Segment, Window, names};
 
 /// PART-HOLD-BACK in part targets (RFC 8216bis §4.4.3.8: at least two, three recommended).
@@ -18,6 +16,14 @@ const PARTS_FOR_TARGETS: i64 = 3;
 /// EXT-X-SKIP needs version 9, EXT-X-MAP without I-frames 6, fragmented MP4 7.
 const VERSION_LOW_LATENCY: u32 = 9;
 pub(super) const VERSION_STANDARD: u32 = 7;
+
+/// Appends formatted text to a playlist.
+macro_rules! put {
+    ($text:expr, $($argument:tt)+) => {
+        std::fmt::Write::write_fmt($text, format_args!($($argument)+)).expect("a String takes everything")
+    };
+}
+pub(super) use put;
 
 /// Request for a media playlist.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,20 +45,20 @@ pub fn multivariant_playlist(window: &Window, query: &str) -> String {
     let (Some(info), Some(bandwidth)) = (window.stream_info(), window.bandwidth()) else {
         return text;
     };
-    put(
+    put!(
         &mut text,
-        format_args!(
-            "#EXT-X-STREAM-INF:BANDWIDTH={},AVERAGE-BANDWIDTH={},CODECS=\"{}\"",
-            bandwidth.peak_bps, bandwidth.average_bps, info.codecs
-        ),
+        "#EXT-X-STREAM-INF:BANDWIDTH={},AVERAGE-BANDWIDTH={},CODECS=\"{}\"",
+        bandwidth.peak_bps,
+        bandwidth.average_bps,
+        info.codecs
     );
     if let Some((width, height)) = info.resolution {
-        put(&mut text, format_args!(",RESOLUTION={width}x{height}"));
+        put!(&mut text, ",RESOLUTION={width}x{height}");
     }
     if let Some(rate) = info.frame_rate {
-        put(&mut text, format_args!(",FRAME-RATE={rate:.3}"));
+        put!(&mut text, ",FRAME-RATE={rate:.3}");
     }
-    put(&mut text, format_args!("\nmedia.m3u8{query}\n"));
+    put!(&mut text, "\nmedia.m3u8{query}\n");
     text
 }
 
@@ -107,10 +113,7 @@ impl<'a> MediaPlaylist<'a> {
         };
         if skipped > 0 {
             let with_gap = skipped + usize::from(self.gap.is_some());
-            put(
-                &mut self.text,
-                format_args!("#EXT-X-SKIP:SKIPPED-SEGMENTS={with_gap}\n"),
-            );
+            put!(&mut self.text, "#EXT-X-SKIP:SKIPPED-SEGMENTS={with_gap}\n");
         }
         self.segments(skipped);
         self.tail();
@@ -119,35 +122,32 @@ impl<'a> MediaPlaylist<'a> {
 
     fn head(&mut self) {
         let window = self.window;
-        put(
+        put!(
             &mut self.text,
-            format_args!(
-                "#EXTM3U\n#EXT-X-VERSION:{}\n#EXT-X-TARGETDURATION:{}\n",
-                version(window),
-                window.header().target_duration_s
-            ),
+            "#EXTM3U\n#EXT-X-VERSION:{}\n#EXT-X-TARGETDURATION:{}\n",
+            version(window),
+            window.header().target_duration_s
         );
         if self.low_latency && self.part_target_90k > 0 {
             let part_target = Seconds(i64::from(self.part_target_90k));
             let hold_back = Seconds(i64::from(self.part_target_90k * HOLD_BACK_PARTS));
             let skip_until = Seconds(self.target_90k * i64::from(SKIP_UNTIL_TARGETS));
-            put(
+            put!(
                 &mut self.text,
-                format_args!(
-                    "#EXT-X-SERVER-CONTROL:CAN-BLOCK-RELOAD=YES,PART-HOLD-BACK={hold_back},\
+                "#EXT-X-SERVER-CONTROL:CAN-BLOCK-RELOAD=YES,PART-HOLD-BACK={hold_back},\
                      CAN-SKIP-UNTIL={skip_until}\n#EXT-X-PART-INF:PART-TARGET={part_target}\n"
-                ),
             );
         }
-        put(
+        put!(
             &mut self.text,
-            format_args!("#EXT-X-MEDIA-SEQUENCE:{}\n", window.media_sequence()),
+            "#EXT-X-MEDIA-SEQUENCE:{}\n",
+            window.media_sequence()
         );
         let discontinuity_sequence = window.discontinuity_sequence();
         if discontinuity_sequence > 0 {
-            put(
+            put!(
                 &mut self.text,
-                format_args!("#EXT-X-DISCONTINUITY-SEQUENCE:{discontinuity_sequence}\n"),
+                "#EXT-X-DISCONTINUITY-SEQUENCE:{discontinuity_sequence}\n"
             );
         }
     }
@@ -162,17 +162,15 @@ impl<'a> MediaPlaylist<'a> {
         self.text.push_str("#EXT-X-GAP\n");
         if first_end_90k > parts_from_90k {
             let part = names::part_name(msn, 0);
-            put(
+            put!(
                 &mut self.text,
-                format_args!(
-                    "#EXT-X-PART:DURATION={duration},URI=\"{broadcast}/{part}\",GAP=YES\n"
-                ),
+                "#EXT-X-PART:DURATION={duration},URI=\"{broadcast}/{part}\",GAP=YES\n"
             );
         }
         let segment = names::segment_name(msn);
-        put(
+        put!(
             &mut self.text,
-            format_args!("#EXTINF:{duration},\n{broadcast}/{segment}\n"),
+            "#EXTINF:{duration},\n{broadcast}/{segment}\n"
         );
     }
 
@@ -222,9 +220,10 @@ impl<'a> MediaPlaylist<'a> {
         }
         if previous_init != Some(segment.init) {
             let name = names::init_name(segment.init);
-            put(
+            put!(
                 &mut self.text,
-                format_args!("#EXT-X-MAP:URI=\"{}/{name}\"\n", self.broadcast),
+                "#EXT-X-MAP:URI=\"{}/{name}\"\n",
+                self.broadcast
             );
         }
         self.text.push_str("#EXT-X-PROGRAM-DATE-TIME:");
@@ -241,12 +240,10 @@ impl<'a> MediaPlaylist<'a> {
             } else {
                 ""
             };
-            put(
+            put!(
                 &mut self.text,
-                format_args!(
-                    "#EXT-X-PART:DURATION={duration},URI=\"{}/{name}\"{independent}\n",
-                    self.broadcast
-                ),
+                "#EXT-X-PART:DURATION={duration},URI=\"{}/{name}\"{independent}\n",
+                self.broadcast
             );
         }
     }
@@ -254,9 +251,10 @@ impl<'a> MediaPlaylist<'a> {
     fn segment_uri(&mut self, segment: &Segment) {
         let duration = Seconds(i64::from(segment.duration_90k));
         let name = names::segment_name(segment.msn);
-        put(
+        put!(
             &mut self.text,
-            format_args!("#EXTINF:{duration},\n{}/{name}\n", self.broadcast),
+            "#EXTINF:{duration},\n{}/{name}\n",
+            self.broadcast
         );
     }
 
@@ -266,20 +264,13 @@ impl<'a> MediaPlaylist<'a> {
         } else if self.low_latency && self.part_target_90k > 0 {
             let (msn, part) = self.window.next();
             let name = names::part_name(msn, part);
-            put(
+            put!(
                 &mut self.text,
-                format_args!(
-                    "#EXT-X-PRELOAD-HINT:TYPE=PART,URI=\"{}/{name}\"\n",
-                    self.broadcast
-                ),
+                "#EXT-X-PRELOAD-HINT:TYPE=PART,URI=\"{}/{name}\"\n",
+                self.broadcast
             );
         }
     }
-}
-
-pub(super) fn put(text: &mut String, arguments: std::fmt::Arguments<'_>) {
-    text.write_fmt(arguments)
-        .expect("a String takes everything");
 }
 
 /// Ticks of the 90 kHz clock, shown as seconds with five decimals, rounded to the nearest.
@@ -302,9 +293,9 @@ pub(super) fn put_date_time(text: &mut String, unix_ms: i64) {
     let (year, month, day) = civil_date(days);
     let (hour, minute) = (ms / 3_600_000, ms / 60_000 % 60);
     let (second, ms) = (ms / 1_000 % 60, ms % 1_000);
-    put(
+    put!(
         text,
-        format_args!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{ms:03}Z"),
+        "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{ms:03}Z"
     );
 }
 

@@ -52,19 +52,16 @@ impl EventPlaylist {
         let broadcast = &self.broadcast;
         if self.init != Some(segment.init) {
             let name = names::init_name(segment.init);
-            put(
-                &mut self.text,
-                format_args!("#EXT-X-MAP:URI=\"{broadcast}/{name}\"\n"),
-            );
+            put!(&mut self.text, "#EXT-X-MAP:URI=\"{broadcast}/{name}\"\n");
             self.init = Some(segment.init);
         }
         self.text.push_str("#EXT-X-PROGRAM-DATE-TIME:");
         put_date_time(&mut self.text, segment.program_date_time_ms);
         let duration = Seconds(i64::from(segment.duration_90k));
         let name = names::segment_name(segment.msn);
-        put(
+        put!(
             &mut self.text,
-            format_args!("\n#EXTINF:{duration},\n{broadcast}/{name}\n"),
+            "\n#EXTINF:{duration},\n{broadcast}/{name}\n"
         );
         self.segments += 1;
         self.rendered = None;
@@ -78,13 +75,11 @@ impl EventPlaylist {
             return rendered.clone();
         }
         let mut whole = String::with_capacity(self.text.len() + 160);
-        put(
+        put!(
             &mut whole,
-            format_args!(
-                "#EXTM3U\n#EXT-X-VERSION:{VERSION_STANDARD}\n#EXT-X-TARGETDURATION:{}\n#EXT-X-MEDIA-SEQUENCE:0\n\
+            "#EXTM3U\n#EXT-X-VERSION:{VERSION_STANDARD}\n#EXT-X-TARGETDURATION:{}\n#EXT-X-MEDIA-SEQUENCE:0\n\
                  #EXT-X-PLAYLIST-TYPE:EVENT\n",
-                self.target_duration_s
-            ),
+            self.target_duration_s
         );
         whole.push_str(&self.text);
         if ended {

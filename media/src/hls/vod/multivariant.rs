@@ -136,30 +136,26 @@ fn in_order(tracks: &[VodTrack]) -> Vec<Measured<'_>> {
 }
 
 fn put_audio(text: &mut String, audio: &Measured<'_>) {
-    put(
+    put!(
         text,
-        format_args!(
-            "#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID=\"{AUDIO}\",NAME=\"Audio\",DEFAULT=YES,AUTOSELECT=YES,\
+        "#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID=\"{AUDIO}\",NAME=\"Audio\",DEFAULT=YES,AUTOSELECT=YES,\
              CHANNELS=\"2\",URI=\"{}/{MEDIA}\"\n",
-            audio.track.name
-        ),
+        audio.track.name
     );
 }
 
 fn put_caption(text: &mut String, caption: &Caption) {
     let default = if caption.default { "YES" } else { "NO" };
-    put(
+    put!(
         text,
-        format_args!(
-            "#EXT-X-MEDIA:TYPE=SUBTITLES,GROUP-ID=\"{CAPTIONS}\",NAME=\"{}\",DEFAULT={default},\
+        "#EXT-X-MEDIA:TYPE=SUBTITLES,GROUP-ID=\"{CAPTIONS}\",NAME=\"{}\",DEFAULT={default},\
              AUTOSELECT=YES,FORCED=NO",
-            quotable(&caption.name)
-        ),
+        quotable(&caption.name)
     );
     if let Some(language) = &caption.language {
-        put(text, format_args!(",LANGUAGE=\"{}\"", quotable(language)));
+        put!(text, ",LANGUAGE=\"{}\"", quotable(language));
     }
-    put(text, format_args!(",URI=\"{}\"\n", quotable(&caption.uri)));
+    put!(text, ",URI=\"{}\"\n", quotable(&caption.uri));
 }
 
 fn put_variant(
@@ -171,52 +167,50 @@ fn put_variant(
     let info = &variant.track.info;
     let own = variant.bandwidth;
     let beside = audio.map(|audio| audio.bandwidth).unwrap_or_default();
-    put(
+    put!(
         text,
-        format_args!(
-            "#EXT-X-STREAM-INF:BANDWIDTH={},AVERAGE-BANDWIDTH={},CODECS=\"{}",
-            own.peak_bps + beside.peak_bps,
-            own.average_bps + beside.average_bps,
-            info.codecs
-        ),
+        "#EXT-X-STREAM-INF:BANDWIDTH={},AVERAGE-BANDWIDTH={},CODECS=\"{}",
+        own.peak_bps + beside.peak_bps,
+        own.average_bps + beside.average_bps,
+        info.codecs
     );
     if let Some(audio) = audio {
-        put(text, format_args!(",{}", audio.track.info.codecs));
+        put!(text, ",{}", audio.track.info.codecs);
     }
     text.push('"');
     if let Some((width, height)) = info.resolution {
-        put(text, format_args!(",RESOLUTION={width}x{height}"));
+        put!(text, ",RESOLUTION={width}x{height}");
     }
     if let Some(rate) = info.frame_rate {
-        put(text, format_args!(",FRAME-RATE={rate:.3}"));
+        put!(text, ",FRAME-RATE={rate:.3}");
     }
     if audio.is_some() {
-        put(text, format_args!(",AUDIO=\"{AUDIO}\""));
+        put!(text, ",AUDIO=\"{AUDIO}\"");
     }
     if captions {
-        put(text, format_args!(",SUBTITLES=\"{CAPTIONS}\""));
+        put!(text, ",SUBTITLES=\"{CAPTIONS}\"");
     }
     if info.has_video {
         text.push_str(",CLOSED-CAPTIONS=NONE");
     }
-    put(text, format_args!("\n{}/{MEDIA}\n", variant.track.name));
+    put!(text, "\n{}/{MEDIA}\n", variant.track.name);
 }
 
 fn put_iframes(text: &mut String, track: &VodTrack) {
     let Some(bandwidth) = measured(track, |segment| segment.key_length) else {
         return;
     };
-    put(
+    put!(
         text,
-        format_args!(
-            "#EXT-X-I-FRAME-STREAM-INF:BANDWIDTH={},AVERAGE-BANDWIDTH={},CODECS=\"{}\"",
-            bandwidth.peak_bps, bandwidth.average_bps, track.info.codecs
-        ),
+        "#EXT-X-I-FRAME-STREAM-INF:BANDWIDTH={},AVERAGE-BANDWIDTH={},CODECS=\"{}\"",
+        bandwidth.peak_bps,
+        bandwidth.average_bps,
+        track.info.codecs
     );
     if let Some((width, height)) = track.info.resolution {
-        put(text, format_args!(",RESOLUTION={width}x{height}"));
+        put!(text, ",RESOLUTION={width}x{height}");
     }
-    put(text, format_args!(",URI=\"{}/{IFRAMES}\"\n", track.name));
+    put!(text, ",URI=\"{}/{IFRAMES}\"\n", track.name);
 }
 
 /// Replaces quotes and line ends, which a quoted string cannot hold (RFC 8216 §4.2).

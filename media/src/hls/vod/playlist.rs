@@ -31,10 +31,7 @@ pub fn iframe_playlist(track: &VodTrack, finished: bool) -> Option<String> {
         put_duration(&mut text, segment);
         let name = names::segment_name(segment.number);
         let length = segment.key_length;
-        put(
-            &mut text,
-            format_args!("#EXT-X-BYTERANGE:{length}@0\n{name}\n"),
-        );
+        put!(&mut text, "#EXT-X-BYTERANGE:{length}@0\n{name}\n");
     }
     Some(end(text, finished))
 }
@@ -53,21 +50,19 @@ pub fn captions_playlist(uri: &str, duration_90k: i64) -> String {
 fn head(track: &VodTrack, finished: bool, more: &str) -> String {
     let mut text = String::with_capacity(256 + track.segments.len() * 48);
     let kind = if finished { "VOD" } else { "EVENT" };
-    put(
+    put!(
         &mut text,
-        format_args!(
-            "#EXTM3U\n#EXT-X-VERSION:{VERSION_STANDARD}\n#EXT-X-TARGETDURATION:{}\n#EXT-X-MEDIA-SEQUENCE:0\n\
+        "#EXTM3U\n#EXT-X-VERSION:{VERSION_STANDARD}\n#EXT-X-TARGETDURATION:{}\n#EXT-X-MEDIA-SEQUENCE:0\n\
              #EXT-X-PLAYLIST-TYPE:{kind}\n#EXT-X-INDEPENDENT-SEGMENTS\n{more}#EXT-X-MAP:URI=\"{}\"\n",
-            track.target_duration_s,
-            names::INIT
-        ),
+        track.target_duration_s,
+        names::INIT
     );
     text
 }
 
 fn put_duration(text: &mut String, segment: &VodSegment) {
     let duration = Seconds(i64::from(segment.duration_90k));
-    put(text, format_args!("#EXTINF:{duration},\n"));
+    put!(text, "#EXTINF:{duration},\n");
 }
 
 fn end(mut text: String, finished: bool) -> String {
