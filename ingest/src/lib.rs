@@ -1,6 +1,7 @@
 //! Crate of the ingest protocols (RTMP, SRT, RTSP, MPEG-TS): bytes from the wire to access units. Independent of
 //! actors, HTTP and SQL.
 
+mod corruption;
 mod error;
 #[doc(hidden)]
 pub mod fuzzing;

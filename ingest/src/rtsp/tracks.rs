@@ -57,7 +57,10 @@ impl Tracks {
                 }
                 ("video", "h264" | "h265") => Corruption::OtherTrack { what: "video" },
                 ("audio", "mpeg4-generic") => Corruption::OtherTrack { what: "audio" },
-                ("video", _) => Corruption::VideoCodec { name: name() },
+                ("video", _) => Corruption::VideoCodec {
+                    name: name(),
+                    choose: "H.264 or HEVC",
+                },
                 ("audio", _) => Corruption::AudioCodec { name: name() },
                 _ => continue,
             };

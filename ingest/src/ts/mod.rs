@@ -8,7 +8,6 @@ mod audio;
 mod audio_frame;
 mod clock;
 mod continuity;
-mod corruption;
 pub mod mux;
 mod packet;
 mod pes;
@@ -19,8 +18,9 @@ mod tables;
 mod track;
 mod video;
 
-pub use corruption::Corruption;
 use sluice_media::unit::Unit;
+
+pub use crate::corruption::Corruption;
 
 use self::{
     packet::{PACKET_BYTES, Packet, Pid},

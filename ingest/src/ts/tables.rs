@@ -229,7 +229,10 @@ impl Stream {
 }
 
 fn foreign_video(name: &'static str) -> Stream {
-    Stream::Foreign(Corruption::VideoCodec { name: name.into() })
+    Stream::Foreign(Corruption::VideoCodec {
+        name: name.into(),
+        choose: "H.264 or HEVC",
+    })
 }
 
 fn foreign_audio(name: &'static str) -> Stream {

@@ -4,9 +4,9 @@ use sluice_media::codec::AudioCodec;
 
 use super::{
     Corruption, Packet, Tag,
-    corruption::fourcc_name,
     cursor::Cursor,
     enhanced::{packet_type, skip_mod_ex, track_of},
+    fourcc_name,
 };
 
 const WHAT: &str = "audio tag";

@@ -5,15 +5,14 @@
 
 mod aggregate;
 mod audio;
-mod corruption;
 mod cursor;
 mod enhanced;
 mod video;
 
+pub use crate::corruption::Corruption;
 pub use aggregate::{Aggregate, SubTag};
-pub use corruption::Corruption;
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use bytes::{Buf, Bytes};
 use sluice_media::{
@@ -237,6 +236,19 @@ fn others(what: &'static str, has_other_tracks: bool) -> Result<(), Corruption> 
     match has_other_tracks {
         true => Err(Corruption::OtherTrack { what }),
         false => Ok(()),
+    }
+}
+
+/// The usual name of a codec by its FourCC, or the FourCC itself.
+fn fourcc_name(fourcc: [u8; 4]) -> Cow<'static, str> {
+    match &fourcc {
+        b"vp08" => "VP8".into(),
+        b"vp09" => "VP9".into(),
+        b"vvc1" => "VVC".into(),
+        b"ac-3" => "AC-3".into(),
+        b"ec-3" => "E-AC-3".into(),
+        b"fLaC" => "FLAC".into(),
+        other => other.escape_ascii().to_string().into(),
     }
 }
 

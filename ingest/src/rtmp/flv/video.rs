@@ -4,12 +4,13 @@ use sluice_media::codec::VideoCodec;
 
 use super::{
     Corruption, Packet, Tag,
-    corruption::fourcc_name,
     cursor::Cursor,
     enhanced::{packet_type, skip_mod_ex, track_of},
+    fourcc_name,
 };
 
 const WHAT: &str = "video tag";
+const CARRIED: &str = "H.264, HEVC or AV1";
 const EX_HEADER: u8 = 0x80;
 const KEY_FRAME: u8 = 1;
 /// A message to the player about seeking, no frame.
@@ -81,7 +82,10 @@ fn legacy(
         legacy_codec::HEVC => VideoCodec::Hevc,
         other => {
             let name = legacy_name(other).into();
-            return Err(Corruption::VideoCodec { name });
+            return Err(Corruption::VideoCodec {
+                name,
+                choose: CARRIED,
+            });
         }
     };
     let packet_type = cursor.u8()?;
@@ -117,6 +121,7 @@ fn codec_of(fourcc: [u8; 4]) -> Result<VideoCodec, Corruption> {
         b"av01" => Ok(VideoCodec::Av1),
         _ => Err(Corruption::VideoCodec {
             name: fourcc_name(fourcc),
+            choose: CARRIED,
         }),
     }
 }
