@@ -4,7 +4,7 @@
 //! Protocols are independent of accounts, actors and playlists: they ask the [`PublishAuthorizer`], and feed the
 //! session it returns.
 
-use std::{fmt, future::Future, net::SocketAddr, time::Duration};
+use std::{fmt, future::Future, net::SocketAddr, ops::Deref, time::Duration};
 
 use sluice_media::unit::Unit;
 
@@ -40,36 +40,36 @@ protocols! {
     Rtsp = "rtsp";
 }
 
-/// Request to publish, sent before any media. Every text is foreign and bounded by the protocol layer. `Debug` hides
-/// the stream name, for the key is in it.
-#[derive(Clone)]
+/// Request to publish, sent before any media. Every text is foreign and bounded by the protocol layer.
+#[derive(Clone, Debug)]
 pub struct PublishRequest {
     pub protocol: Protocol,
     pub remote: SocketAddr,
-    /// RTMP: the application name of `connect`, without query. Empty where the protocol has none.
-    pub app: String,
     /// RTMP: the stream name of `publish`, without query; `{inputSlug}.{streamKey}` when pasted as shown.
-    pub stream: String,
+    pub stream: Secret,
     /// The encoder's own name (RTMP: `flashVer` of `connect`, replaced by `encoder` of `onMetaData` once known).
     pub encoder: Option<String>,
 }
 
-impl fmt::Debug for PublishRequest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PublishRequest")
-            .field("protocol", &self.protocol)
-            .field("remote", &self.remote)
-            .field("app", &self.app)
-            .field("stream", &Hidden)
-            .field("encoder", &self.encoder)
-            .finish()
+/// A text that `Debug` does not show, for a key or a passphrase is in it.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl<T: Into<String>> From<T> for Secret {
+    fn from(text: T) -> Self {
+        Self(text.into())
     }
 }
 
-/// Placeholder that `Debug` shows for a secret.
-pub(crate) struct Hidden;
+impl Deref for Secret {
+    type Target = str;
 
-impl fmt::Debug for Hidden {
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("(hidden)")
     }
@@ -185,13 +185,12 @@ mod tests {
         let request = PublishRequest {
             protocol: Protocol::Rtmp,
             remote: SocketAddr::from(([127, 0, 0, 1], 1935)),
-            app: "live".to_owned(),
-            stream: "slug.secret".to_owned(),
+            stream: "slug.secret".into(),
             encoder: None,
         };
         let shown = format!("{request:?}");
         assert!(
-            shown.contains("live") && !shown.contains("secret"),
+            shown.contains("Rtmp") && !shown.contains("secret"),
             "{shown}"
         );
     }

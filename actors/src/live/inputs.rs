@@ -258,7 +258,7 @@ impl LiveInputs {
     fn authorise(&self, request: &PublishRequest) -> Result<Entry, Rejection> {
         let (slug, key) = match request.stream.split_once('.') {
             Some((slug, key)) => (Some(slug), key),
-            None => (None, request.stream.as_str()),
+            None => (None, &*request.stream),
         };
         let hash = sluice_store::credentials::hash(key);
         let entry = self

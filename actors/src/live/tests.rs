@@ -130,7 +130,6 @@ fn request(stream: &str, last_octet: u8) -> PublishRequest {
     PublishRequest {
         protocol: Protocol::Rtmp,
         remote: ([10, 0, 0, last_octet], 40_000).into(),
-        app: "live".into(),
         stream: stream.into(),
         encoder: Some("test".into()),
     }

@@ -141,7 +141,6 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Connection<S> {
         let request = PublishRequest {
             protocol,
             remote,
-            app: ask.app,
             stream: ask.stream,
             encoder: ask.encoder,
         };

@@ -8,14 +8,14 @@
 //! While the authorizer is asked, nothing is decoded: the caller holds what was read. Time is the age of the
 //! connection.
 
-use std::{fmt, time::Duration};
+use std::time::Duration;
 
 use bytes::BytesMut;
 use sluice_media::unit::Unit;
 
 use crate::{
     Error,
-    publish::{Hidden, Rejection, SessionReport},
+    publish::{Rejection, Secret, SessionReport},
 };
 
 use super::{
@@ -64,22 +64,11 @@ pub enum DecodeState {
     Ended,
 }
 
-/// `publish` command, in bounded texts. `Debug` hides the stream name, for the key is in it.
-#[derive(Clone, PartialEq, Eq)]
+/// `publish` command, in bounded texts.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PublishCommand {
-    pub app: String,
-    pub stream: String,
+    pub stream: Secret,
     pub encoder: Option<String>,
-}
-
-impl fmt::Debug for PublishCommand {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PublishCommand")
-            .field("app", &self.app)
-            .field("stream", &Hidden)
-            .field("encoder", &self.encoder)
-            .finish()
-    }
 }
 
 /// State machine of a publisher's connection.
@@ -510,8 +499,7 @@ impl ServerSession {
         }
         match command::bounded_name(command.text(0)) {
             Some(stream) if !stream.is_empty() => Ok(Some(PublishCommand {
-                app: APP.to_owned(),
-                stream,
+                stream: stream.into(),
                 encoder: self.encoder.clone(),
             })),
             _ => Err(self.refuse(Rejection::Unauthorized)),

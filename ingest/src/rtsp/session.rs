@@ -23,7 +23,7 @@ use crate::{
     Error,
     publish::{
         ADMIT_WITHIN, Closed, Ended, Protocol, PublishAuthorizer, PublishRequest, PublishSession,
-        Rejection,
+        Rejection, Secret,
     },
 };
 
@@ -141,8 +141,7 @@ async fn follow<G: PublishAuthorizer>(
     let request = PublishRequest {
         protocol: Protocol::Rtsp,
         remote,
-        app: String::new(),
-        stream: String::new(),
+        stream: Secret::default(),
         encoder: encoder.clone(),
     };
     let admitted = tokio::select! {

@@ -10,7 +10,7 @@ mod failure;
 mod options;
 
 use std::{
-    fmt, io,
+    io,
     net::{Ipv4Addr, Ipv6Addr, SocketAddr},
     ops::RangeInclusive,
     time::{Duration, Instant},
@@ -33,7 +33,6 @@ pub use self::{
     options::CallOptions,
 };
 use super::stream_id::MAX_BYTES as MAX_STREAM_ID_BYTES;
-use crate::publish::Hidden;
 
 /// Size of a message: seven transport packets, which every receiver accepts.
 const MESSAGE_BYTES: usize = 7 * 188;
@@ -54,28 +53,6 @@ const MAX_DISCARDED: usize = 256;
 /// Lengths of a passphrase that SRT allows.
 const PASSPHRASE_BYTES: RangeInclusive<usize> = 10..=79;
 
-/// Address and options of a call. `Debug` hides the secrets.
-#[derive(Clone, PartialEq, Eq)]
-pub struct SrtTarget {
-    /// The address that was checked.
-    pub remote: SocketAddr,
-    pub stream_id: Option<String>,
-    pub passphrase: Option<String>,
-    /// Time for the retransmission of losses; SRT takes the larger of both sides.
-    pub latency: Duration,
-}
-
-impl fmt::Debug for SrtTarget {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SrtTarget")
-            .field("remote", &self.remote)
-            .field("stream_id", &self.stream_id.as_ref().map(|_| Hidden))
-            .field("passphrase", &self.passphrase.as_ref().map(|_| Hidden))
-            .field("latency", &self.latency)
-            .finish()
-    }
-}
-
 /// Connection to a listener. Ends when dropped, without waiting for what is in flight.
 #[derive(Debug)]
 pub struct Caller {
@@ -83,19 +60,20 @@ pub struct Caller {
 }
 
 impl Caller {
-    /// Calls, and returns a connection on which media may be sent, within this time.
-    pub async fn connect(target: SrtTarget, within: Duration) -> Result<Self, CallFailure> {
-        let options = socket_options(&target, within)?;
-        let SrtTarget {
-            remote, stream_id, ..
-        } = target;
+    /// Calls a checked address, and returns a connection on which media may be sent, within this time.
+    pub async fn connect(
+        remote: SocketAddr,
+        options: CallOptions,
+        within: Duration,
+    ) -> Result<Self, CallFailure> {
+        let socket_options = socket_options(&options, within)?;
         // The UDP socket too is part of the runtime that polls it.
         let call = contained::spawn(async move {
             let udp = connected(remote).await?;
             SrtSocket::builder()
-                .set(|it| *it = options)
+                .set(|it| *it = socket_options)
                 .socket(udp)
-                .call(remote, stream_id.as_deref())
+                .call(remote, options.stream_id.as_deref())
                 .await
         });
         let call = call.map_err(|error| CallFailure::of_call(&error, within))?;
@@ -171,16 +149,16 @@ async fn connected(remote: SocketAddr) -> io::Result<UdpSocket> {
     Ok(socket)
 }
 
-fn socket_options(target: &SrtTarget, within: Duration) -> Result<SocketOptions, CallFailure> {
-    check(target.stream_id.as_deref(), target.passphrase.as_deref())?;
+fn socket_options(call: &CallOptions, within: Duration) -> Result<SocketOptions, CallFailure> {
+    check(call.stream_id.as_deref(), call.passphrase.as_deref())?;
     let mut options = SocketOptions::default();
     options.connect.timeout = within;
     options.session.peer_idle_timeout = IDLE_TIMEOUT;
-    options.sender.peer_latency = target.latency;
-    options.receiver.latency = target.latency;
+    options.sender.peer_latency = call.latency;
+    options.receiver.latency = call.latency;
     options.sender.buffer_size = ByteCount(SEND_BUFFER_PACKETS * PACKET_BYTES);
-    if let Some(passphrase) = &target.passphrase {
-        let passphrase = Passphrase::try_from(passphrase.clone());
+    if let Some(passphrase) = &call.passphrase {
+        let passphrase = Passphrase::try_from(passphrase.to_string());
         options.encryption.passphrase = Some(passphrase.map_err(|_| CallFailure::PASSPHRASE)?);
         // Every receiver supports AES-128.
         options.encryption.key_size = KeySize::AES128;

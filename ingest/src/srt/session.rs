@@ -57,8 +57,7 @@ pub async fn serve<G: PublishAuthorizer>(
     let request = PublishRequest {
         protocol: Protocol::Srt,
         remote: caller.remote,
-        app: String::new(),
-        stream: caller.stream,
+        stream: caller.stream.into(),
         encoder: None,
     };
     let admitted = tokio::select! {

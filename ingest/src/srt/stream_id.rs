@@ -3,28 +3,19 @@
 //! Accepted are `publish:{slug}:{key}`, the access-control form of SRT's own guidelines
 //! (`#!::r={slug},m=publish,s={key}`), RTMP's `{slug}.{key}`, the bare stream key, and each of them URL-encoded.
 
-use std::{borrow::Cow, fmt};
+use std::borrow::Cow;
 
-use crate::publish::{Hidden, Rejection};
+use crate::publish::{Rejection, Secret};
 
 /// Longest stream id that SRT carries.
 pub const MAX_BYTES: usize = 512;
 
-/// Stream id of a caller that wants to publish. `Debug` hides the key.
-#[derive(Clone, PartialEq, Eq)]
+/// Stream id of a caller that wants to publish.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StreamId {
     /// Slug of the input, unless the id is the bare key.
     pub slug: Option<String>,
-    pub key: String,
-}
-
-impl fmt::Debug for StreamId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("StreamId")
-            .field("slug", &self.slug)
-            .field("key", &Hidden)
-            .finish()
-    }
+    pub key: Secret,
 }
 
 /// Reason why a caller is rejected in the handshake: the codes of SRT's access control, shown by OBS, ffmpeg and
@@ -121,8 +112,8 @@ impl StreamId {
     /// Returns the stream name in the authorizer's form, which is RTMP's.
     pub fn stream_name(&self) -> String {
         match &self.slug {
-            Some(slug) => format!("{slug}.{}", self.key),
-            None => self.key.clone(),
+            Some(slug) => format!("{slug}.{}", &*self.key),
+            None => self.key.to_string(),
         }
     }
 
@@ -174,7 +165,7 @@ impl StreamId {
         }
         Ok(Self {
             slug: slug.map(str::to_owned),
-            key: key.to_owned(),
+            key: key.into(),
         })
     }
 }
@@ -232,7 +223,7 @@ mod tests {
             (format!(" {KEY}\n"), None),
         ] {
             let id = StreamId::parse(text.as_bytes()).unwrap_or_else(|it| panic!("{text}: {it:?}"));
-            assert_eq!((id.slug.as_deref(), id.key.as_str()), (slug, KEY), "{text}");
+            assert_eq!((id.slug.as_deref(), &*id.key), (slug, KEY), "{text}");
         }
     }
 

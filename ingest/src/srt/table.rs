@@ -8,7 +8,6 @@ use std::{collections::HashMap, fmt, net::IpAddr};
 use sha2::{Digest, Sha256};
 
 use super::stream_id::{Reject, StreamId};
-use crate::publish::Hidden;
 
 /// An input as the wire names it: the bytes of its UUID.
 pub type InputId = [u8; 16];
@@ -29,7 +28,6 @@ impl fmt::Debug for Entry {
         f.debug_struct("Entry")
             .field("slug", &self.slug)
             .field("enabled", &self.enabled)
-            .field("passphrase", &Hidden)
             .finish_non_exhaustive()
     }
 }

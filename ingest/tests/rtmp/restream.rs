@@ -22,9 +22,9 @@ const SECRET: &str = "slug.svc_live_secret";
 
 fn target(server: &Server) -> PublishTarget {
     PublishTarget {
-        app: "live".to_owned(),
-        stream: SECRET.to_owned(),
-        tc_url: format!("rtmp://{}/live", server.address),
+        app: "live".into(),
+        stream: SECRET.into(),
+        tc_url: format!("rtmp://{}/live", server.address).into(),
     }
 }
 
@@ -163,9 +163,9 @@ async fn a_silent_server_is_waited_for_within_bounds() {
         .await
         .unwrap();
     let target = PublishTarget {
-        app: "live".to_owned(),
-        stream: SECRET.to_owned(),
-        tc_url: "rtmp://silent.test/live".to_owned(),
+        app: "live".into(),
+        stream: SECRET.into(),
+        tc_url: "rtmp://silent.test/live".into(),
     };
     let patience = Patience {
         answer: Duration::from_secs(10),

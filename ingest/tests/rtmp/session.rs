@@ -392,7 +392,7 @@ fn nothing_is_confirmed_before_the_gate_said_yes() {
     ]
     .concat();
     let (mut session, progress) = opened(&bytes).unwrap();
-    assert!(matches!(progress, DecodeState::Asked(ask) if ask.stream == STREAM));
+    assert!(matches!(progress, DecodeState::Asked(ask) if &*ask.stream == STREAM));
     assert!(!contains(session.output(), "NetStream.Publish.Start"));
     session.admit(Duration::ZERO);
     assert!(contains(session.output(), "NetStream.Publish.Start"));

@@ -51,8 +51,8 @@ fn listener(remote: SocketAddr, written: &Path) -> Listener {
 async fn call(remote: SocketAddr) -> Caller {
     let end = Instant::now() + WITHIN;
     loop {
-        let target = CallOptions::parse(QUERY).unwrap().for_remote(remote);
-        match Caller::connect(target, WITHIN).await {
+        let options = CallOptions::parse(QUERY).unwrap();
+        match Caller::connect(remote, options, WITHIN).await {
             Err(CallFailure::PortClosed) if Instant::now() < end => {
                 sleep(Duration::from_millis(20)).await;
             }

@@ -45,9 +45,9 @@ impl Sink {
         match url.way() {
             Scheme::Rtmp { app, stream } => {
                 let destination = publish::PublishTarget {
-                    app: app.clone(),
-                    stream: stream.clone(),
-                    tc_url: url.tc_url(app),
+                    app: app.as_str().into(),
+                    stream: stream.as_str().into(),
+                    tc_url: url.tc_url(app).into(),
                 };
                 let line = outbound.connect_to(&target).await.map_err(message_of)?;
                 let line: Box<dyn TargetStream> = Box::new(line);
@@ -57,8 +57,8 @@ impl Sink {
             }
             Scheme::Srt(options) => {
                 let remote = remote(&target, url.port(), outbound).await?;
-                let called = options.clone().for_remote(remote);
-                let called = Caller::connect(called, settings.answer_timeout).await;
+                let called =
+                    Caller::connect(remote, options.clone(), settings.answer_timeout).await;
                 Ok(Self::Srt(Box::new(Connecting {
                     caller: called.map_err(|failure| failure.to_string())?,
                     muxer: Muxer::new(),

@@ -8,7 +8,7 @@
 //! The server is as foreign as any peer: its messages are read within bounds, and its text of a rejection is shown
 //! without secret words.
 
-use std::{fmt, sync::Arc};
+use std::sync::Arc;
 
 use bytes::{Buf, BytesMut};
 use sluice_media::{
@@ -19,7 +19,7 @@ use sluice_media::{
 use super::{Failure, tag};
 use crate::{
     Error,
-    publish::Hidden,
+    publish::Secret,
     rtmp::{
         amf0::Value,
         chunk::{ChunkLimits, ChunkReader},
@@ -66,24 +66,15 @@ const UNPUBLISH_CODES: [&str; 2] = [
 /// Replacement of a secret.
 const MASK: &str = "••••";
 
-/// Target of a publish. `Debug` hides what may be secret.
-#[derive(Clone, PartialEq, Eq)]
+/// Target of a publish.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PublishTarget {
     /// The application of `connect`.
-    pub app: String,
+    pub app: Secret,
     /// The stream key, with its query.
-    pub stream: String,
+    pub stream: Secret,
     /// The server's address with the application.
-    pub tc_url: String,
-}
-
-impl fmt::Debug for PublishTarget {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PublishTarget")
-            .field("app", &Hidden)
-            .field("stream", &Hidden)
-            .finish_non_exhaustive()
-    }
+    pub tc_url: Secret,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -306,7 +297,7 @@ impl ClientSession {
         let (name, query) = stream.split_once('?').unwrap_or((stream, ""));
         let instance = app.split_once('/').map_or("", |(_, instance)| instance);
         let mut shown = said;
-        for secret in [stream.as_str(), name, query, instance] {
+        for secret in [&**stream, name, query, instance] {
             if !secret.is_empty() {
                 shown = shown.replace(secret, MASK);
             }
@@ -434,9 +425,9 @@ mod tests {
 
     fn target() -> PublishTarget {
         PublishTarget {
-            app: "live".to_owned(),
-            stream: "secret-key?token=veiled".to_owned(),
-            tc_url: "rtmp://cdn.test/live".to_owned(),
+            app: "live".into(),
+            stream: "secret-key?token=veiled".into(),
+            tc_url: "rtmp://cdn.test/live".into(),
         }
     }
 

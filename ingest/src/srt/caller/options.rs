@@ -1,10 +1,12 @@
 //! Query of an output's `srt://` address: `streamid`, `passphrase`, `latency`, `mode`, as ffmpeg, OBS and
 //! srt-live-transmit write it.
 
-use std::{fmt, net::SocketAddr, ops::RangeInclusive, time::Duration};
+use std::{ops::RangeInclusive, time::Duration};
 
-use super::{CallFailure, SrtTarget, check};
-use crate::publish::Hidden;
+use percent_encoding::percent_decode_str;
+
+use super::{CallFailure, check};
+use crate::publish::Secret;
 
 /// Latency of an address without one: four times the round trip of a long link.
 const DEFAULT_LATENCY: Duration = Duration::from_millis(400);
@@ -13,22 +15,13 @@ const LATENCY_MS: RangeInclusive<u64> = 20..=8_000;
 /// Latencies in microseconds, which ffmpeg and OBS use; all others use milliseconds. The two ranges do not overlap.
 const LATENCY_US: RangeInclusive<u64> = 20_000..=8_000_000;
 
-/// The options of a call. `Debug` hides the secrets.
-#[derive(Clone, PartialEq, Eq)]
+/// The options of a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallOptions {
-    pub stream_id: Option<String>,
-    pub passphrase: Option<String>,
+    pub stream_id: Option<Secret>,
+    pub passphrase: Option<Secret>,
+    /// Time for the retransmission of losses; SRT takes the larger of both sides.
     pub latency: Duration,
-}
-
-impl fmt::Debug for CallOptions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CallOptions")
-            .field("stream_id", &self.stream_id.as_ref().map(|_| Hidden))
-            .field("passphrase", &self.passphrase.as_ref().map(|_| Hidden))
-            .field("latency", &self.latency)
-            .finish()
-    }
 }
 
 impl CallOptions {
@@ -58,16 +51,6 @@ impl CallOptions {
         check(options.stream_id.as_deref(), options.passphrase.as_deref())?;
         Ok(options)
     }
-
-    /// Returns the target of a call with these options.
-    pub fn for_remote(self, remote: SocketAddr) -> SrtTarget {
-        SrtTarget {
-            remote,
-            stream_id: self.stream_id,
-            passphrase: self.passphrase,
-            latency: self.latency,
-        }
-    }
 }
 
 fn latency(value: &str) -> Result<Duration, CallFailure> {
@@ -82,20 +65,9 @@ fn latency(value: &str) -> Result<Duration, CallFailure> {
 }
 
 /// Decodes percent-encoding; a plus sign stays.
-fn decoded(what: &'static str, value: &str) -> Result<String, CallFailure> {
-    let mut plain = Vec::with_capacity(value.len());
-    let mut rest = value.as_bytes();
-    while let Some((&byte, behind)) = rest.split_first() {
-        let code = behind
-            .first_chunk::<2>()
-            .filter(|_| byte == b'%')
-            .and_then(|digits| std::str::from_utf8(digits).ok())
-            .filter(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()))
-            .and_then(|digits| u8::from_str_radix(digits, 16).ok());
-        plain.push(code.unwrap_or(byte));
-        rest = if code.is_some() { &behind[2..] } else { behind };
-    }
-    String::from_utf8(plain).map_err(|_| CallFailure::Invalid {
+fn decoded(what: &'static str, value: &str) -> Result<Secret, CallFailure> {
+    let text = percent_decode_str(value).decode_utf8();
+    text.map(Secret::from).map_err(|_| CallFailure::Invalid {
         what,
         reason: "is not text",
     })
@@ -130,8 +102,8 @@ mod tests {
             ),
         ] {
             let expected = CallOptions {
-                stream_id: stream_id.map(str::to_owned),
-                passphrase: passphrase.map(str::to_owned),
+                stream_id: stream_id.map(Secret::from),
+                passphrase: passphrase.map(Secret::from),
                 latency,
             };
             assert_eq!(CallOptions::parse(query), Ok(expected), "{query}");
@@ -165,7 +137,6 @@ mod tests {
             assert!(!said.contains("secret") && !said.contains("xxx"));
         }
         let options = CallOptions::parse("streamid=secret&passphrase=0123456789secret").unwrap();
-        let target = options.clone().for_remote(([127, 0, 0, 1], 1).into());
-        assert!(!format!("{options:?} {target:?}").contains("secret"));
+        assert!(!format!("{options:?}").contains("secret"));
     }
 }

@@ -8,10 +8,9 @@ const WITHIN: Duration = Duration::from_secs(10);
 /// Latency that is enough on a busy machine, for late packets are lost.
 const LATENCY: Duration = Duration::from_secs(2);
 
-fn target(remote: SocketAddr) -> SrtTarget {
-    SrtTarget {
-        remote,
-        stream_id: Some("publish:studio:key".to_owned()),
+fn options() -> CallOptions {
+    CallOptions {
+        stream_id: Some("publish:studio:key".into()),
         passphrase: None,
         latency: LATENCY,
     }
@@ -52,7 +51,7 @@ async fn connected() -> (SrtSocket, Caller) {
         .local(remote)
         .socket(UdpSocket::from_std(socket).unwrap())
         .listen();
-    let (listener, caller) = tokio::join!(listening, Caller::connect(target(remote), WITHIN));
+    let (listener, caller) = tokio::join!(listening, Caller::connect(remote, options(), WITHIN));
     (listener.unwrap(), caller.unwrap())
 }
 
@@ -99,7 +98,9 @@ async fn a_peer_that_ends_is_noticed() {
 #[tokio::test]
 async fn a_closed_port_is_reported_at_once() {
     let remote = local_socket().local_addr().unwrap();
-    let failure = Caller::connect(target(remote), WITHIN).await.unwrap_err();
+    let failure = Caller::connect(remote, options(), WITHIN)
+        .await
+        .unwrap_err();
     assert_eq!(failure, CallFailure::PortClosed);
 }
 
@@ -107,7 +108,9 @@ async fn a_closed_port_is_reported_at_once() {
 async fn silence_has_an_end() {
     let silent = local_socket();
     let remote = silent.local_addr().unwrap();
-    let failure = Caller::connect(target(remote), WITHIN).await.unwrap_err();
+    let failure = Caller::connect(remote, options(), WITHIN)
+        .await
+        .unwrap_err();
     assert_eq!(failure, CallFailure::Unanswered { within: WITHIN });
 }
 
@@ -119,12 +122,12 @@ async fn what_cannot_be_said_is_refused_before_the_call() {
         (None, Some(""), CallFailure::PASSPHRASE),
         (Some("x".repeat(513)), None, CallFailure::STREAM_ID),
     ] {
-        let target = SrtTarget {
-            stream_id,
-            passphrase: passphrase.map(str::to_owned),
-            ..target(remote)
+        let options = CallOptions {
+            stream_id: stream_id.map(Into::into),
+            passphrase: passphrase.map(Into::into),
+            ..options()
         };
-        let failure = Caller::connect(target, WITHIN).await.unwrap_err();
+        let failure = Caller::connect(remote, options, WITHIN).await.unwrap_err();
         assert_eq!(failure, expected);
     }
 }
@@ -158,11 +161,11 @@ mod against_libsrt {
         (listener, remote)
     }
 
-    fn with(remote: SocketAddr, stream_id: &str, passphrase: Option<&str>) -> SrtTarget {
-        SrtTarget {
-            stream_id: Some(stream_id.to_owned()),
-            passphrase: passphrase.map(str::to_owned),
-            ..target(remote)
+    fn with(stream_id: &str, passphrase: Option<&str>) -> CallOptions {
+        CallOptions {
+            stream_id: Some(stream_id.into()),
+            passphrase: passphrase.map(Into::into),
+            ..options()
         }
     }
 
@@ -192,7 +195,7 @@ mod against_libsrt {
     #[tokio::test]
     async fn packets_arrive_encrypted_under_their_stream_id() {
         let (listener, remote) = listener();
-        let call = Caller::connect(with(remote, "publish:a:b", Some(PASSPHRASE)), WITHIN);
+        let call = Caller::connect(remote, with("publish:a:b", Some(PASSPHRASE)), WITHIN);
         let (connection, caller) = tokio::join!(accepted(&listener), call);
         let mut caller = caller.unwrap();
         assert_eq!(connection.stream_id, b"publish:a:b");
@@ -220,11 +223,11 @@ mod against_libsrt {
     #[tokio::test]
     async fn the_larger_latency_holds_for_both() {
         let (listener, remote) = listener();
-        let target = SrtTarget {
+        let options = CallOptions {
             latency: Duration::from_millis(20),
-            ..with(remote, "a", Some(PASSPHRASE))
+            ..with("a", Some(PASSPHRASE))
         };
-        let call = Caller::connect(target, WITHIN);
+        let call = Caller::connect(remote, options, WITHIN);
         let (connection, caller) = tokio::join!(accepted(&listener), call);
         let latencies = (connection.latency, caller.unwrap().latency());
         assert_eq!(latencies, (LISTENER_LATENCY, LISTENER_LATENCY));
@@ -247,7 +250,7 @@ mod against_libsrt {
                 "it wants a passphrase where none is given, or none where one is",
             ),
         ] {
-            let call = Caller::connect(with(remote, stream_id, passphrase), WITHIN);
+            let call = Caller::connect(remote, with(stream_id, passphrase), WITHIN);
             let expected = CallFailure::Refused {
                 reason: words.into(),
             };
@@ -258,7 +261,7 @@ mod against_libsrt {
     #[tokio::test]
     async fn a_receiver_that_ends_is_noticed() {
         let (listener, remote) = listener();
-        let call = Caller::connect(with(remote, "a", Some(PASSPHRASE)), WITHIN);
+        let call = Caller::connect(remote, with("a", Some(PASSPHRASE)), WITHIN);
         let (connection, caller) = tokio::join!(accepted(&listener), call);
         let mut caller = caller.unwrap();
         caller.send(packets(0..1)).await.unwrap();
