@@ -66,10 +66,9 @@ pub(super) const ADJUST: Row = Row {
             adjust.saturation *= factor_of(change)
         }),
     ],
-    min_files: 1,
-    max_files: 1,
     accepts: &[Class::Raster, Class::Vector, Class::Video, Class::Audio],
     summary: "Changes light and colour of images, and the loudness of audio",
+    ..Row::ONE_FILE
 };
 
 /// Largest brightness, saturation, contrast and volume.
@@ -154,10 +153,6 @@ impl Values for Adjusting {
             adjust: self.adjust,
             ..Render::new(source, Encode::new(writable(source), EDIT_QUALITY))
         })))
-    }
-
-    fn output_format(&self, source: Format) -> Option<Format> {
-        Some(writable(source))
     }
 }
 

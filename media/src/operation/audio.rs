@@ -36,22 +36,18 @@ pub(super) const AUDIO: Row = Row {
     tool: "audio",
     node: Some("audio"),
     fields: &[FORMAT, timed::BITRATE],
-    effects: &[],
-    min_files: 1,
-    max_files: 1,
     accepts: WITH_AUDIO,
     summary: "Converts audio, or the audio of a video, into another format",
+    ..Row::ONE_FILE
 };
 
 pub(super) const EXTRACT_AUDIO: Row = Row {
     tool: "extract-audio",
     node: Some("extract_audio"),
     fields: &[FORMAT, timed::BITRATE],
-    effects: &[],
-    min_files: 1,
-    max_files: 1,
     accepts: &[Class::Video, Class::Audio],
     summary: "Takes the audio out of a video",
+    ..Row::ONE_FILE
 };
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -166,11 +162,9 @@ pub(super) const WAVEFORM: Row = Row {
             )
         },
     ],
-    effects: &[],
-    min_files: 1,
-    max_files: 1,
     accepts: WITH_AUDIO,
     summary: "Draws what audio, or the audio of a video, looks like, as a PNG",
+    ..Row::ONE_FILE
 };
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

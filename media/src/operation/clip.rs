@@ -50,11 +50,9 @@ pub(super) const TRIM: Row = Row {
             "fast copies from the key frame before the start on, without encoding",
         ),
     ],
-    effects: &[],
-    min_files: 1,
-    max_files: 1,
     accepts: &[Class::Video, Class::Audio],
     summary: "Cuts a part out of a video or of audio",
+    ..Row::ONE_FILE
 };
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -116,11 +114,9 @@ pub(super) const GIF: Row = Row {
         ),
         Field::number("fps", 1.0, MOST_FPS, Some("12"), "frames per second"),
     ],
-    effects: &[],
-    min_files: 1,
-    max_files: 1,
     accepts: &[Class::Video],
     summary: "Makes an animated GIF of a part of a video",
+    ..Row::ONE_FILE
 };
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -74,9 +74,6 @@ pub(super) const CONVERT: Row = Row {
         ),
         Field::flag("mono", "false", "trace to SVG as a silhouette"),
     ],
-    effects: &[],
-    min_files: 1,
-    max_files: 1,
     accepts: &[
         Class::Raster,
         Class::Vector,
@@ -85,6 +82,7 @@ pub(super) const CONVERT: Row = Row {
         Class::Audio,
     ],
     summary: "Converts a file into another format: of a video, gif and webp hold the first 30 s, other images the frame at 1 s",
+    ..Row::ONE_FILE
 };
 
 /// `POST /api/convert`.
@@ -264,11 +262,9 @@ pub(super) const COMPRESS: Row = Row {
             "drop EXIF, XMP and IPTC, or the tags of video and audio",
         ),
     ],
-    effects: &[],
-    min_files: 1,
-    max_files: 1,
     accepts: &[Class::Raster, Class::Video, Class::Audio],
     summary: "Makes a file smaller and keeps its format; video and audio that cannot be written in theirs become mp4, m4a or mp3",
+    ..Row::ONE_FILE
 };
 
 /// `POST /api/compress`.
@@ -412,11 +408,9 @@ pub(super) const RESIZE: Row = Row {
     tool: "resize",
     node: Some("resize"),
     fields: &[sizing::PRESET, sizing::WIDTH, sizing::HEIGHT],
-    effects: &[],
-    min_files: 1,
-    max_files: 1,
     accepts: &[Class::Raster, Class::Vector, Class::Document, Class::Video],
     summary: "Makes an image or a video smaller by a preset or to fit inside the sides given",
+    ..Row::ONE_FILE
 };
 
 /// Keeps the format where it can be written, else makes a PNG or an MP4.
@@ -448,9 +442,5 @@ impl Values for Resizing {
         }
         let render = Render::new(source, Encode::new(writable(source), EDIT_QUALITY));
         Ok(Task::Render(Box::new(self.sizing.apply(render))))
-    }
-
-    fn output_format(&self, source: Format) -> Option<Format> {
-        Some(writable(source))
     }
 }

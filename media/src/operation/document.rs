@@ -8,7 +8,7 @@ use super::{
     params::FieldError,
     reader::Reader,
     row::Row,
-    transform::PREVIEW_FORMATS,
+    transform::PREVIEW_FORMAT,
     values::Values,
 };
 use crate::{
@@ -30,19 +30,12 @@ pub(super) const PDF_PREVIEW: Row = Row {
             default: Some("1600"),
             ..Field::side("width", "pixels")
         },
-        Field::new(
-            "format",
-            Kind::Format(PREVIEW_FORMATS),
-            Some("jpg"),
-            "the format to make",
-        ),
+        PREVIEW_FORMAT,
         Field::integer("quality", 1, 100, Some("86"), "higher is better"),
     ],
-    effects: &[],
-    min_files: 1,
-    max_files: 1,
     accepts: &[Class::Document],
     summary: "Draws one page of a PDF",
+    ..Row::ONE_FILE
 };
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -88,11 +81,10 @@ pub(super) const IMAGE_TO_PDF: Row = Row {
         Some("auto"),
         "auto: each page has its image's size",
     )],
-    effects: &[],
-    min_files: 1,
     max_files: MOST_IMAGES,
     accepts: &[Class::Raster, Class::Vector],
     summary: "Puts images into one PDF, one on each page",
+    ..Row::ONE_FILE
 };
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -16,20 +16,15 @@ pub(super) const STRIP_METADATA: Row = Row {
     tool: "strip-metadata",
     node: Some("strip_metadata"),
     fields: &[],
-    effects: &[],
-    min_files: 1,
-    max_files: 1,
     accepts: &[Class::Raster, Class::Video, Class::Audio],
     summary: "Drops EXIF, XMP and IPTC of an image, its orientation applied first, and the tags of video and audio, which are copied",
+    ..Row::ONE_FILE
 };
 
 pub(super) const INSPECT: Row = Row {
     tool: "inspect",
     node: Some("inspect"),
     fields: &[],
-    effects: &[],
-    min_files: 1,
-    max_files: 1,
     accepts: &[
         Class::Raster,
         Class::Vector,
@@ -38,6 +33,7 @@ pub(super) const INSPECT: Row = Row {
         Class::Audio,
     ],
     summary: "Shows size, format, colour and metadata of an image, and container, tracks and duration of video and audio; a workflow passes the file on as it is",
+    ..Row::ONE_FILE
 };
 
 /// No fields.

@@ -24,10 +24,9 @@ pub(super) const FADE: Row = Row {
         summary: "paler colours, per cent",
         apply: fade,
     }],
-    min_files: 1,
-    max_files: 1,
     accepts: &[Class::Raster, Class::Vector],
     summary: "Makes the colours of an image paler, like those of an old print",
+    ..Row::ONE_FILE
 };
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -47,10 +46,6 @@ impl Values for Fade {
         let mut render = Render::new(source.format, output);
         fade(&mut render.adjust, f32::from(self.amount));
         Ok(Task::Render(Box::new(render)))
-    }
-
-    fn output_format(&self, source: Format) -> Option<Format> {
-        Some(writable(source))
     }
 }
 

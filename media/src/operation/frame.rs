@@ -4,13 +4,13 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     OperationInput, TextOutput,
-    field::{Field, Kind},
+    field::Field,
     filename::{renamed, with_extension},
     params::FieldError,
     reader::Reader,
     row::Row,
     timed,
-    transform::PREVIEW_FORMATS,
+    transform::PREVIEW_FORMAT,
     values::Values,
 };
 use crate::{
@@ -25,12 +25,6 @@ const MOST_FRAMES: i64 = 400;
 /// Most frames of a storyboard side by side.
 const MOST_COLUMNS: i64 = 50;
 
-const FORMAT: Field = Field::new(
-    "format",
-    Kind::Format(PREVIEW_FORMATS),
-    Some("jpg"),
-    "the format to make",
-);
 const QUALITY: Field = Field::integer("quality", 1, 100, Some("86"), "higher is better");
 
 pub(super) const POSTER_FRAME: Row = Row {
@@ -42,14 +36,12 @@ pub(super) const POSTER_FRAME: Row = Row {
             default: Some("1280"),
             ..Field::side("width", "pixels; never more than the video has")
         },
-        FORMAT,
+        PREVIEW_FORMAT,
         QUALITY,
     ],
-    effects: &[],
-    min_files: 1,
-    max_files: 1,
     accepts: &[Class::Video],
     summary: "Takes one frame out of a video",
+    ..Row::ONE_FILE
 };
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -98,14 +90,12 @@ pub(super) const STORYBOARD: Row = Row {
         ),
         Field::integer("columns", 1, MOST_COLUMNS, Some("4"), "frames side by side"),
         Field::integer("width", 32, 1280, Some("240"), "pixels of one frame"),
-        FORMAT,
+        PREVIEW_FORMAT,
         QUALITY,
     ],
-    effects: &[],
-    min_files: 1,
-    max_files: 1,
     accepts: &[Class::Video],
     summary: "Puts frames of a whole video on one image, with a WebVTT map that says where each is",
+    ..Row::ONE_FILE
 };
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -14,11 +14,9 @@ pub(super) const VECTORIZE: Row = Row {
     tool: "vectorize",
     node: Some("vectorize"),
     fields: &[Field::flag("mono", "false", "a silhouette in one colour")],
-    effects: &[],
-    min_files: 1,
-    max_files: 1,
     accepts: &[Class::Raster],
     summary: "Traces an image into an SVG",
+    ..Row::ONE_FILE
 };
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -19,9 +19,13 @@ use crate::{
 
 const IMAGES: &[Class] = &[Class::Raster, Class::Vector, Class::Document];
 
-/// Formats of small images for pages.
-pub(super) const PREVIEW_FORMATS: &[Format] =
-    &[Format::Jpg, Format::Png, Format::Webp, Format::Avif];
+/// The field `format` of small images for pages.
+pub(super) const PREVIEW_FORMAT: Field = Field::new(
+    "format",
+    Kind::Format(&[Format::Jpg, Format::Png, Format::Webp, Format::Avif]),
+    Some("jpg"),
+    "the format to make",
+);
 
 pub(super) const THUMBNAIL: Row = Row {
     tool: "thumbnail",
@@ -41,20 +45,13 @@ pub(super) const THUMBNAIL: Row = Row {
             Some("cover"),
             "how the image meets the box",
         ),
-        Field::new(
-            "format",
-            Kind::Format(PREVIEW_FORMATS),
-            Some("jpg"),
-            "the format to make",
-        ),
+        PREVIEW_FORMAT,
         Field::integer("quality", 1, 100, Some("82"), "higher is better"),
         timed::TIMESTAMP,
     ],
-    effects: &[],
-    min_files: 1,
-    max_files: 1,
     accepts: &[Class::Raster, Class::Vector, Class::Document, Class::Video],
     summary: "Makes a thumbnail of an image, of a document's first page or of a video",
+    ..Row::ONE_FILE
 };
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -152,11 +149,9 @@ pub(super) const TRANSFORM: Row = Row {
         Field::integer("cropWidth", 1, MAX_CROP, None, "pixels; with cropHeight"),
         Field::integer("cropHeight", 1, MAX_CROP, None, "pixels; with cropWidth"),
     ],
-    effects: &[],
-    min_files: 1,
-    max_files: 1,
     accepts: IMAGES,
     summary: "Crops, resizes, turns and mirrors an image",
+    ..Row::ONE_FILE
 };
 
 /// Largest offset and side of a crop, which counts in the source: that may be larger than any result.

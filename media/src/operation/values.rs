@@ -1,6 +1,6 @@
 //! Trait of an operation's values: reading of its fields, its task, format and second result.
 
-use super::{OperationInput, TextOutput, params::FieldError, reader::Reader};
+use super::{OperationInput, TextOutput, params::FieldError, reader::Reader, writable};
 use crate::{
     format::Format,
     task::{Failure, Task},
@@ -17,7 +17,9 @@ pub(super) trait Values {
     /// Makes the task. `source` is the first of the files and `others` follow it; the row accepts them.
     fn task(&self, source: &OperationInput, others: &[OperationInput]) -> Result<Task, Failure>;
 
-    fn output_format(&self, source: Format) -> Option<Format>;
+    fn output_format(&self, source: Format) -> Option<Format> {
+        Some(writable(source))
+    }
 
     fn text_output(&self, _source: &OperationInput) -> Option<TextOutput> {
         None

@@ -52,11 +52,10 @@ pub(super) const WATERMARK: Row = Row {
             "pixels; a fifth of the image's width without it",
         ),
     ],
-    effects: &[],
-    min_files: 1,
     max_files: 2,
     accepts: &[Class::Raster, Class::Vector, Class::Video],
     summary: "Lays a text or an image over an image or a video",
+    ..Row::ONE_FILE
 };
 
 /// Keeps the format where it can be written, else makes a PNG or an MP4.
@@ -124,10 +123,6 @@ impl Values for WatermarkImage {
             watermark,
             ..Render::new(source, Encode::new(writable(source), EDIT_QUALITY))
         })))
-    }
-
-    fn output_format(&self, source: Format) -> Option<Format> {
-        Some(writable(source))
     }
 
     /// All but the watermark's own image.
