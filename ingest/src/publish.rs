@@ -6,6 +6,7 @@
 
 use std::{fmt, future::Future, net::SocketAddr, ops::Deref, time::Duration};
 
+pub use sluice_media::meter::LinkStatistics;
 use sluice_media::unit::Unit;
 
 /// Time for the authorizer's answer, which usually comes sooner; a publisher does not wait longer.
@@ -157,23 +158,6 @@ pub struct SessionReport {
     pub bytes_received: u64,
     /// Link statistics, where the protocol has them.
     pub line: Option<LinkStatistics>,
-}
-
-/// Statistics of a lossy link, as the receiver sees it. Counters are packets since the connection began.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct LinkStatistics {
-    /// Packets that never arrived, or too late to be played.
-    pub lost: u64,
-    /// Packets lost on the way and sent again.
-    pub retransmitted: u64,
-    /// Packets that arrived and were discarded because the service did not keep up.
-    pub discarded: u64,
-    pub received: u64,
-    pub rtt_ms: f64,
-    /// Negotiated latency: the time within which a lost packet may be retransmitted.
-    pub latency_ms: u32,
-    /// Contents of the receive buffer, by time.
-    pub buffer_ms: u32,
 }
 
 #[cfg(test)]

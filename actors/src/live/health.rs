@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde::Serialize;
 use sluice_ingest::publish::LinkStatistics;
-use sluice_media::meter::{AdviceContext, LineFacts, Measured, advice};
+use sluice_media::meter::{AdviceContext, Measured, advice};
 
 use super::{broadcast::Broadcast, publisher::Publisher};
 
@@ -127,7 +127,7 @@ impl Health {
                 database_error: facts.database_error.clone(),
                 conflicts: facts.conflicts,
                 conflict_addresses: facts.conflict_addresses.to_vec(),
-                line: line.map(facts_of),
+                line,
             },
         );
         if let Some(reason) = &stopped {
@@ -176,16 +176,5 @@ impl Health {
             },
             advice,
         }
-    }
-}
-
-fn facts_of(line: LinkStatistics) -> LineFacts {
-    LineFacts {
-        lost: line.lost,
-        retransmitted: line.retransmitted,
-        discarded: line.discarded,
-        received: line.received,
-        rtt_ms: line.rtt_ms,
-        latency_ms: line.latency_ms,
     }
 }

@@ -26,22 +26,24 @@ pub struct AdviceContext {
     /// Addresses of the encoders that fight for the key, as many as are known.
     pub conflict_addresses: Vec<String>,
     /// State of the connection, where the protocol knows it (SRT).
-    pub line: Option<LineFacts>,
+    pub line: Option<LinkStatistics>,
 }
 
-/// Link statistics of a lossy connection. Counters are packets since the connection began.
+/// Statistics of a lossy link, as the receiver sees it. Counters are packets since the connection began.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct LineFacts {
+pub struct LinkStatistics {
     /// Packets that never arrived, or too late to be played.
     pub lost: u64,
     /// Packets lost on the way and sent again.
     pub retransmitted: u64,
-    /// Packets that arrived and were thrown away because the service did not keep up.
+    /// Packets that arrived and were discarded because the service did not keep up.
     pub discarded: u64,
     pub received: u64,
     pub rtt_ms: f64,
-    /// Time in which a lost packet may be sent again.
+    /// Negotiated latency: the time within which a lost packet may be retransmitted.
     pub latency_ms: u32,
+    /// Contents of the receive buffer, by time.
+    pub buffer_ms: u32,
 }
 
 type Rule = fn(&Measured, &AdviceContext) -> Option<String>;

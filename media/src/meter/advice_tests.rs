@@ -237,42 +237,42 @@ fn what_surrounds_the_stream_has_its_words() {
 
 #[test]
 fn a_lossy_line_names_the_latency_to_set() {
-    let with = |line: LineFacts| {
+    let with = |line: LinkStatistics| {
         let context = AdviceContext {
             line: Some(line),
             ..AdviceContext::default()
         };
         advice(&Measured::default(), &context)
     };
-    let good = LineFacts {
+    let good = LinkStatistics {
         retransmitted: 50,
         received: 1_000,
         rtt_ms: 40.0,
         latency_ms: 400,
-        ..LineFacts::default()
+        ..LinkStatistics::default()
     };
     assert_eq!(with(good), Vec::<String>::new());
     for (line, words) in [
         (
-            LineFacts { lost: 3, ..good },
+            LinkStatistics { lost: 3, ..good },
             ["3 packets were lost", "latency=800000"],
         ),
         (
-            LineFacts {
+            LinkStatistics {
                 rtt_ms: 130.0,
                 ..good
             },
             ["round trip of 130 ms", "latency=550000"],
         ),
         (
-            LineFacts {
+            LinkStatistics {
                 retransmitted: 200,
                 ..good
             },
             ["20 % of the packets", "Video Bitrate"],
         ),
         (
-            LineFacts {
+            LinkStatistics {
                 discarded: 7,
                 ..good
             },

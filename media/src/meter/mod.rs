@@ -10,7 +10,7 @@ mod window;
 
 use std::sync::Arc;
 
-pub use advice::{AdviceContext, LineFacts, advice};
+pub use advice::{AdviceContext, LinkStatistics, advice};
 use serde::Serialize;
 use track::Track;
 use window::{Average, ByteWindow, KeyFrames, Reordering};
