@@ -5,45 +5,18 @@ use serde_json::{Value, json};
 
 use super::condition::{is_spelled, letters};
 
-/// A word and its meaning.
-pub struct Word {
-    pub name: &'static str,
-    pub field: &'static str,
-    pub operator: &'static str,
-    pub value: &'static str,
-}
-
-pub const WORDS: &[Word] = &[
-    Word {
-        name: "images-only",
-        field: "mime",
-        operator: "starts_with",
-        value: "image/",
-    },
-    Word {
-        name: "videos-only",
-        field: "mime",
-        operator: "starts_with",
-        value: "video/",
-    },
-    Word {
-        name: "audio-only",
-        field: "mime",
-        operator: "starts_with",
-        value: "audio/",
-    },
-    Word {
-        name: "from-google-drive",
-        field: "upload_source",
-        operator: "matches",
-        value: "^google[-_ ]?drive$",
-    },
-    Word {
-        name: "larger-than-100mb",
-        field: "size_bytes",
-        operator: "gt",
-        value: "100000000",
-    },
+/// Each word with the field, the operator and the value that it means.
+pub const WORDS: &[[&str; 4]] = &[
+    ["images-only", "mime", "starts_with", "image/"],
+    ["videos-only", "mime", "starts_with", "video/"],
+    ["audio-only", "mime", "starts_with", "audio/"],
+    [
+        "from-google-drive",
+        "upload_source",
+        "matches",
+        "^google[-_ ]?drive$",
+    ],
+    ["larger-than-100mb", "size_bytes", "gt", "100000000"],
 ];
 
 /// Returns the condition that a word means; `None` for an unknown one. A media type means itself, and `image/` or
@@ -60,8 +33,8 @@ pub fn condition(word: &str) -> Option<Value> {
     let letters = letters(word);
     WORDS
         .iter()
-        .find(|known| is_spelled(known.name, &letters))
-        .map(|known| rule(known.field, known.operator, known.value))
+        .find(|[name, ..]| is_spelled(name, &letters))
+        .map(|[_, field, operator, value]| rule(field, operator, value))
 }
 
 fn rule(field: &str, operator: &str, value: &str) -> Value {

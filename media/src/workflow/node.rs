@@ -98,42 +98,27 @@ impl<'a> Outline<'a> {
     }
 
     fn rename(&self, default: Option<&Pattern>, problems: &mut Problems) -> Option<Kind> {
-        match json::text(self.given("pattern")) {
-            Ok(None) => Some(default.cloned().unwrap_or_default()),
-            Ok(Some(text)) => Pattern::parse(text)
-                .map_err(|error| {
-                    self.problem(Code::InvalidPattern, "pattern", error.message, problems);
-                })
-                .ok(),
-            Err(other) => {
-                let what = format!("pattern must be text, got {}", json::shown(other));
-                self.problem(Code::InvalidPattern, "pattern", what, problems);
-                None
-            }
-        }
-        .map(Kind::Rename)
+        let pattern = match json::text(self.given("pattern")) {
+            Ok(None) => Ok(default.cloned().unwrap_or_default()),
+            Ok(Some(text)) => Pattern::parse(text).map_err(|error| error.message),
+            Err(other) => Err(format!("pattern must be text, got {}", json::shown(other))),
+        };
+        self.accepted(pattern, Code::InvalidPattern, "pattern", problems)
+            .map(Kind::Rename)
     }
 
     fn storage(&self, problems: &mut Problems) -> Option<Kind> {
-        match uuid(self.given("folderId")) {
-            Ok(folder_id) => Some(Kind::Storage { folder_id }),
-            Err(got) => {
-                let what =
-                    format!("folderId must be the id of a folder, or null for the root, got {got}");
-                self.problem(Code::InvalidConfig, "folderId", what, problems);
-                None
-            }
-        }
+        let folder_id = uuid(self.given("folderId")).map_err(|got| {
+            format!("folderId must be the id of a folder, or null for the root, got {got}")
+        });
+        self.accepted(folder_id, Code::InvalidConfig, "folderId", problems)
+            .map(|folder_id| Kind::Storage { folder_id })
     }
 
     fn webhook(&self, problems: &mut Problems) -> Option<Kind> {
-        match url(self.given("url")) {
-            Ok(url) => Some(Kind::Webhook { url }),
-            Err(what) => {
-                self.problem(Code::InvalidUrl, "url", format!("url {what}"), problems);
-                None
-            }
-        }
+        let url = url(self.given("url")).map_err(|what| format!("url {what}"));
+        self.accepted(url, Code::InvalidUrl, "url", problems)
+            .map(|url| Kind::Webhook { url })
     }
 
     fn hls(&self, problems: &mut Problems) -> Option<Kind> {
@@ -146,14 +131,10 @@ impl<'a> Outline<'a> {
                 .flatten()
                 .ok_or_else(|| format!("`{}`", shorten(name)))
         });
-        match named {
-            Ok(profile) => Some(Kind::Hls { profile }),
-            Err(got) => {
-                let what = format!("profile must be one of {}, got {got}", PROFILES.join(", "));
-                self.problem(Code::InvalidConfig, "profile", what, problems);
-                None
-            }
-        }
+        let profile = named
+            .map_err(|got| format!("profile must be one of {}, got {got}", PROFILES.join(", ")));
+        self.accepted(profile, Code::InvalidConfig, "profile", problems)
+            .map(|profile| Kind::Hls { profile })
     }
 
     fn operation(&self, row: &'static Row, problems: &mut Problems) -> Option<Operation> {
@@ -177,13 +158,20 @@ impl<'a> Outline<'a> {
                 Some(why) => Err(("format".to_owned(), why)),
                 None => Ok(operation),
             });
-        match read {
-            Ok(operation) => Some(operation),
-            Err((field, what)) => {
-                self.problem(Code::InvalidConfig, &field, what, problems);
-                None
-            }
-        }
+        read.map_err(|(field, what)| self.problem(Code::InvalidConfig, &field, what, problems))
+            .ok()
+    }
+
+    /// Returns what was read; an error is a problem of the field.
+    fn accepted<T>(
+        &self,
+        read: Result<T, String>,
+        code: Code,
+        field: &str,
+        problems: &mut Problems,
+    ) -> Option<T> {
+        read.map_err(|what| self.problem(code, field, what, problems))
+            .ok()
     }
 
     /// Names the fields of the config that are not read.

@@ -181,7 +181,7 @@ impl Reading {
     fn legacy(&mut self, word: &str, at: At<'_>, problems: &mut Problems) -> Option<Rule> {
         let mut report = Report { at, problems };
         let Some(condition) = legacy::condition(word) else {
-            let known: Vec<&str> = legacy::WORDS.iter().map(|word| word.name).collect();
+            let known: Vec<&str> = legacy::WORDS.iter().map(|[name, ..]| *name).collect();
             report.problem(
                 Code::UnknownLegacyCondition,
                 "",

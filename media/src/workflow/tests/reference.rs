@@ -125,11 +125,8 @@ fn every_property_operator_and_word_is_reported_with_its_spellings() {
 
     let words: Vec<String> = legacy::WORDS
         .iter()
-        .map(|word| {
-            format!(
-                "| `{}` | `{}` `{}` `{}` |",
-                word.name, word.field, word.operator, word.value
-            )
+        .map(|[name, field, operator, value]| {
+            format!("| `{name}` | `{field}` `{operator}` `{value}` |")
         })
         .collect();
     assert_eq!(
