@@ -9,9 +9,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Header, InitInfo, Output, Segment, SegmentStart, StreamInfo, Window,
-    names::MediaName,
-    window::{PartEntry, Position},
+    Header, InitInfo, Output, Part, Segment, SegmentStart, StreamInfo, Window, names::MediaName,
+    window::Position,
 };
 use crate::Error;
 
@@ -60,24 +59,40 @@ pub struct SavedPosition(Position);
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SavedPart {
     #[serde(rename = "m")]
-    msn: u64,
+    pub(super) msn: u64,
     #[serde(rename = "g", default, skip_serializing_if = "Option::is_none")]
-    segment: Option<SegmentStart>,
+    pub(super) segment: Option<SegmentStart>,
     #[serde(rename = "s")]
-    start_90k: i64,
+    pub(super) start_90k: i64,
     #[serde(rename = "d")]
-    duration_90k: u32,
+    pub(super) duration_90k: u32,
     #[serde(rename = "i", default, skip_serializing_if = "std::ops::Not::not")]
-    independent: bool,
+    pub(super) independent: bool,
     #[serde(rename = "p")]
-    part_target_90k: u32,
+    pub(super) part_target_90k: u32,
     #[serde(rename = "n")]
-    len: u32,
+    pub(super) len: u32,
     #[serde(rename = "c", default, skip_serializing_if = "Option::is_none")]
-    crc32: Option<u32>,
+    pub(super) crc32: Option<u32>,
     /// Unix milliseconds at which it went out; in a rewritten journal, of its last sample.
     #[serde(rename = "w", default)]
-    at_ms: i64,
+    pub(super) at_ms: i64,
+}
+
+impl SavedPart {
+    pub(super) fn of(part: &Part, at_ms: i64) -> Self {
+        Self {
+            msn: part.msn,
+            segment: part.segment,
+            start_90k: part.start_90k,
+            duration_90k: part.duration_90k,
+            independent: part.independent,
+            part_target_90k: part.part_target_90k,
+            len: u32::try_from(part.data.len()).expect("the packager bounds a part"),
+            crc32: Some(part.crc32),
+            at_ms,
+        }
+    }
 }
 
 impl Record {
@@ -90,17 +105,7 @@ impl Record {
                 crc32: Some(crc32fast::hash(&init.data)),
                 info: init.info.as_ref().clone(),
             },
-            Output::Part(part) => Self::Part(SavedPart {
-                msn: part.msn,
-                segment: part.segment,
-                start_90k: part.start_90k,
-                duration_90k: part.duration_90k,
-                independent: part.independent,
-                part_target_90k: part.part_target_90k,
-                len: u32::try_from(part.data.len()).expect("the packager bounds a part"),
-                crc32: Some(part.crc32),
-                at_ms: now_ms,
-            }),
+            Output::Part(part) => Self::Part(SavedPart::of(part, now_ms)),
             Output::SegmentEnd { msn } => Self::SegmentEnd { msn: *msn },
         }
     }
@@ -191,16 +196,7 @@ impl Recovered {
                     info: Arc::new(info),
                 });
             }
-            Record::Part(part) => self.window.add_part(&PartEntry {
-                msn: part.msn,
-                segment: part.segment,
-                start_90k: part.start_90k,
-                duration_90k: part.duration_90k,
-                independent: part.independent,
-                part_target_90k: part.part_target_90k,
-                len: part.len,
-                crc32: part.crc32,
-            }),
+            Record::Part(part) => self.window.add_part(&part),
             Record::SegmentEnd { msn } => self.window.apply(&Output::SegmentEnd { msn }),
             Record::Ended { at_ms } => self.window.end(at_ms),
         }

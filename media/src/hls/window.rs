@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Continuation, FIRST_MSN, Output, SegmentStart, StreamInfo,
+    journal::SavedPart,
     names::MediaName,
     playlist::{HOLD_BACK_PARTS, SKIP_UNTIL_TARGETS},
 };
@@ -200,16 +201,7 @@ impl Window {
                 crc32: Some(crc32fast::hash(&init.data)),
                 info: Arc::clone(&init.info),
             }),
-            Output::Part(part) => self.add_part(&PartEntry {
-                msn: part.msn,
-                segment: part.segment,
-                start_90k: part.start_90k,
-                duration_90k: part.duration_90k,
-                independent: part.independent,
-                part_target_90k: part.part_target_90k,
-                len: u32::try_from(part.data.len()).expect("the packager bounds a part"),
-                crc32: Some(part.crc32),
-            }),
+            Output::Part(part) => self.add_part(&SavedPart::of(part, 0)),
             Output::SegmentEnd { msn } => {
                 if self.open.as_ref().is_some_and(|open| open.msn == *msn) {
                     self.close_open();
@@ -224,7 +216,7 @@ impl Window {
     }
 
     /// Appends a part to the open segment, or opens one. A part that continues no open segment is passed over.
-    pub(super) fn add_part(&mut self, part: &PartEntry) {
+    pub(super) fn add_part(&mut self, part: &SavedPart) {
         if let Some(start) = &part.segment {
             self.begin_segment(part, start);
         }
@@ -246,7 +238,7 @@ impl Window {
         position.part_target_90k = Some(part.part_target_90k);
     }
 
-    fn begin_segment(&mut self, part: &PartEntry, start: &SegmentStart) {
+    fn begin_segment(&mut self, part: &SavedPart, start: &SegmentStart) {
         self.close_open();
         // Numbers in a playlist follow each other: segments before a gap cannot stay in it.
         if self
@@ -536,17 +528,4 @@ impl WindowLimits {
             .saturating_add(self.min_segments)
             .saturating_add(MOST_EXTRA_SEGMENTS)
     }
-}
-
-/// A part without its bytes: what the journal keeps of it.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct PartEntry {
-    pub(super) msn: u64,
-    pub(super) segment: Option<SegmentStart>,
-    pub(super) start_90k: i64,
-    pub(super) duration_90k: u32,
-    pub(super) independent: bool,
-    pub(super) part_target_90k: u32,
-    pub(super) len: u32,
-    pub(super) crc32: Option<u32>,
 }
