@@ -10,6 +10,8 @@ use super::{
     StreamInfo,
     boxes::{put_u16, put_u32, put_zeros, write_box, write_full_box},
     fragment::{AUDIO_TRACK, VIDEO_TRACK},
+    headers::{write_mdia, write_mvhd, write_tkhd},
+    record::TrackKind,
 };
 use crate::codec::{AudioCodec, AudioConfig, VideoCodec, VideoConfig};
 
@@ -17,12 +19,6 @@ use crate::codec::{AudioCodec, AudioConfig, VideoCodec, VideoConfig};
 const VIDEO_TIMESCALE: u32 = 90_000;
 /// Ticks per second of the movie header, which times nothing in a fragmented file.
 const MOVIE_TIMESCALE: u32 = 1_000;
-/// 16.16 identity matrix of `mvhd` and `tkhd`.
-pub(super) const IDENTITY: [u32; 9] = [0x1_0000, 0, 0, 0, 0x1_0000, 0, 0, 0, 0x4000_0000];
-/// `track_enabled`, `track_in_movie`.
-const TRACK_ACTIVE: u32 = 3;
-/// ISO 639-2 "und", packed in three times five bits.
-pub(super) const LANGUAGE_UNDETERMINED: u16 = 0x55c4;
 
 /// Writes the init section of the present tracks. `delay_90k`: the amount added to the frames' composition offsets so
 /// that none is negative; an edit list subtracts it.
@@ -38,7 +34,7 @@ pub(super) fn encode(
         out.extend_from_slice(b"iso6cmfcmp41");
     });
     write_box(&mut out, b"moov", |out| {
-        write_mvhd(out);
+        write_mvhd(out, MOVIE_TIMESCALE, None, AUDIO_TRACK + 1);
         if let Some(config) = video {
             write_video_trak(out, config, delay_90k);
         }
@@ -90,20 +86,6 @@ fn display_size(config: &VideoConfig) -> (u16, u16) {
     )
 }
 
-fn write_mvhd(out: &mut Vec<u8>) {
-    write_full_box(out, b"mvhd", 0, 0, |out| {
-        put_zeros(out, 8); // creation and modification time
-        put_u32(out, MOVIE_TIMESCALE);
-        put_u32(out, 0); // duration: of the fragments
-        put_u32(out, 0x1_0000); // rate 1.0
-        put_u16(out, 0x100); // volume 1.0
-        put_zeros(out, 10);
-        IDENTITY.iter().for_each(|&value| put_u32(out, value));
-        put_zeros(out, 24);
-        put_u32(out, AUDIO_TRACK + 1); // next track id
-    });
-}
-
 fn write_trex(out: &mut Vec<u8>, track: u32) {
     write_full_box(out, b"trex", 0, 0, |out| {
         put_u32(out, track);
@@ -113,19 +95,15 @@ fn write_trex(out: &mut Vec<u8>, track: u32) {
 }
 
 fn write_video_trak(out: &mut Vec<u8>, config: &VideoConfig, delay_90k: u32) {
+    let (width, height) = display_size(config);
+    let size = (u32::from(width) << 16, u32::from(height) << 16);
     write_box(out, b"trak", |out| {
-        write_tkhd(out, VIDEO_TRACK, 0, display_size(config));
+        write_tkhd(out, TrackKind::Video, VIDEO_TRACK, None, size);
         if delay_90k > 0 {
             write_edts(out, delay_90k);
         }
-        write_box(out, b"mdia", |out| {
-            write_mdhd(out, VIDEO_TIMESCALE);
-            write_hdlr(out, b"vide", b"video\0");
-            write_box(out, b"minf", |out| {
-                write_full_box(out, b"vmhd", 0, 1, |out| put_zeros(out, 8));
-                write_dinf(out);
-                write_stbl(out, |out| write_visual_entry(out, config));
-            });
+        write_mdia(out, TrackKind::Video, VIDEO_TIMESCALE, None, |out| {
+            write_stbl(out, |out| write_visual_entry(out, config));
         });
     });
 }
@@ -145,57 +123,9 @@ fn write_edts(out: &mut Vec<u8>, media_time: u32) {
 
 fn write_audio_trak(out: &mut Vec<u8>, config: &AudioConfig) {
     write_box(out, b"trak", |out| {
-        write_tkhd(out, AUDIO_TRACK, 0x100, (0, 0));
-        write_box(out, b"mdia", |out| {
-            write_mdhd(out, config.sample_rate);
-            write_hdlr(out, b"soun", b"audio\0");
-            write_box(out, b"minf", |out| {
-                write_full_box(out, b"smhd", 0, 0, |out| put_zeros(out, 4));
-                write_dinf(out);
-                write_stbl(out, |out| write_audio_entry(out, config));
-            });
-        });
-    });
-}
-
-fn write_tkhd(out: &mut Vec<u8>, track: u32, volume: u16, (width, height): (u16, u16)) {
-    write_full_box(out, b"tkhd", 0, TRACK_ACTIVE, |out| {
-        put_zeros(out, 8);
-        put_u32(out, track);
-        put_zeros(out, 4 + 4 + 8 + 4); // reserved, duration, reserved, layer and group
-        put_u16(out, volume);
-        put_u16(out, 0);
-        IDENTITY.iter().for_each(|&value| put_u32(out, value));
-        put_u32(out, u32::from(width) << 16);
-        put_u32(out, u32::from(height) << 16);
-    });
-}
-
-fn write_mdhd(out: &mut Vec<u8>, timescale: u32) {
-    write_full_box(out, b"mdhd", 0, 0, |out| {
-        put_zeros(out, 8);
-        put_u32(out, timescale);
-        put_u32(out, 0);
-        put_u16(out, LANGUAGE_UNDETERMINED);
-        put_u16(out, 0);
-    });
-}
-
-pub(super) fn write_hdlr(out: &mut Vec<u8>, handler: &[u8; 4], name: &[u8]) {
-    write_full_box(out, b"hdlr", 0, 0, |out| {
-        put_u32(out, 0);
-        out.extend_from_slice(handler);
-        put_zeros(out, 12);
-        out.extend_from_slice(name);
-    });
-}
-
-/// Writes the data reference: media data are in the same file.
-pub(super) fn write_dinf(out: &mut Vec<u8>) {
-    write_box(out, b"dinf", |out| {
-        write_full_box(out, b"dref", 0, 0, |out| {
-            put_u32(out, 1);
-            write_full_box(out, b"url ", 0, 1, |_| {});
+        write_tkhd(out, TrackKind::Audio, AUDIO_TRACK, None, (0, 0));
+        write_mdia(out, TrackKind::Audio, config.sample_rate, None, |out| {
+            write_stbl(out, |out| write_audio_entry(out, config));
         });
     });
 }

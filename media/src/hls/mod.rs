@@ -13,6 +13,7 @@ mod audio;
 mod boxes;
 mod cadence;
 mod fragment;
+mod headers;
 mod init;
 pub mod journal;
 mod key_frames;

@@ -10,8 +10,8 @@ use bytes::Bytes;
 
 use super::{
     super::{
-        boxes::{put_u16, put_u32, put_u64, put_zeros, write_box, write_full_box},
-        init::{IDENTITY, LANGUAGE_UNDETERMINED, write_dinf, write_hdlr},
+        boxes::{put_u32, put_u64, write_box, write_full_box},
+        headers::{write_mdia, write_mvhd, write_tkhd},
     },
     Described, Fragment, Run, Sample, TrackKind,
     tables::{ChunkOffsets, Tables},
@@ -200,7 +200,8 @@ impl Movie {
             out.extend_from_slice(b"isomiso6mp41");
         });
         write_box(&mut bytes, b"moov", |out| {
-            write_mvhd(out, duration_90k, self.tracks.len());
+            let next_track = u32::try_from(self.tracks.len() + 1).unwrap_or(u32::MAX);
+            write_mvhd(out, MOVIE_TIMESCALE, Some(duration_90k), next_track);
             for (number, track) in (1..).zip(&self.tracks) {
                 track.write(out, number, base_90k, &mut places);
             }
@@ -316,76 +317,25 @@ impl Track {
             .map_or(0, |shown| shown.from.saturating_sub(self.first));
         let is_video = self.kind == TrackKind::Video;
         write_box(out, b"trak", |out| {
-            self.write_tkhd(out, number, late_90k + lasts_90k);
+            let duration_90k = Some(late_90k + lasts_90k);
+            write_tkhd(out, self.kind, number, duration_90k, self.size);
             if late_90k > 0 || skipped > 0 {
                 write_edts(out, late_90k, lasts_90k, skipped);
             }
-            write_box(out, b"mdia", |out| {
-                write_mdhd(out, self.timescale, self.end().saturating_sub(self.first));
-                match self.kind {
-                    TrackKind::Video => write_hdlr(out, b"vide", b"video\0"),
-                    TrackKind::Audio => write_hdlr(out, b"soun", b"audio\0"),
-                }
-                write_box(out, b"minf", |out| {
-                    match self.kind {
-                        TrackKind::Video => {
-                            write_full_box(out, b"vmhd", 0, 1, |out| put_zeros(out, 8))
+            let duration = Some(self.end().saturating_sub(self.first));
+            write_mdia(out, self.kind, self.timescale, duration, |out| {
+                write_box(out, b"stbl", |out| {
+                    write_full_box(out, b"stsd", 0, 0, |out| {
+                        put_u32(out, u32::try_from(self.entries.len()).unwrap_or(u32::MAX));
+                        for entry in &self.entries {
+                            out.extend_from_slice(entry);
                         }
-                        TrackKind::Audio => {
-                            write_full_box(out, b"smhd", 0, 0, |out| put_zeros(out, 4))
-                        }
-                    }
-                    write_dinf(out);
-                    write_box(out, b"stbl", |out| {
-                        write_full_box(out, b"stsd", 0, 0, |out| {
-                            put_u32(out, u32::try_from(self.entries.len()).unwrap_or(u32::MAX));
-                            for entry in &self.entries {
-                                out.extend_from_slice(entry);
-                            }
-                        });
-                        self.tables.write(out, is_video, places);
                     });
+                    self.tables.write(out, is_video, places);
                 });
             });
         });
     }
-
-    fn write_tkhd(&self, out: &mut Vec<u8>, number: u32, duration_90k: u64) {
-        const ACTIVE: u32 = 3;
-        write_full_box(out, b"tkhd", 1, ACTIVE, |out| {
-            put_zeros(out, 16); // creation and modification time
-            put_u32(out, number);
-            put_zeros(out, 4);
-            put_u64(out, duration_90k);
-            put_zeros(out, 8 + 4); // reserved, layer and group
-            put_u16(
-                out,
-                if self.kind == TrackKind::Audio {
-                    0x100
-                } else {
-                    0
-                },
-            );
-            put_zeros(out, 2);
-            IDENTITY.iter().for_each(|&value| put_u32(out, value));
-            put_u32(out, self.size.0);
-            put_u32(out, self.size.1);
-        });
-    }
-}
-
-fn write_mvhd(out: &mut Vec<u8>, duration_90k: u64, tracks: usize) {
-    write_full_box(out, b"mvhd", 1, 0, |out| {
-        put_zeros(out, 16); // creation and modification time
-        put_u32(out, MOVIE_TIMESCALE);
-        put_u64(out, duration_90k);
-        put_u32(out, 0x1_0000); // rate 1.0
-        put_u16(out, 0x100); // volume 1.0
-        put_zeros(out, 10);
-        IDENTITY.iter().for_each(|&value| put_u32(out, value));
-        put_zeros(out, 24);
-        put_u32(out, u32::try_from(tracks + 1).unwrap_or(u32::MAX)); // next track id
-    });
 }
 
 /// Writes an empty edit for a late start, then the track from its first frame on (ISO/IEC 14496-12 §8.6.6). `skipped`
@@ -403,16 +353,6 @@ fn write_edts(out: &mut Vec<u8>, late_90k: u64, lasts_90k: u64, skipped: u64) {
                 put_u32(out, 0x1_0000); // rate 1.0
             }
         });
-    });
-}
-
-fn write_mdhd(out: &mut Vec<u8>, timescale: u32, duration: u64) {
-    write_full_box(out, b"mdhd", 1, 0, |out| {
-        put_zeros(out, 16); // creation and modification time
-        put_u32(out, timescale);
-        put_u64(out, duration);
-        put_u16(out, LANGUAGE_UNDETERMINED);
-        put_u16(out, 0);
     });
 }
 
