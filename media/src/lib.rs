@@ -28,6 +28,7 @@ macro_rules! words {
 }
 
 pub mod av;
+mod calendar;
 pub mod captions;
 pub mod codec;
 mod error;

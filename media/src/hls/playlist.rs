@@ -5,6 +5,7 @@
 //! outlasts a part the attribute is capped.
 
 use super::{Segment, Window, names};
+use crate::calendar::civil_date;
 
 /// PART-HOLD-BACK in part targets (RFC 8216bis §4.4.3.8: at least two, three recommended).
 pub(super) const HOLD_BACK_PARTS: u32 = 3;
@@ -297,18 +298,4 @@ pub(super) fn put_date_time(text: &mut String, unix_ms: i64) {
         text,
         "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{ms:03}Z"
     );
-}
-
-/// The proleptic Gregorian date of a day counted from 1970-01-01, by eras of 400 years that begin on 1 March.
-fn civil_date(days: i64) -> (i64, i64, i64) {
-    let from_march_0000 = days + 719_468;
-    let era = from_march_0000.div_euclid(146_097);
-    let day_of_era = from_march_0000.rem_euclid(146_097);
-    let leap_days = day_of_era / 1_460 - day_of_era / 36_524 + day_of_era / 146_096;
-    let year_of_era = (day_of_era - leap_days) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = (month_from_march + 2) % 12 + 1;
-    (era * 400 + year_of_era + i64::from(month <= 2), month, day)
 }

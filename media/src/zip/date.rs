@@ -1,5 +1,7 @@
 //! Modification times in archives: MS-DOS date and time in UTC, from 1980.
 
+use crate::calendar::civil_date;
+
 const SECONDS_PER_DAY: u32 = 24 * 60 * 60;
 /// 1980-01-01, the first day that MS-DOS knows.
 const DOS_EPOCH: u32 = 315_532_800;
@@ -8,28 +10,12 @@ const DOS_EPOCH: u32 = 315_532_800;
 /// exact.
 pub(super) fn dos(seconds: u32) -> (u16, u16) {
     let seconds = seconds.max(DOS_EPOCH);
-    let (year, month, day) = civil(seconds / SECONDS_PER_DAY);
+    let (year, month, day) = civil_date(i64::from(seconds / SECONDS_PER_DAY));
     let of_day = seconds % SECONDS_PER_DAY;
     let (hour, minute, second) = (of_day / 3600, of_day / 60 % 60, of_day % 60);
     let time = (hour << 11) | (minute << 5) | (second / 2);
     let date = ((year - 1980) << 9) | (month << 5) | day;
     (time as u16, date as u16)
-}
-
-/// Year, month and day of the days since 1970. Years begin in March here, so that the leap day is their last.
-fn civil(days: u32) -> (u32, u32, u32) {
-    // 719 468 days lie between 0000-03-01 and 1970-01-01; 146 097 days are four hundred years.
-    let days = days + 719_468;
-    let (era, of_era) = (days / 146_097, days % 146_097);
-    let of_era_year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * of_era_year + of_era_year / 4 - of_era_year / 100);
-    let since_march = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * since_march + 2) / 5 + 1;
-    let (month, carried) = match since_march {
-        0..10 => (since_march + 3, 0),
-        _ => (since_march - 9, 1),
-    };
-    (era * 400 + of_era_year + carried, month, day)
 }
 
 #[cfg(test)]
