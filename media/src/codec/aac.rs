@@ -47,11 +47,39 @@ pub(super) fn parse(record: Bytes) -> Result<AudioConfig, Error> {
     })
 }
 
+/// Fields that an ADTS header repeats of the AudioSpecificConfig (ISO/IEC 13818-7 §6.2); of HE-AAC those of its core, in
+/// which decoders find the rest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AdtsFields {
+    /// 1–4.
+    pub object_type: u8,
+    /// Index in table 1.18; `None` for another rate.
+    pub rate_index: Option<u8>,
+    /// As coded: 7 means eight channels, 0 a layout of the stream's own.
+    pub channel_configuration: u8,
+    /// Frames have 960 samples.
+    pub has_short_frames: bool,
+}
+
+pub(super) fn adts(record: &[u8]) -> Option<AdtsFields> {
+    let config = SpecificConfig::read(&mut BitReader::new(WHAT, record)).ok()?;
+    let rate_index = SAMPLE_RATES
+        .iter()
+        .position(|&rate| rate == config.core_rate);
+    Some(AdtsFields {
+        object_type: config.core_type as u8,
+        rate_index: rate_index.map(|index| index as u8),
+        channel_configuration: config.channel_configuration,
+        has_short_frames: config.short_frames,
+    })
+}
+
 /// The core coder and the extensions that are signalled around or behind it.
 #[derive(Debug)]
 struct SpecificConfig {
     core_type: u32,
     core_rate: u32,
+    channel_configuration: u8,
     core_channels: u8,
     short_frames: bool,
     /// The output rate when spectral band replication is signalled.
@@ -86,6 +114,7 @@ impl SpecificConfig {
         Ok(Self {
             core_type,
             core_rate,
+            channel_configuration: channel_configuration as u8,
             core_channels,
             short_frames,
             sbr_rate,

@@ -18,6 +18,7 @@ mod payload;
 mod test_bytes;
 mod vui;
 
+pub use aac::AdtsFields;
 use bytes::Bytes;
 pub use opus::{OpusHead, OpusMapping};
 pub use parameter_sets::ParameterSets;
@@ -155,6 +156,14 @@ impl AudioConfig {
         match self.codec {
             AudioCodec::Opus => opus::samples_in(packet).unwrap_or(self.samples_per_frame),
             AudioCodec::Aac | AudioCodec::Mp3 => self.samples_per_frame,
+        }
+    }
+
+    /// The fields that an ADTS header needs; `None` unless the codec is AAC.
+    pub fn adts(&self) -> Option<AdtsFields> {
+        match self.codec {
+            AudioCodec::Aac => aac::adts(&self.record),
+            AudioCodec::Opus | AudioCodec::Mp3 => None,
         }
     }
 

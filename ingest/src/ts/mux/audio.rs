@@ -8,11 +8,6 @@ use super::{super::audio_frame::OPUS_LAYOUTS, Unsupported, pes::StreamId};
 const ADTS_HEADER_BYTES: usize = 7;
 /// The length field has 13 bits, and counts the header.
 const MAX_ADTS_BYTES: usize = (1 << 13) - 1;
-/// ISO/IEC 14496-3 table 1.18.
-const SAMPLE_RATES: [u32; 13] = [
-    96_000, 88_200, 64_000, 48_000, 44_100, 32_000, 24_000, 22_050, 16_000, 12_000, 11_025, 8_000,
-    7_350,
-];
 /// MPEG-1's lowest sample rate; MPEG-2's are below.
 const MPEG_1_FROM_HZ: u32 = 32_000;
 
@@ -42,7 +37,7 @@ pub(super) struct Adts {
 impl Frames {
     pub(super) fn new(config: &AudioConfig) -> Result<Self, Unsupported> {
         match config.codec {
-            AudioCodec::Aac => Adts::new(&config.record).map(Self::Adts),
+            AudioCodec::Aac => Adts::new(config).map(Self::Adts),
             AudioCodec::Mp3 => Ok(Self::Mp3 {
                 is_mpeg_1: config.sample_rate >= MPEG_1_FROM_HZ,
             }),
@@ -89,36 +84,24 @@ impl Frames {
 }
 
 impl Adts {
-    /// Reads an AudioSpecificConfig (ISO/IEC 14496-3 §1.6.2.1). HE-AAC is sent as its core, in which decoders find the
-    /// rest.
-    fn new(record: &[u8]) -> Result<Self, Unsupported> {
-        const SBR: u8 = 5;
-        const PS: u8 = 29;
+    fn new(config: &AudioConfig) -> Result<Self, Unsupported> {
         let unsupported = |what| Unsupported {
             what,
             choose: "AAC-LC in mono, stereo or 5.1 at the encoder",
         };
-        let mut bits = Bits::new(record);
-        let mut object_type = bits.take(5) as u8;
-        let rate_index =
-            read_rate_index(&mut bits).ok_or(unsupported("AAC of this sample rate"))?;
-        let channels = bits.take(4) as u8;
-        if matches!(object_type, SBR | PS) {
-            read_rate_index(&mut bits);
-            object_type = bits.take(5) as u8;
-        }
-        let has_short_frames = bits.take(1) == 1;
-        if !(1..=4).contains(&object_type) {
-            return Err(unsupported("this kind of AAC"));
-        }
+        let fields = config.adts().ok_or(unsupported("this kind of AAC"))?;
+        let rate_index = fields
+            .rate_index
+            .ok_or(unsupported("AAC of this sample rate"))?;
+        let channels = fields.channel_configuration;
         if !(1..=7).contains(&channels) {
             return Err(unsupported("AAC with a channel layout of its own"));
         }
-        if has_short_frames {
+        if fields.has_short_frames {
             return Err(unsupported("AAC in frames of 960 samples"));
         }
         Ok(Self {
-            profile: object_type - 1,
+            profile: fields.object_type - 1,
             rate_index,
             channels,
         })
@@ -145,42 +128,6 @@ impl Adts {
             (total << 5) as u8 | 0x1f,
             0xfc,
         ])
-    }
-}
-
-/// Reads the index of a sample rate; `None` for a rate that the table does not have.
-fn read_rate_index(bits: &mut Bits) -> Option<u8> {
-    const ESCAPE: u32 = 15;
-    let index = match bits.take(4) {
-        ESCAPE => {
-            let rate = bits.take(24);
-            SAMPLE_RATES.iter().position(|known| *known == rate)?
-        }
-        index => index as usize,
-    };
-    (index < SAMPLE_RATES.len()).then_some(index as u8)
-}
-
-/// Reader of the first bits of a record, with zeros after its end.
-struct Bits {
-    value: u128,
-}
-
-impl Bits {
-    fn new(record: &[u8]) -> Self {
-        let mut bytes = [0; 16];
-        let known = record.len().min(bytes.len());
-        bytes[..known].copy_from_slice(&record[..known]);
-        Self {
-            value: u128::from_be_bytes(bytes),
-        }
-    }
-
-    /// Takes 1 to 32 bits.
-    fn take(&mut self, count: u32) -> u32 {
-        let taken = (self.value >> (u128::BITS - count)) as u32;
-        self.value <<= count;
-        taken
     }
 }
 
