@@ -2,7 +2,6 @@
 
 use jiff::Timestamp;
 use serde::Serialize;
-use sluice_ingest::publish::LinkStatistics;
 use sluice_media::meter::{AdviceContext, Measured, advice};
 
 use super::{broadcast::Broadcast, publisher::Publisher};

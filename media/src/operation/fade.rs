@@ -8,7 +8,7 @@ use super::{
     row::Row, values::Values, writable,
 };
 use crate::{
-    format::{Class, Format},
+    format::Class,
     task::{Adjust, Encode, Failure, Render, Task},
 };
 

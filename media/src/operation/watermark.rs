@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     av::{AudioWork, VideoWork},
-    format::{Class, Format},
+    format::Class,
     task::{Encode, Failure, FailureCode, Render, Task, Watermark},
 };
 
