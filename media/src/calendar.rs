@@ -1,4 +1,4 @@
-//! Calendar dates of days.
+//! Calendar date of a day, for playlists and archives.
 
 /// Returns year, month and day of the days since 1970-01-01, in the proleptic Gregorian calendar.
 pub(crate) fn civil_date(days: i64) -> (i64, i64, i64) {

@@ -4,9 +4,12 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { folderOfPictures, png } from "./pictures.mjs";
 import {
+  ask,
+  closed,
   expectAccessible,
   expectNoSecrets,
   journey,
+  press,
   scene,
   screenshots,
   shown,
@@ -16,9 +19,6 @@ import {
 
 const PICTURES = 300;
 const CUT = 3;
-
-/** Asks the API with the session of the page. */
-const ask = (page, path) => page.evaluate(async (path) => (await fetch(path)).json(), path);
 
 /** Every stored file as "folder/name", by pages. */
 async function everyFile(page) {
@@ -37,8 +37,6 @@ const headline = (page, text) =>
     (wanted) => document.querySelector(".uploads-head strong")?.textContent.includes(wanted),
     text,
   );
-const press = (page, name) => page.getByRole("button", { name, exact: true }).first().click();
-const closed = (page) => page.waitForFunction(() => !document.querySelector("dialog[open]"));
 const chosen = (page, count) =>
   page.waitForFunction(
     (wanted) =>

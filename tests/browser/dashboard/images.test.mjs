@@ -3,10 +3,14 @@
 import assert from "node:assert/strict";
 import { png } from "./pictures.mjs";
 import {
+  ask,
+  closed,
   expectAccessible,
   expectNoSecrets,
   focused,
+  inDialog,
   journey,
+  press,
   scene,
   screenshots,
   shown,
@@ -15,11 +19,6 @@ import {
   visit,
 } from "./support.mjs";
 
-/** Asks the API with the session of the page. */
-const ask = (page, path) => page.evaluate(async (path) => (await fetch(path)).json(), path);
-const press = (page, name) => page.getByRole("button", { name, exact: true }).first().click();
-const inDialog = (page, name) => page.locator("dialog").getByRole("button", { name, exact: true }).click();
-const closed = (page) => page.waitForFunction(() => !document.querySelector("dialog[open]"));
 const result = ".builder-pictures figure:nth-child(2) img";
 
 /** The address in the tab URL, once it holds for `wanted` (a part of it). */

@@ -4,9 +4,11 @@ import assert from "node:assert/strict";
 import { after } from "node:test";
 import { publish, stopAll } from "./encoder.mjs";
 import {
+  closed,
   expectAccessible,
   expectNoSecrets,
   focused,
+  inDialog,
   journey,
   scene,
   screenshots,
@@ -28,8 +30,6 @@ const HOSTILE = [
 
 const button = (page, name) => page.locator("main").getByRole("button", { name, exact: true });
 const press = (page, name) => button(page, name).first().click();
-const inDialog = (page, name) => page.locator("dialog").getByRole("button", { name, exact: true }).click();
-const closed = (page) => page.waitForFunction(() => !document.querySelector("dialog[open]"));
 const tab = async (page, name) => {
   await page.locator(".tabs").getByRole("link", { name }).click();
   await shown(page);

@@ -4,7 +4,7 @@
 // `tests/it/browser/dashboard/` starts the service and gives the scene in SLUICE_DASHBOARD:
 // {base, username, password, …what the journey wants}.
 import assert from "node:assert/strict";
-import { mkdirSync } from "node:fs";
+import { mkdirSync, readFileSync } from "node:fs";
 import { after, before, describe, it } from "node:test";
 import { fileURLToPath } from "node:url";
 import axe from "axe-core";
@@ -19,6 +19,9 @@ export const PHONE = { width: 320, height: 640 };
 
 /** The browser's own line for an answer that is no success; its address is beside it. */
 const FAILED_REQUEST = /responded with a status of (\d+)/;
+
+/** Whether a step has failed: each begins where the one before ended, also those of the next journey. */
+let isBroken = false;
 
 /**
  * One browser for `steps(it, at)`: `it(name, step)` gives the page to the step, `at` has further helpers. Nothing may leave
@@ -45,8 +48,25 @@ export function journey(name, { expected = [], ...options }, steps) {
       await chromium.close();
       assert.deepEqual(seen, { errors: [], foreign: [] });
     });
-    steps((what, step) => it(what, () => step(chromium.page)), at);
+    const take = (what, step) =>
+      it(what, async (test) => {
+        if (isBroken) return test.skip("an earlier step failed");
+        try {
+          await step(chromium.page);
+        } catch (error) {
+          isBroken = true;
+          throw new Error(`${error.stack}\n${await looks(chromium.page)}`);
+        }
+      });
+    steps(take, at);
   });
+}
+
+/** What a page shows, for the report of a step that failed. */
+async function looks(page) {
+  const text = await page.evaluate(() => (document.querySelector("dialog[open]") ?? document.body).innerText);
+  if (process.env.SLUICE_FAILED_SCREEN) await page.screenshot({ path: process.env.SLUICE_FAILED_SCREEN });
+  return `${page.url()} shows:\n${text.slice(0, 4_000)}`;
 }
 
 function watch(page, seen, expected) {
@@ -88,6 +108,9 @@ export async function shown(page) {
   await page.waitForFunction(() => !document.querySelector("main [aria-busy=true]"));
 }
 
+/** The rules of axe whose outcome the colour scheme changes; of all others the first scheme tells. */
+const BY_COLOUR = { runOnly: ["color-contrast", "link-in-text-block"] };
+
 /** axe finds nothing and nothing is wider than the screen, in both schemes, at 1280 and 320 px. */
 export async function expectAccessible(page, what) {
   const before = page.viewportSize();
@@ -98,7 +121,8 @@ export async function expectAccessible(page, what) {
     for (const size of [WIDE, PHONE]) {
       await page.setViewportSize(size);
       await page.evaluate(endTransitions);
-      const { violations } = await page.evaluate(() => globalThis.axe.run());
+      const rules = colorScheme === "light" ? {} : BY_COLOUR;
+      const { violations } = await page.evaluate((rules) => globalThis.axe.run(rules), rules);
       const where = `${what}, ${colorScheme}, ${size.width} px`;
       for (const { id, nodes } of violations) {
         const shown = nodes.map((node) => `${node.html} ${node.failureSummary}`).join("\n");
@@ -126,6 +150,9 @@ const images = fileURLToPath(new URL("../../../docs/images/", import.meta.url));
 export async function screenshots(page, name, { phone = true } = {}) {
   if (!process.env.SLUICE_SCREENSHOTS) return;
   mkdirSync(images, { recursive: true });
+  await page.evaluate(() => {
+    for (const close of document.querySelectorAll(".toast [aria-label='Close the message']")) close.click();
+  });
   const before = page.viewportSize();
   for (const colorScheme of ["light", "dark"]) {
     await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
@@ -180,6 +207,96 @@ export async function expectNoSecrets(page, more = []) {
     assert.equal(found, undefined, `a secret is in ${where}`);
   }
 }
+
+const ROUTES = fileURLToPath(new URL("../../../web/src/app/routes.ts", import.meta.url));
+
+/** Every screen of the dashboard and each of its tabs, of the first live input where one is named. */
+async function everyScreen(page) {
+  const { liveInputs } = await ask(page, "/api/live/inputs?limit=1");
+  const patterns = [...readFileSync(ROUTES, "utf8").matchAll(/\{ path: "(\/[^"]*)"(.*)/g)];
+  return patterns
+    .filter(([, , rest]) => !rest.includes("bare: true"))
+    .map(([, path]) => path.replace(/\/:\w+\?/g, "").replace(":id", liveInputs[0]?.id ?? "none"));
+}
+
+/**
+ * Visits every screen: none of the values that were shown once, and nothing that looks like a secret, is in a page, in what the
+ * browser keeps, in the addresses of its history or in the service's log.
+ */
+export async function expectSecretsNowhere(page, values) {
+  assert.ok(values.length > 0 && values.every((value) => value?.length > 7), "there are secrets to look for");
+  const screens = await everyScreen(page);
+  assert.ok(screens.length > 8, `${screens}`);
+  for (const screen of screens) {
+    await visit(page, screen);
+    const tabs = await page
+      .locator("main .tabs a")
+      .evaluateAll((links) => links.map((link) => link.pathname));
+    screens.push(...tabs.map((tab) => tab.slice(4)).filter((tab) => !screens.includes(tab)));
+    await expectNoSecrets(page, values);
+  }
+  const { csrfToken } = await ask(page, "/api/session");
+  const cookies = await page.context().cookies(scene.base);
+  const sought = [...values, scene.password, csrfToken, ...cookies.map(({ value }) => value)];
+  const log = readFileSync(scene.log, "utf8");
+  assert.ok(log.length > 100, "there is a log");
+  for (const value of sought) assert.ok(!log.includes(value), "a secret is in the log");
+  assert.equal(SECRET.exec(log)?.[0], undefined, "a secret is in the log");
+}
+
+/** Asks the API with the session of the page. */
+export const ask = (page, path) => page.evaluate(async (path) => (await fetch(path)).json(), path);
+
+/** Changes something with the session of the page: a call that no button offers. Returns the status and the answer. */
+export const call = (page, method, path, body) =>
+  page.evaluate(
+    async ([method, path, body]) => {
+      const { csrfToken } = await (await fetch("/api/session")).json();
+      const headers = { "x-csrf-token": csrfToken, accept: "application/json" };
+      if (body !== undefined) headers["content-type"] = "application/json";
+      const answer = await fetch(path, { method, headers, body: JSON.stringify(body) });
+      const text = await answer.text();
+      return { status: answer.status, body: text ? JSON.parse(text) : null };
+    },
+    [method, path, body],
+  );
+
+/** Presses the first button with this name in the open dialog, else in the page. */
+export async function press(page, name) {
+  const dialog = page.locator("dialog[open]").last();
+  const place = (await dialog.count()) > 0 ? dialog : page;
+  await place.getByRole("button", { name, exact: true }).first().click();
+}
+
+/** Presses a button of a dialog, once it is open. */
+export const inDialog = (page, name) =>
+  page.locator("dialog[open]").getByRole("button", { name, exact: true }).click();
+
+/** Waits until no dialog is open. */
+export const closed = (page) => page.waitForFunction(() => !document.querySelector("dialog[open]"));
+
+/** Presses an item of the menu that a button with this name opens. */
+export async function choose(page, menu, item) {
+  await page.getByRole("button", { name: menu }).first().click();
+  await page.getByRole("menuitem", { name: item, exact: true }).click();
+}
+
+/** Copies by the button with this name, and returns what was copied. */
+export async function copied(page, name) {
+  await page.context().grantPermissions(["clipboard-read", "clipboard-write"], { origin: scene.base });
+  await page.evaluate(() => navigator.clipboard.writeText(""));
+  await press(page, name);
+  const text = await page.waitForFunction(() => navigator.clipboard.readText());
+  return text.jsonValue();
+}
+
+/** Names that run, turn around or do not fit where a page takes them for more than text. */
+export const HOSTILE = [
+  '<img src=x onerror="window.pwned=1">',
+  "\u202eevil\u202c שלום <b>",
+  "w".repeat(200),
+  "🎬👩‍👩‍👧‍👦 __proto__ =1+1",
+];
 
 /** The element that has the focus, as its tag and its text. */
 export const focused = (page) =>

@@ -4,6 +4,7 @@
  */
 import type { components } from "./api/schema";
 import type { Session } from "./api/session";
+import type { Quotas } from "./parts/states";
 import type * as files from "./screens/files/types";
 import type * as images from "./screens/images/types";
 import type * as live from "./screens/live_detail/types";
@@ -61,6 +62,7 @@ export type Checked = [
   None<Missing<Schemas["DeliveryKeyRecord"], keys.DeliveryKey>>,
   None<Missing<Schemas["PlaybackKeyRecord"], keys.PlaybackKey>>,
   None<Missing<Schemas["Usage"], usage.Usage>>,
+  None<Missing<Schemas["Usage"], Quotas>>,
   None<Missing<Schemas["UsageHistory"], usage.History>>,
   None<Missing<Schemas["WebhookRecord"], webhooks.Webhook>>,
   None<Missing<Schemas["DeliveryRecord"], webhooks.Delivery>>,

@@ -4,7 +4,9 @@ mod docs;
 mod files;
 mod images;
 mod live;
+mod settings;
 mod shell;
+mod webhooks;
 
 use std::{process::Stdio, time::Duration};
 
@@ -13,6 +15,7 @@ use tokio::process::Command;
 
 use crate::support::{
     Failure,
+    command::sluice,
     server::{ADMIN_PASSWORD, Server},
 };
 
@@ -25,6 +28,7 @@ pub(super) fn scene(server: &Server, more: &Value) -> Value {
         "base": server.base_url(),
         "username": "admin",
         "password": ADMIN_PASSWORD,
+        "log": server.log_path(),
     });
     let fields = scene.as_object_mut().expect("it is one");
     fields.extend(
@@ -34,6 +38,20 @@ pub(super) fn scene(server: &Server, more: &Value) -> Value {
             .map(|(name, value)| (name.clone(), value.clone())),
     );
     scene
+}
+
+/// Makes a user with this role; returns the address of their welcome link.
+pub(super) async fn welcome(server: &Server, name: &str, role: &str) -> Result<String, Failure> {
+    let beside = |arguments: &[&str]| sluice(arguments).data_dir(server.data_dir());
+    beside(&["users", "add", name, "--role", role])
+        .succeed()
+        .await?;
+    let made = beside(&["users", "welcome", name]).succeed().await?;
+    let link = made.lines().find(|line| line.contains("/app/welcome#"));
+    let (_, path) = link
+        .and_then(|link| link.trim().split_once("/app/"))
+        .ok_or_else(|| made.clone())?;
+    Ok(format!("{}/app/{path}", server.base_url()))
 }
 
 /// Takes the steps of `dashboard/AREA.test.mjs`; their report is part of the failure.

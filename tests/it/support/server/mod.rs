@@ -342,6 +342,11 @@ impl Server {
         Ok(process::status_field(id, name).ok_or_else(|| format!("no {name} of process {id}"))?)
     }
 
+    /// The file that the service logs to.
+    pub fn log_path(&self) -> &Path {
+        &self.log
+    }
+
     /// Everything that the service logged, over all its starts.
     pub fn log(&self) -> String {
         text(&self.log)

@@ -29,7 +29,7 @@ export interface ResourceOptions {
 const REFRESH_PAUSE_MS = 900;
 
 /**
- * Loads by `load` at first and whenever one of `deps` changes.
+ * Loads by `load` at first and whenever one of `deps` changes; after "too many requests" again when its time is over.
  *
  *     const inputs = useResource((signal) => api.get<Inputs>("/api/live/inputs", { query: { q }, signal }), [q], { on: ["live_input"] });
  */
@@ -55,6 +55,7 @@ export function useResource<T>(
   useEffect(() => {
     if (!when) return;
     const abort = new AbortController();
+    let again: ReturnType<typeof setTimeout> | undefined;
     const isOther = identity.current?.some((value, i) => value !== deps[i]);
     identity.current = deps;
     setState((before) => ({
@@ -66,10 +67,15 @@ export function useResource<T>(
       (data) => !abort.signal.aborted && setState({ data, isLoading: false }),
       (thrown) => {
         if (abort.signal.aborted || isAborted(thrown)) return;
-        setState((before) => ({ data: before.data, error: asApiError(thrown), isLoading: false }));
+        const error = asApiError(thrown);
+        setState((before) => ({ data: before.data, error, isLoading: false }));
+        if (error.retryAfter) again = setTimeout(reload, error.retryAfter * 1_000);
       },
     );
-    return () => abort.abort();
+    return () => {
+      abort.abort();
+      clearTimeout(again);
+    };
   }, [...deps, round, when, reconnections.value]);
 
   const kinds = on?.join();
@@ -103,6 +109,55 @@ export function useResource<T>(
     }));
   }, []);
   return { data: state.data, error: state.error, isLoading: state.isLoading, reload, set };
+}
+
+export interface Pages<Item> {
+  items: Item[];
+  hasMore: boolean;
+}
+
+/** One answer of a list by cursors; `next` is the cursor of the page after it, null at the end. */
+export interface ListPage<Item> {
+  items: Item[];
+  next: string | null | undefined;
+}
+
+/**
+ * The pages of a list by cursors, from the first to the one that `more` asked for last. Another `key` is another list, which
+ * begins at its first page; `on` as for `useResource`.
+ *
+ *     const shares = usePages(async (cursor, signal) => {
+ *       const { shares, nextCursor } = await api.get<Shares>("/api/shares", { query: { limit: 100, cursor }, signal });
+ *       return { items: shares, next: nextCursor };
+ *     }, "shares", ["share"]);
+ */
+export function usePages<Item>(
+  load: (cursor: string | null, signal: AbortSignal) => Promise<ListPage<Item>>,
+  key: string,
+  on: Kind[],
+): Resource<Pages<Item>> & { more: () => void } {
+  const [asked, setAsked] = useState({ key, pages: 1 });
+  const pages = asked.key === key ? asked.pages : 1;
+  const all = async (signal: AbortSignal): Promise<Pages<Item>> => {
+    const items: Item[] = [];
+    let cursor: string | null = null;
+    for (let page = 0; page < pages; page++) {
+      const answer: ListPage<Item> = await load(cursor, signal);
+      items.push(...answer.items);
+      cursor = answer.next ?? null;
+      if (!cursor) break;
+    }
+    return { items, hasMore: cursor !== null };
+  };
+  const list = useResource(all, [key, pages], { on, keep: true });
+  return { ...list, more: () => setAsked({ key, pages: pages + 1 }) };
+}
+
+/** A number that grows with each new answer, so that the pages of a virtual list are asked for again. */
+export function useRevision(data: unknown): number {
+  const state = useRef({ data, count: 0 });
+  if (state.current.data !== data) state.current = { data, count: state.current.count + 1 };
+  return state.current.count;
 }
 
 /** Whether `active` has lasted for `delay` ms: skeletons appear late, so that fast answers do not flash. */

@@ -3,6 +3,7 @@
 const number = new Intl.NumberFormat();
 const compact = new Intl.NumberFormat(undefined, { notation: "compact", maximumFractionDigits: 1 });
 const dateTime = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
+const exact = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
 const timeOnly = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
 const dateOnly = new Intl.DateTimeFormat(undefined, { dateStyle: "medium" });
 const relative = new Intl.RelativeTimeFormat(undefined, { numeric: "auto", style: "short" });
@@ -43,6 +44,7 @@ export function formatDuration(ms: number): string {
 }
 
 export const formatDateTime = (at: Date) => dateTime.format(at);
+export const formatExactly = (at: Date) => exact.format(at);
 export const formatDate = (at: Date) => dateOnly.format(at);
 export const formatTime = (at: Date) => timeOnly.format(at);
 

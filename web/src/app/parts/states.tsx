@@ -1,11 +1,13 @@
 /** The states that every screen has: loading, empty, error. */
 import type { ComponentChildren } from "preact";
+import { api } from "../api/client";
 import { offlineSince } from "../api/connection";
 import type { ApiError } from "../api/error";
-import { type Resource, useDelayed } from "../api/resource";
+import { type Resource, useDelayed, useResource } from "../api/resource";
 import { href } from "../router";
 import { Button } from "./button";
 import { CopyField } from "./copy";
+import { formatBytes, formatDate, formatNumber } from "./format";
 import { Icon, type IconName } from "./icon";
 
 /** Boxes of the size of what comes. `rows` lines of `height` pixels. */
@@ -82,15 +84,51 @@ export function ErrorText({ error }: { error: ApiError }) {
 }
 
 function Remedy({ error }: { error: ApiError }) {
-  if (error.status === 402 || error.code === "quota_exceeded")
-    return (
+  const what = USED_UP[error.code ?? ""];
+  if (what) return <UsedUp what={what} />;
+  if (error.retryAfter && !error.message.includes("try again in"))
+    return <p>It can be tried again in {error.retryAfter} s.</p>;
+  return null;
+}
+
+/** Quotas by the error's code when they are used up. */
+const USED_UP: Record<string, keyof Quotas> = {
+  operations_used_up: "operations",
+  deliveries_used_up: "deliveries",
+  storage_used_up: "storage",
+};
+
+/** The parts of `GET /api/usage` that say how much of the plan is left. */
+export interface Quotas {
+  operations: { used: number; limit: number | null; resetsAt: string };
+  deliveries: { used: number; limit: number | null; resetsAt: string };
+  storage: { usedBytes: number; limitBytes: number | null };
+}
+
+/** The meter of a quota, when it begins again, and where a larger plan is found. */
+function UsedUp({ what }: { what: keyof Quotas }) {
+  const { data } = useResource((signal) => api.get<Quotas>("/api/usage", { signal }), []);
+  const labels = { operations: "Operations", deliveries: "Image deliveries", storage: "Storage" };
+  const isBytes = what === "storage";
+  return (
+    <>
+      {data && (
+        <Meter
+          label={labels[what]}
+          value={isBytes ? data.storage.usedBytes : data[what].used}
+          limit={isBytes ? data.storage.limitBytes : data[what].limit}
+          format={isBytes ? formatBytes : formatNumber}
+          note={isBytes ? "Delete files, or take a larger plan." : resetNote(data[what].resetsAt)}
+        />
+      )}
       <p>
         <a href={href("/settings/usage")}>Usage and plan</a>
       </p>
-    );
-  if (error.retryAfter) return <p>It can be tried again in {error.retryAfter} s.</p>;
-  return null;
+    </>
+  );
 }
+
+const resetNote = (at: string) => `The count begins again on ${formatDate(new Date(at))}.`;
 
 interface EmptyProps {
   icon: IconName;

@@ -1,6 +1,13 @@
 /** Values in running text: names, times, sizes. */
 import { useEffect, useState } from "preact/hooks";
-import { formatAgo, formatBytes, formatDateTime, formatDuration, formatNumber } from "./format";
+import {
+  formatAgo,
+  formatBytes,
+  formatDateTime,
+  formatDuration,
+  formatExactly,
+  formatNumber,
+} from "./format";
 
 /** A name that a user chose: its direction does not reach the text around it, and it breaks rather than overflows. */
 export function Name({ children, class: extra = "" }: { children: string; class?: string }) {
@@ -11,12 +18,12 @@ export function Name({ children, class: extra = "" }: { children: string; class?
   );
 }
 
-/** The date and time here; in UTC in the title. */
-export function Time({ at }: { at: string }) {
+/** The date and time here, to the second when it is `exact`; in UTC in the title. */
+export function Time({ at, exact = false }: { at: string; exact?: boolean }) {
   const date = new Date(at);
   return (
     <time dateTime={at} title={date.toISOString()}>
-      {formatDateTime(date)}
+      {exact ? formatExactly(date) : formatDateTime(date)}
     </time>
   );
 }

@@ -14,6 +14,8 @@ const announcement = signal("");
 let count = 0;
 
 const SHOWN_MS = { good: 5_000, bad: 12_000 };
+/** Of a message with something to press: time to reach it by keyboard. */
+const SHOWN_WITH_ACTION_MS = 15_000;
 const BETWEEN_ANNOUNCEMENTS_MS = 5_000;
 
 /** Shows a message for some seconds: what was done, or what went wrong with an act that has no place of its own. */
@@ -21,7 +23,7 @@ export function toast(text: string, tone: "good" | "bad" = "good", action?: Toas
   const key = ++count;
   toasts.value = [...toasts.value.slice(-2), { key, text, tone, ...(action ? { action } : {}) }];
   announce(text);
-  setTimeout(() => remove(key), SHOWN_MS[tone]);
+  setTimeout(() => remove(key), action ? SHOWN_WITH_ACTION_MS : SHOWN_MS[tone]);
 }
 
 function remove(key: number) {

@@ -1,9 +1,9 @@
 /** Files and folders: tree, grid or list, search, upload, preview, and what is done with a selection. */
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import type { Kind } from "../../api/changes";
 import { api } from "../../api/client";
 import { asApiError } from "../../api/error";
-import { useResource } from "../../api/resource";
+import { useResource, useRevision } from "../../api/resource";
 import { can } from "../../api/session";
 import { Button } from "../../parts/button";
 import { Icon } from "../../parts/icon";
@@ -252,10 +252,3 @@ const topCounts = ({ storage }: StorageUse) => ({ files: storage.files, bytes: s
 /** How much is in the folder and below. */
 const countsOf = ({ file_count, bytes }: FolderRecord) =>
   file_count === null ? undefined : { files: file_count, bytes: bytes ?? 0 };
-
-/** Grows with each answer, so that the list loads what it shows again. */
-function useRevision(data: unknown): number {
-  const state = useRef({ data, revision: 0 });
-  if (state.current.data !== data) state.current = { data, revision: state.current.revision + 1 };
-  return state.current.revision;
-}

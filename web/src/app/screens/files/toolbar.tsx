@@ -1,8 +1,8 @@
 /** Search, kind, order and look of the list. */
-import { useEffect, useRef, useState } from "preact/hooks";
 import { Button } from "../../parts/button";
-import { Select, TextField } from "../../parts/form";
+import { Select } from "../../parts/form";
 import { Icon } from "../../parts/icon";
+import { SearchField } from "../../parts/search";
 import { Segmented } from "../../parts/tabs";
 import { setQuery } from "../../router";
 import { SORTS, type View } from "./view";
@@ -16,32 +16,15 @@ interface ToolbarProps {
   onSort: (sort: string) => void;
 }
 
-/** Between the last key and the search. */
-const TYPING_MS = 250;
-
 export function Toolbar({ view, look, folderName, onLook, onSort }: ToolbarProps) {
-  const [text, setText] = useState(view.q);
-  const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
-  useEffect(() => setText(view.q), [view.q, view.folder]);
-  useEffect(() => () => clearTimeout(timer.current), [view.folder]);
-  const onInput = (value: string) => {
-    setText(value);
-    clearTimeout(timer.current);
-    timer.current = setTimeout(() => setQuery({ q: value.trim() || undefined }), TYPING_MS);
-  };
-  const label = folderName === null ? words.search : words.searchIn(folderName);
   return (
     <div class="toolbar files-toolbar" role="search">
-      <TextField
-        label={label}
-        hiddenLabel
-        type="search"
-        name="q"
-        id="files-search"
-        placeholder={label}
-        value={text}
+      <SearchField
+        label={folderName === null ? words.search : words.searchIn(folderName)}
+        value={view.q}
+        place={view.folder}
         maxLength={200}
-        onInput={(event) => onInput(event.currentTarget.value)}
+        id="files-search"
       />
       <Select
         label={words.type}

@@ -1,12 +1,13 @@
 /** Every live input: what is on air, with poster, status and viewers. */
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect } from "preact/hooks";
 import { api } from "../../api/client";
-import { useResource } from "../../api/resource";
+import { useResource, useRevision } from "../../api/resource";
 import { can } from "../../api/session";
 import { Button } from "../../parts/button";
-import { Select, TextField } from "../../parts/form";
+import { Select } from "../../parts/form";
 import { formatNumber } from "../../parts/format";
 import { Page } from "../../parts/page";
+import { SearchField } from "../../parts/search";
 import { Badge, EmptyState, Loaded, Skeleton } from "../../parts/states";
 import { Ago, Name } from "../../parts/values";
 import { VirtualList } from "../../parts/virtual_list";
@@ -19,8 +20,6 @@ import { words } from "./words";
 
 const PAGE = 50;
 const ROW_HEIGHT = 68;
-/** Between the last key and the search. */
-const TYPING_MS = 250;
 const KEYS = [
   { keys: ["↑", "↓"], does: "Move in the list" },
   { keys: ["Enter"], does: "Open the input" },
@@ -121,13 +120,6 @@ export default function Live() {
   );
 }
 
-/** Grows with every new answer of the first page, so that the pages of the list are asked for again. */
-function useRevision(data: unknown): number {
-  const state = useRef({ data, count: 0 });
-  if (state.current.data !== data) state.current = { data, count: state.current.count + 1 };
-  return state.current.count;
-}
-
 function Row({ input }: { input: LiveInput }) {
   return (
     <>
@@ -171,14 +163,6 @@ interface ToolbarProps {
 }
 
 function Toolbar({ q, status, sort, counts }: ToolbarProps) {
-  const [text, setText] = useState(q);
-  const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
-  useEffect(() => () => clearTimeout(timer.current), []);
-  const onInput = (value: string) => {
-    setText(value);
-    clearTimeout(timer.current);
-    timer.current = setTimeout(() => setQuery({ q: value.trim() || undefined }), TYPING_MS);
-  };
   const choices = [
     { value: "", label: `${words.all} (${formatNumber(counts.total)})` },
     ...(["live", "reconnecting", "idle"] as const).map((value) => ({
@@ -188,16 +172,7 @@ function Toolbar({ q, status, sort, counts }: ToolbarProps) {
   ];
   return (
     <div class="toolbar" role="search">
-      <TextField
-        label={words.search}
-        hiddenLabel
-        type="search"
-        name="q"
-        placeholder={words.search}
-        value={text}
-        maxLength={120}
-        onInput={(event) => onInput(event.currentTarget.value)}
-      />
+      <SearchField label={words.search} value={q} maxLength={120} />
       <Select
         label={words.status}
         hiddenLabel

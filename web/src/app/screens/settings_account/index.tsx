@@ -49,12 +49,7 @@ function Who() {
         <dt>{words.role}</dt>
         <dd>
           {words.roles[user.role]}
-          {user.operator && (
-            <>
-              <br />
-              <Badge tone="info">{words.operator}</Badge>
-            </>
-          )}
+          {user.operator && <p class="soft small">{words.operator}</p>}
         </dd>
         <dt>{words.account}</dt>
         <dd>

@@ -14,7 +14,7 @@ const PATH = "/api/keys";
 
 export function ApiKeys() {
   const keys = useKeys<ApiKey>(PATH, "api_key");
-  const make = () => newKey(keys.list.reload);
+  const make = () => newKey(keys.reload);
   useNew(make, can("admin"));
   return (
     <KeyList
@@ -31,7 +31,7 @@ export function ApiKeys() {
         </Button>
       }
     >
-      {(rows) => <Table keys={rows} changed={keys.list.reload} />}
+      {(rows) => <Table keys={rows} changed={keys.reload} />}
     </KeyList>
   );
 }

@@ -16,7 +16,7 @@ const PATH = "/api/delivery-keys";
 
 export function DeliveryKeys() {
   const keys = useKeys<DeliveryKey>(PATH, "delivery_key");
-  const make = () => newKey(keys.list.reload);
+  const make = () => newKey(keys.reload);
   useNew(make, can("write"));
   return (
     <KeyList
@@ -35,7 +35,7 @@ export function DeliveryKeys() {
         )
       }
     >
-      {(rows) => <Table keys={rows} changed={keys.list.reload} />}
+      {(rows) => <Table keys={rows} changed={keys.reload} />}
     </KeyList>
   );
 }

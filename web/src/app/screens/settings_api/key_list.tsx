@@ -1,9 +1,9 @@
 /** What the three lists of keys have in common: pages, the dialog that makes one, the question before one is revoked. */
 import type { ComponentChildren } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect } from "preact/hooks";
 import type { Kind } from "../../api/changes";
 import { api } from "../../api/client";
-import { type Resource, useResource } from "../../api/resource";
+import { usePages } from "../../api/resource";
 import { Button } from "../../parts/button";
 import { ask } from "../../parts/dialog";
 import { EmptyState, Loaded, Skeleton } from "../../parts/states";
@@ -13,34 +13,23 @@ import { words } from "./words";
 
 const PAGE = 100;
 
-export interface KeyPages<K> {
+interface KeyPage<K> {
   keys: K[];
-  hasMore: boolean;
+  nextCursor?: string | null;
+  /** Of delivery keys, whose fields have these names. */
+  next_cursor?: string | null;
 }
 
-/** The keys of a list, page by page; `more` loads the next. */
-export function useKeys<K>(path: string, on: Kind) {
-  const [pages, setPages] = useState(1);
-  const list = useResource<KeyPages<K>>(
-    async (signal) => {
-      const keys: K[] = [];
-      let cursor: string | null | undefined;
-      for (let page = 0; page < pages; page++) {
-        const answer: { keys: K[]; nextCursor?: string | null; next_cursor?: string | null } = await api.get(
-          path,
-          { query: { limit: PAGE, cursor }, signal },
-        );
-        keys.push(...answer.keys);
-        cursor = answer.nextCursor ?? answer.next_cursor;
-        if (!cursor) break;
-      }
-      return { keys, hasMore: Boolean(cursor) };
+/** The keys of a list. */
+export const useKeys = <K,>(path: string, on: Kind) =>
+  usePages<K>(
+    async (cursor, signal) => {
+      const page = await api.get<KeyPage<K>>(path, { query: { limit: PAGE, cursor }, signal });
+      return { items: page.keys, next: page.nextCursor ?? page.next_cursor };
     },
-    [path, pages],
-    { on: [on], keep: true },
+    path,
+    [on],
   );
-  return { list, more: () => setPages(pages + 1) };
-}
 
 /** Opens `make` when the palette asks for a new one. */
 export function useNew(make: () => void, isAllowed: boolean) {
@@ -68,7 +57,7 @@ export async function revoke(
 }
 
 interface KeysProps<K> {
-  of: { list: Resource<KeyPages<K>>; more: () => void };
+  of: ReturnType<typeof useKeys<K>>;
   about: string;
   empty: { title: string; curl: string; guide: { href: string; label: string } };
   /** Undefined for those who may not make one. */
@@ -76,22 +65,22 @@ interface KeysProps<K> {
   children: (keys: K[]) => ComponentChildren;
 }
 
-export function KeyList<K>({ of: { list, more }, about, empty, action, children }: KeysProps<K>) {
+export function KeyList<K>({ of: list, about, empty, action, children }: KeysProps<K>) {
   return (
     <Loaded of={list} skeleton={<Skeleton rows={4} height={56} />}>
-      {({ keys, hasMore }) =>
+      {({ items: keys, hasMore }) =>
         keys.length === 0 ? (
           <EmptyState icon="key" title={empty.title} action={action} curl={empty.curl} guide={empty.guide}>
             {about}
           </EmptyState>
         ) : (
           <>
-            <div class="toolbar">
-              <p class="soft prose">{about}</p>
+            <div class="keys-about">
+              <p class="soft">{about}</p>
               {action}
             </div>
             <div class="card">{children(keys)}</div>
-            {hasMore && <Button onClick={more}>{words.more}</Button>}
+            {hasMore && <Button onClick={list.more}>{words.more}</Button>}
           </>
         )
       }

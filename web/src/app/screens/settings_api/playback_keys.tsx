@@ -14,7 +14,7 @@ const PATH = "/api/playback-keys";
 
 export function PlaybackKeys() {
   const keys = useKeys<PlaybackKey>(PATH, "playback_key");
-  const make = () => newKey(keys.list.reload);
+  const make = () => newKey(keys.reload);
   useNew(make, can("admin"));
   return (
     <KeyList
@@ -61,7 +61,7 @@ export function PlaybackKeys() {
                     look="danger"
                     aria-label={`${words.delete} ${key.name}`}
                     onClick={() =>
-                      revoke(`${PATH}/${key.id}`, words.playback).then((done) => done && keys.list.reload())
+                      revoke(`${PATH}/${key.id}`, words.playback).then((done) => done && keys.reload())
                     }
                   >
                     {words.delete}

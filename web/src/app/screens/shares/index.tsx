@@ -1,7 +1,6 @@
 /** Every link of the account that is in force. */
-import { useState } from "preact/hooks";
 import { api } from "../../api/client";
-import { useResource } from "../../api/resource";
+import { usePages } from "../../api/resource";
 import { can } from "../../api/session";
 import { Button, ButtonLink } from "../../parts/button";
 import { CopyButton } from "../../parts/copy";
@@ -26,24 +25,14 @@ interface ShareList {
 const PAGE = 100;
 
 export default function Shares() {
-  const [pages, setPages] = useState(1);
-  const list = useResource(
-    async (signal) => {
-      const shares: ShareListed[] = [];
-      let cursor: string | null = null;
-      for (let page = 0; page < pages; page++) {
-        const answer: ShareList = await api.get<ShareList>("/api/shares", {
-          query: { limit: PAGE, cursor },
-          signal,
-        });
-        shares.push(...answer.shares);
-        cursor = answer.nextCursor;
-        if (!cursor) break;
-      }
-      return { shares, hasMore: cursor !== null };
+  const list = usePages<ShareListed>(
+    async (cursor, signal) => {
+      const query = { limit: PAGE, cursor };
+      const { shares, nextCursor } = await api.get<ShareList>("/api/shares", { query, signal });
+      return { items: shares, next: nextCursor };
     },
-    [pages],
-    { on: ["share", "folder"], keep: true },
+    "shares",
+    ["share", "folder"],
   );
   return (
     <Page
@@ -51,12 +40,12 @@ export default function Shares() {
       crumbs={[{ label: words.files, to: "/files" }]}
       aside={
         list.data && (
-          <span class="numeric">{`${formatNumber(list.data.shares.length)}${list.data.hasMore ? "+" : ""}`}</span>
+          <span class="numeric">{`${formatNumber(list.data.items.length)}${list.data.hasMore ? "+" : ""}`}</span>
         )
       }
     >
       <Loaded of={list} skeleton={<Skeleton rows={5} height={56} />}>
-        {({ shares, hasMore }) =>
+        {({ items: shares, hasMore }) =>
           shares.length === 0 ? (
             <EmptyState
               icon="link"
@@ -74,7 +63,7 @@ export default function Shares() {
           ) : (
             <>
               <ShareTable shares={shares} changed={list.reload} />
-              {hasMore && <Button onClick={() => setPages(pages + 1)}>{words.more}</Button>}
+              {hasMore && <Button onClick={list.more}>{words.more}</Button>}
             </>
           )
         }

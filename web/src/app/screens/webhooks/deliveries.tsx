@@ -1,7 +1,7 @@
 /** What was sent, or waits to be sent, with filters; one of them in a dialog. */
-import { useEffect, useState } from "preact/hooks";
+import { useEffect } from "preact/hooks";
 import { api } from "../../api/client";
-import { useResource } from "../../api/resource";
+import { usePages, useResource } from "../../api/resource";
 import { Button } from "../../parts/button";
 import { type Choice, Select } from "../../parts/form";
 import { Badge, EmptyState, Loaded, Skeleton, type Tone } from "../../parts/states";
@@ -25,6 +25,8 @@ export const TONES: Record<Delivery["status"], Tone> = {
   failed: "bad",
 };
 
+/** Sent on demand, whatever an endpoint subscribes to: the catalogue has only what is subscribed to. */
+const TEST = "webhook.test";
 const FILTERS = ["endpoint", "status", "type", "http", "since", "event"] as const;
 type Filters = Record<(typeof FILTERS)[number], string>;
 
@@ -32,12 +34,7 @@ export function Deliveries() {
   const search = query.value;
   const filters = Object.fromEntries(FILTERS.map((name) => [name, search.get(name) ?? ""])) as Filters;
   const key = FILTERS.map((name) => filters[name]).join("|");
-  const [pages, setPages] = useState(1);
-  useEffect(() => setPages(1), [key]);
-  const list = useResource((signal) => load(filters, pages, signal), [key, pages], {
-    on: ["delivery"],
-    keep: true,
-  });
+  const list = usePages((cursor, signal) => load(filters, cursor, signal), key, ["delivery"]);
   const asked = search.get("delivery");
   useEffect(() => {
     if (!asked) return;
@@ -49,7 +46,7 @@ export function Deliveries() {
     <>
       <Toolbar filters={filters} />
       <Loaded of={list} skeleton={<Skeleton rows={8} height={44} />}>
-        {({ deliveries, hasMore }) =>
+        {({ items: deliveries, hasMore }) =>
           deliveries.length === 0 ? (
             isFiltered ? (
               <p class="soft">{words.deliveries.none}</p>
@@ -63,7 +60,7 @@ export function Deliveries() {
               <div class="card">
                 <Table deliveries={deliveries} />
               </div>
-              {hasMore && <Button onClick={() => setPages(pages + 1)}>{words.more}</Button>}
+              {hasMore && <Button onClick={list.more}>{words.more}</Button>}
             </>
           )
         }
@@ -72,9 +69,9 @@ export function Deliveries() {
   );
 }
 
-async function load(filters: Filters, pages: number, signal: AbortSignal) {
+async function load(filters: Filters, cursor: string | null, signal: AbortSignal) {
   const span = Number(filters.since);
-  const asked = {
+  const query = {
     endpointId: filters.endpoint || undefined,
     status: filters.status || undefined,
     eventType: filters.type || undefined,
@@ -82,19 +79,13 @@ async function load(filters: Filters, pages: number, signal: AbortSignal) {
     eventId: filters.event || undefined,
     since: span ? new Date(Date.now() - span * 1_000).toISOString() : undefined,
     limit: PAGE,
+    cursor,
   };
-  const deliveries: Delivery[] = [];
-  let cursor: string | null = null;
-  for (let page = 0; page < pages; page++) {
-    const answer: DeliveryPage = await api.get<DeliveryPage>("/api/webhooks/deliveries", {
-      query: { ...asked, cursor: cursor ?? undefined },
-      signal,
-    });
-    deliveries.push(...answer.deliveries);
-    cursor = answer.nextCursor;
-    if (!cursor) break;
-  }
-  return { deliveries, hasMore: cursor !== null };
+  const { deliveries, nextCursor } = await api.get<DeliveryPage>("/api/webhooks/deliveries", {
+    query,
+    signal,
+  });
+  return { items: deliveries, next: nextCursor };
 }
 
 function Toolbar({ filters }: { filters: Filters }) {
@@ -126,7 +117,10 @@ function Toolbar({ filters }: { filters: Filters }) {
       {select("status", words.deliveries.status, [any, ...choices(words.deliveries.statuses)])}
       {select("type", words.deliveries.type, [
         { value: "", label: words.deliveries.allTypes },
-        ...(types.data ?? []).map(({ name }) => ({ value: name, label: name })),
+        ...[...(types.data ?? []).map(({ name }) => name), TEST].map((name) => ({
+          value: name,
+          label: name,
+        })),
       ])}
       {select("http", words.deliveries.answered, [any, ...choices(words.deliveries.answers)])}
       {select("since", words.deliveries.since, [any, ...choices(words.deliveries.spans)])}
@@ -160,7 +154,7 @@ function Table({ deliveries }: { deliveries: Delivery[] }) {
               <code>{delivery.eventType}</code>
             </th>
             <td data-label={words.deliveries.time}>
-              <Time at={delivery.createdAt} />
+              <Time at={delivery.createdAt} exact />
             </td>
             <td data-label={words.deliveries.endpoint}>
               <Name class="webhook-url">{delivery.endpointUrl}</Name>

@@ -4,6 +4,7 @@ import { api } from "../../api/client";
 import { useResource } from "../../api/resource";
 import { can } from "../../api/session";
 import { Button } from "../../parts/button";
+import { CodeBox } from "../../parts/code_box";
 import { CopyField } from "../../parts/copy";
 import { Dialog, openDialog } from "../../parts/dialog";
 import { Badge, Loaded, Skeleton } from "../../parts/states";
@@ -16,7 +17,7 @@ import { words } from "./words";
 
 export const openDelivery = (id: string) =>
   openDialog((close) => (
-    <Dialog title={words.tabs.deliveries} onClose={close} wide>
+    <Dialog title={words.detail.title} onClose={close} wide>
       <DeliveryView id={id} />
     </Dialog>
   ));
@@ -36,9 +37,11 @@ function DeliveryView({ id }: { id: string }) {
           <Attempts attempts={attempts} />
           <h3>{words.detail.answer}</h3>
           {delivery.responseBodyPreview ? (
-            <pre class="webhook-bytes">{delivery.responseBodyPreview}</pre>
+            <CodeBox label={words.detail.answer}>{delivery.responseBodyPreview}</CodeBox>
           ) : (
-            <p class="soft">{delivery.error ?? words.detail.noAnswer}</p>
+            <p class="soft">
+              {delivery.error ?? (delivery.httpStatus ? words.detail.emptyAnswer : words.detail.noAnswer)}
+            </p>
           )}
           {request && <Request request={request} />}
         </div>
@@ -73,14 +76,19 @@ function Summary({ delivery, changed }: { delivery: Delivery; changed: () => voi
           <>
             <dt>{words.detail.next}</dt>
             <dd>
-              <Time at={delivery.nextAttemptAt} />
+              <Time at={delivery.nextAttemptAt} exact />
             </dd>
           </>
         )}
       </dl>
-      {can("write") && (delivery.status === "failed" || delivery.status === "retrying") && (
+      {can("write") && (
         <div class="actions">
-          <Button look="solid" icon="reload" action={again}>
+          <Button
+            look="solid"
+            icon="reload"
+            disabled={delivery.status === "pending" || delivery.status === "delivering"}
+            action={again}
+          >
             {words.detail.again}
           </Button>
         </div>
@@ -94,19 +102,22 @@ function Attempts({ attempts }: { attempts: Attempt[] }) {
     <ol class="webhook-attempts">
       {attempts.map((attempt) => (
         <li key={attempt.number}>
-          <Time at={attempt.startedAt} />{" "}
+          <Time at={attempt.startedAt} exact />{" "}
           <Badge
             tone={attempt.status === "delivered" ? "good" : attempt.status === "failed" ? "bad" : "calm"}
           >
             {attempt.httpStatus ?? attempt.status}
           </Badge>{" "}
           {attempt.isProbe && <Badge>{words.detail.probe}</Badge>}{" "}
-          {attempt.error && <span class="soft small">{attempt.error}</span>}
+          {attempt.error && attempt.httpStatus === null && <span class="soft small">{attempt.error}</span>}
         </li>
       ))}
     </ol>
   );
 }
+
+const asText = ({ method, url, headers, body }: SentRequest) =>
+  [`${method} ${url}`, ...headers.map(({ name, value }) => `${name}: ${value}`), "", body].join("\n");
 
 function Request({ request }: { request: SentRequest }) {
   const [language, setLanguage] = useState<Language>("shell");
@@ -120,9 +131,7 @@ function Request({ request }: { request: SentRequest }) {
     <>
       <h3>{words.detail.request}</h3>
       <p class="soft small">{state}</p>
-      <pre class="webhook-bytes">
-        {`${request.method} ${request.url}\n${request.headers.map(({ name, value }) => `${name}: ${value}`).join("\n")}\n\n${request.body}`}
-      </pre>
+      <CodeBox label={words.detail.request}>{asText(request)}</CodeBox>
       <CopyField label={words.detail.curl} value={asCurl(request)} code />
       {program && (
         <>

@@ -91,14 +91,18 @@ function Suspended({ webhook, changed }: EndpointProps) {
       title={<Name>{words.endpoints.suspendedTitle(webhook.url)}</Name>}
       actions={can("write") && <Button action={probe}>{words.endpoints.probe}</Button>}
     >
-      <p>
-        {words.endpoints.suspended} {webhook.statusReason}{" "}
-        {webhook.waiting !== undefined && words.endpoints.waiting(webhook.waiting)}
+      {webhook.statusReason && <p>{words.endpoints.reason(webhook.statusReason)}</p>}
+      <p class="webhook-facts">
+        {webhook.waiting !== undefined && <span>{words.endpoints.waiting(webhook.waiting)}</span>}
         {webhook.statusSince && (
-          <>
-            {" ("}
-            <Ago at={webhook.statusSince} />)
-          </>
+          <span>
+            {words.endpoints.suspended} <Ago at={webhook.statusSince} />
+          </span>
+        )}
+        {webhook.nextProbeAt && (
+          <span>
+            {words.endpoints.nextTry} <Ago at={webhook.nextProbeAt} />
+          </span>
         )}
       </p>
     </Callout>

@@ -1,8 +1,8 @@
 /** The feed: every event, the newest first. */
-import { useState } from "preact/hooks";
 import { api } from "../../api/client";
-import { useResource } from "../../api/resource";
+import { usePages } from "../../api/resource";
 import { Button } from "../../parts/button";
+import { CodeBox } from "../../parts/code_box";
 import { EmptyState, Loaded, Skeleton } from "../../parts/states";
 import { Time } from "../../parts/values";
 import { href } from "../../router";
@@ -17,28 +17,18 @@ interface EventPage {
 const PAGE = 50;
 
 export function Events() {
-  const [pages, setPages] = useState(1);
-  const feed = useResource(
-    async (signal) => {
-      const events: FeedEvent[] = [];
-      let before: string | null = null;
-      for (let page = 0; page < pages; page++) {
-        const answer: EventPage = await api.get<EventPage>("/api/events", {
-          query: { order: "desc", limit: PAGE, before: before ?? undefined },
-          signal,
-        });
-        events.push(...answer.events);
-        before = answer.nextCursor;
-        if (!before) break;
-      }
-      return { events, hasMore: before !== null };
+  const feed = usePages<FeedEvent>(
+    async (before, signal) => {
+      const query = { order: "desc", limit: PAGE, before };
+      const { events, nextCursor } = await api.get<EventPage>("/api/events", { query, signal });
+      return { items: events, next: nextCursor };
     },
-    [pages],
-    { on: ["event"], keep: true },
+    "events",
+    ["event"],
   );
   return (
     <Loaded of={feed} skeleton={<Skeleton rows={6} height={44} />}>
-      {({ events, hasMore }) =>
+      {({ items: events, hasMore }) =>
         events.length === 0 ? (
           <EmptyState
             icon="clock"
@@ -60,15 +50,14 @@ export function Events() {
                           <Time at={new Date(event.created * 1_000).toISOString()} />
                         </span>
                       </summary>
-                      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a box that scrolls is reached by keyboard */}
-                      <pre tabIndex={0}>{JSON.stringify(event.data, null, 2)}</pre>
+                      <CodeBox label={words.events.data}>{JSON.stringify(event.data, null, 2)}</CodeBox>
                       <a href={href(`/webhooks/deliveries?event=${event.id}`)}>{words.events.deliveries}</a>
                     </details>
                   </li>
                 ))}
               </ul>
             </div>
-            {hasMore && <Button onClick={() => setPages(pages + 1)}>{words.more}</Button>}
+            {hasMore && <Button onClick={feed.more}>{words.more}</Button>}
           </>
         )
       }

@@ -35,7 +35,9 @@ export const words = {
     deliveries: "Deliveries",
     remove: "Delete",
     suspendedTitle: (url: string) => `${url} is suspended`,
-    suspended: "It failed too often in a row. Deliveries wait, none is lost; one is tried each minute.",
+    reason: (reason: string) => `${reason.charAt(0).toUpperCase()}${reason.slice(1)}. None is lost.`,
+    suspended: "suspended",
+    nextTry: "next try",
     probe: "Try now",
     probed: "One delivery is being tried.",
   },
@@ -107,6 +109,7 @@ export const words = {
     open: "Open",
   },
   detail: {
+    title: "Delivery",
     again: "Send again",
     sent: "It is sent again.",
     event: "Event",
@@ -122,6 +125,7 @@ export const words = {
     notSent: "As it will be sent",
     changed: "As it would be sent now: the address or the secret has changed since.",
     noAnswer: "No answer has come.",
+    emptyAnswer: "The answer has no body.",
     verify: "Verify in",
     verifyLead:
       "With the secret in WEBHOOK_SECRET it prints “valid” for this delivery, whose bytes are inside.",
@@ -130,6 +134,7 @@ export const words = {
   events: {
     emptyTitle: "Nothing has happened yet",
     empty: "Every change that webhooks report is listed here too, also without an endpoint.",
+    data: "Data of the event",
     deliveries: "Deliveries",
   },
 };
