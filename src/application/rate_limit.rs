@@ -1,8 +1,4 @@
-<<<<<<< HEAD
 //! Rate limit: requests a minute (`requests_per_minute`) of an account's keys, of a session and of its uploads; fixed window, in memory.
-=======
-//! Rate limit: requests a minute (`requests_per_minute`) of an account's keys, of a session and of its uploads; fixed window, counted in memory.
->>>>>>> j4
 //!
 //! Windows are counted on the monotonic clock, so that a clock set back neither blocks nor admits requests. The table
 //! is emptied with each new minute and is thereby bounded by the accounts and sessions with requests in one minute.

@@ -239,13 +239,8 @@ impl Workflows {
         Ok(run)
     }
 
-<<<<<<< HEAD
     /// Deletes a workflow and cancels its unfinished runs, also when the caller leaves before the answer; files that runs have
     /// stored are kept. Errors as [`workflows::delete`].
-=======
-    /// Deletes a workflow and cancels its unfinished runs, also when the caller leaves, be it between the commit and its news;
-    /// files that runs have stored are kept. Errors as [`workflows::delete`].
->>>>>>> j4
     pub async fn delete(&self, account_id: Uuid, id: Uuid) -> Result<(), Error> {
         let deletion = tokio::spawn(self.clone().delete_whole(account_id, id));
         match deletion.await {

@@ -50,11 +50,7 @@ pub async fn admit(
         Ok(authentication) => authentication,
         Err(error) => return Ok(request.into_response(error.error_response())),
     };
-<<<<<<< HEAD
     let counted = match &authentication {
-=======
-    let rate = match &authentication {
->>>>>>> j4
         Authentication::Known(caller) if is_counted => {
             let budget = budget(caller, request.path());
             Some((budget, count(&accounts, caller, budget)))
@@ -66,13 +62,8 @@ pub async fn admit(
     // Failures are stored, too: only handlers that take a caller answer them with 401.
     request.extensions_mut().insert(authentication);
 
-<<<<<<< HEAD
     let mut response = match counted {
         Some((budget, rate)) if !rate.allowed => {
-=======
-    let mut response = match rate {
-        Some((budget, state)) if !state.allowed => {
->>>>>>> j4
             let rejection = ApiError::TooMany {
                 message: match budget {
                     Budget::Keys(_) => "the plan's requests per minute are used up",
@@ -83,23 +74,14 @@ pub async fn admit(
                         "this session's requests of uploads per minute are used up (sign_in.upload_requests_per_minute)"
                     }
                 },
-<<<<<<< HEAD
                 retry_after_s: rate.resets_in_s,
-=======
-                retry_after_s: state.resets_in_s,
->>>>>>> j4
             };
             request.into_response(rejection.error_response())
         }
         _ => next.call(request).await?.map_into_boxed_body(),
     };
-<<<<<<< HEAD
     if let Some((_, rate)) = counted {
         show(rate, response.headers_mut());
-=======
-    if let Some((_, state)) = rate {
-        show(state, response.headers_mut());
->>>>>>> j4
     }
     if is_session && !response.headers().contains_key(header::CACHE_CONTROL) {
         // Answers to a person must not stay in the browser of a shared machine.

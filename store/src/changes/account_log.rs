@@ -35,11 +35,7 @@ struct Entry {
     id: Option<Uuid>,
     /// The action of all changes that the entry has, merged.
     action: Action,
-<<<<<<< HEAD
     /// The number under which the resource was created; 0 when that is not known. Readers from behind it have seen it.
-=======
-    /// The number under which the resource was created; 0 when that is not known. A reader that is past it has seen that.
->>>>>>> j4
     created: u64,
 }
 

@@ -75,29 +75,12 @@ text_enum! {
 }
 
 impl Action {
-<<<<<<< HEAD
-=======
-    const ALL: [Self; 3] = [Self::Created, Self::Changed, Self::Deleted];
-
->>>>>>> j4
     /// Merges two actions of one resource, for a client that has seen neither: what it does not know is created, whatever
     /// changed since, and what is gone stays deleted, although parts of it may change after it.
     fn then(self, next: Self) -> Self {
         match (self, next) {
             (Self::Created | Self::Deleted, Self::Changed) => self,
             (_, next) => next,
-<<<<<<< HEAD
-=======
-        }
-    }
-
-    /// The name on the wire.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Created => "created",
-            Self::Changed => "changed",
-            Self::Deleted => "deleted",
->>>>>>> j4
         }
     }
 

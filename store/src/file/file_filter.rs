@@ -40,19 +40,6 @@ impl FileType {
         known.unwrap_or(Self::Other)
     }
 
-<<<<<<< HEAD
-=======
-    /// Returns the family of a media type.
-    pub(crate) fn of(mime_type: &str) -> Self {
-        let mime_type = mime_type.to_ascii_lowercase();
-        let known = Self::ALL.into_iter().find(|family| {
-            family.types().contains(&mime_type.as_str())
-                || family.begins().iter().any(|it| mime_type.starts_with(it))
-        });
-        known.unwrap_or(Self::Other)
-    }
-
->>>>>>> j4
     /// The media types of a family, beside those of [`FileType::begins`]. A change needs a migration that writes the column
     /// `file_type` of earlier files again.
     fn types(self) -> &'static [&'static str] {
