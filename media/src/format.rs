@@ -91,6 +91,7 @@ macro_rules! formats {
         }
 
         /// All formats, in the order of [`Format`].
+        #[allow(clippy::needless_update, reason = "a format may have all properties")]
         const TABLE: &[Row] = &[$(Row {
             format: Format::$format,
             name: $name,

@@ -14,7 +14,6 @@ use crate::{
 };
 
 pub(super) const ADJUST: Row = Row {
-    tool: "adjust",
     node: Some("adjust"),
     fields: &[
         factor("brightness", "a factor, 1 changes nothing"),
@@ -66,9 +65,11 @@ pub(super) const ADJUST: Row = Row {
             adjust.saturation *= factor_of(change)
         }),
     ],
-    accepts: &[Class::Raster, Class::Vector, Class::Video, Class::Audio],
-    summary: "Changes light and colour of images, and the loudness of audio",
-    ..Row::ONE_FILE
+    ..Row::of_one_file(
+        "adjust",
+        &[Class::Raster, Class::Vector, Class::Video, Class::Audio],
+        "Changes light and colour of images, and the loudness of audio",
+    )
 };
 
 /// Largest brightness, saturation, contrast and volume.

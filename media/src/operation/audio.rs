@@ -33,21 +33,23 @@ const LONGEST_GAP_MS: i64 = 60_000;
 const WITH_AUDIO: &[Class] = &[Class::Audio, Class::Video];
 
 pub(super) const AUDIO: Row = Row {
-    tool: "audio",
     node: Some("audio"),
     fields: &[FORMAT, timed::BITRATE],
-    accepts: WITH_AUDIO,
-    summary: "Converts audio, or the audio of a video, into another format",
-    ..Row::ONE_FILE
+    ..Row::of_one_file(
+        "audio",
+        WITH_AUDIO,
+        "Converts audio, or the audio of a video, into another format",
+    )
 };
 
 pub(super) const EXTRACT_AUDIO: Row = Row {
-    tool: "extract-audio",
     node: Some("extract_audio"),
     fields: &[FORMAT, timed::BITRATE],
-    accepts: &[Class::Video, Class::Audio],
-    summary: "Takes the audio out of a video",
-    ..Row::ONE_FILE
+    ..Row::of_one_file(
+        "extract-audio",
+        &[Class::Video, Class::Audio],
+        "Takes the audio out of a video",
+    )
 };
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -147,7 +149,6 @@ impl ConcatAudio {
 }
 
 pub(super) const WAVEFORM: Row = Row {
-    tool: "waveform",
     node: Some("waveform"),
     fields: &[
         Field::integer("width", 16, 8192, Some("1200"), "pixels"),
@@ -162,9 +163,11 @@ pub(super) const WAVEFORM: Row = Row {
             )
         },
     ],
-    accepts: WITH_AUDIO,
-    summary: "Draws what audio, or the audio of a video, looks like, as a PNG",
-    ..Row::ONE_FILE
+    ..Row::of_one_file(
+        "waveform",
+        WITH_AUDIO,
+        "Draws what audio, or the audio of a video, looks like, as a PNG",
+    )
 };
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -26,7 +26,6 @@ const MOST_FPS: f64 = 50.0;
 const START: Field = Field::seconds("start", "0", "seconds");
 
 pub(super) const TRIM: Row = Row {
-    tool: "trim",
     node: Some("trim"),
     fields: &[
         START,
@@ -50,9 +49,11 @@ pub(super) const TRIM: Row = Row {
             "fast copies from the key frame before the start on, without encoding",
         ),
     ],
-    accepts: &[Class::Video, Class::Audio],
-    summary: "Cuts a part out of a video or of audio",
-    ..Row::ONE_FILE
+    ..Row::of_one_file(
+        "trim",
+        &[Class::Video, Class::Audio],
+        "Cuts a part out of a video or of audio",
+    )
 };
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -100,7 +101,6 @@ impl Trim {
 }
 
 pub(super) const GIF: Row = Row {
-    tool: "gif",
     node: Some("gif"),
     fields: &[
         START,
@@ -114,9 +114,11 @@ pub(super) const GIF: Row = Row {
         ),
         Field::number("fps", 1.0, MOST_FPS, Some("12"), "frames per second"),
     ],
-    accepts: &[Class::Video],
-    summary: "Makes an animated GIF of a part of a video",
-    ..Row::ONE_FILE
+    ..Row::of_one_file(
+        "gif",
+        &[Class::Video],
+        "Makes an animated GIF of a part of a video",
+    )
 };
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

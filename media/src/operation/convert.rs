@@ -50,7 +50,6 @@ const USUAL_QUALITY: u8 = 82;
 const HIGHEST_TRIED_QUALITY: u8 = 95;
 
 pub(super) const CONVERT: Row = Row {
-    tool: "convert",
     node: Some("convert"),
     fields: &[
         Field {
@@ -74,15 +73,17 @@ pub(super) const CONVERT: Row = Row {
         ),
         Field::flag("mono", "false", "trace to SVG as a silhouette"),
     ],
-    accepts: &[
-        Class::Raster,
-        Class::Vector,
-        Class::Document,
-        Class::Video,
-        Class::Audio,
-    ],
-    summary: "Converts a file into another format: of a video, gif and webp hold the first 30 s, other images the frame at 1 s",
-    ..Row::ONE_FILE
+    ..Row::of_one_file(
+        "convert",
+        &[
+            Class::Raster,
+            Class::Vector,
+            Class::Document,
+            Class::Video,
+            Class::Audio,
+        ],
+        "Converts a file into another format: of a video, gif and webp hold the first 30 s, other images the frame at 1 s",
+    )
 };
 
 /// `POST /api/convert`.
@@ -231,7 +232,6 @@ fn already(source: Format) -> Failure {
 }
 
 pub(super) const COMPRESS: Row = Row {
-    tool: "compress",
     node: Some("compress"),
     fields: &[
         Field::new(
@@ -261,9 +261,11 @@ pub(super) const COMPRESS: Row = Row {
             "drop EXIF, XMP and IPTC, or the tags of video and audio",
         ),
     ],
-    accepts: &[Class::Raster, Class::Video, Class::Audio],
-    summary: "Makes a file smaller and keeps its format; video and audio that cannot be written in theirs become mp4, m4a or mp3",
-    ..Row::ONE_FILE
+    ..Row::of_one_file(
+        "compress",
+        &[Class::Raster, Class::Video, Class::Audio],
+        "Makes a file smaller and keeps its format; video and audio that cannot be written in theirs become mp4, m4a or mp3",
+    )
 };
 
 /// `POST /api/compress`.
@@ -404,12 +406,13 @@ pub(super) fn check_written(tool: &str, source: Format) -> Result<(), Failure> {
 }
 
 pub(super) const RESIZE: Row = Row {
-    tool: "resize",
     node: Some("resize"),
     fields: &[sizing::PRESET, sizing::WIDTH, sizing::HEIGHT],
-    accepts: &[Class::Raster, Class::Vector, Class::Document, Class::Video],
-    summary: "Makes an image or a video smaller by a preset or to fit inside the sides given",
-    ..Row::ONE_FILE
+    ..Row::of_one_file(
+        "resize",
+        &[Class::Raster, Class::Vector, Class::Document, Class::Video],
+        "Makes an image or a video smaller by a preset or to fit inside the sides given",
+    )
 };
 
 /// Keeps the format where it can be written, else makes a PNG or an MP4.

@@ -22,7 +22,6 @@ const MAX_PAGE: i64 = 100_000;
 const MOST_IMAGES: usize = 1000;
 
 pub(super) const PDF_PREVIEW: Row = Row {
-    tool: "pdf-preview",
     node: Some("pdf_preview"),
     fields: &[
         Field::integer("page", 1, MAX_PAGE, Some("1"), "counted from 1"),
@@ -33,9 +32,7 @@ pub(super) const PDF_PREVIEW: Row = Row {
         PREVIEW_FORMAT,
         Field::integer("quality", 1, 100, Some("86"), "higher is better"),
     ],
-    accepts: &[Class::Document],
-    summary: "Draws one page of a PDF",
-    ..Row::ONE_FILE
+    ..Row::of_one_file("pdf-preview", &[Class::Document], "Draws one page of a PDF")
 };
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -73,7 +70,6 @@ impl Values for PdfPreview {
 }
 
 pub(super) const IMAGE_TO_PDF: Row = Row {
-    tool: "image-to-pdf",
     node: Some("image_to_pdf"),
     fields: &[Field::new(
         "pageSize",
@@ -82,9 +78,11 @@ pub(super) const IMAGE_TO_PDF: Row = Row {
         "auto: each page has its image's size",
     )],
     max_files: MOST_IMAGES,
-    accepts: &[Class::Raster, Class::Vector],
-    summary: "Puts images into one PDF, one on each page",
-    ..Row::ONE_FILE
+    ..Row::of_one_file(
+        "image-to-pdf",
+        &[Class::Raster, Class::Vector],
+        "Puts images into one PDF, one on each page",
+    )
 };
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -13,27 +13,29 @@ use crate::{
 };
 
 pub(super) const STRIP_METADATA: Row = Row {
-    tool: "strip-metadata",
     node: Some("strip_metadata"),
     fields: &[],
-    accepts: &[Class::Raster, Class::Video, Class::Audio],
-    summary: "Drops EXIF, XMP and IPTC of an image, its orientation applied first, and the tags of video and audio, which are copied",
-    ..Row::ONE_FILE
+    ..Row::of_one_file(
+        "strip-metadata",
+        &[Class::Raster, Class::Video, Class::Audio],
+        "Drops EXIF, XMP and IPTC of an image, its orientation applied first, and the tags of video and audio, which are copied",
+    )
 };
 
 pub(super) const INSPECT: Row = Row {
-    tool: "inspect",
     node: Some("inspect"),
     fields: &[],
-    accepts: &[
-        Class::Raster,
-        Class::Vector,
-        Class::Document,
-        Class::Video,
-        Class::Audio,
-    ],
-    summary: "Shows size, format, colour and metadata of an image, and container, tracks and duration of video and audio; a workflow passes the file on as it is",
-    ..Row::ONE_FILE
+    ..Row::of_one_file(
+        "inspect",
+        &[
+            Class::Raster,
+            Class::Vector,
+            Class::Document,
+            Class::Video,
+            Class::Audio,
+        ],
+        "Shows size, format, colour and metadata of an image, and container, tracks and duration of video and audio; a workflow passes the file on as it is",
+    )
 };
 
 /// No fields.

@@ -13,7 +13,6 @@ use crate::{
 };
 
 pub(super) const FADE: Row = Row {
-    tool: "fade",
     node: Some("fade"),
     fields: &[Field::integer("amount", 0, 100, Some("50"), "per cent")],
     effects: &[Effect {
@@ -24,9 +23,11 @@ pub(super) const FADE: Row = Row {
         summary: "paler colours, per cent",
         apply: fade,
     }],
-    accepts: &[Class::Raster, Class::Vector],
-    summary: "Makes the colours of an image paler, like those of an old print",
-    ..Row::ONE_FILE
+    ..Row::of_one_file(
+        "fade",
+        &[Class::Raster, Class::Vector],
+        "Makes the colours of an image paler, like those of an old print",
+    )
 };
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -28,7 +28,6 @@ const MOST_COLUMNS: i64 = 50;
 const QUALITY: Field = Field::integer("quality", 1, 100, Some("86"), "higher is better");
 
 pub(super) const POSTER_FRAME: Row = Row {
-    tool: "poster-frame",
     node: Some("poster_frame"),
     fields: &[
         timed::TIMESTAMP,
@@ -39,9 +38,11 @@ pub(super) const POSTER_FRAME: Row = Row {
         PREVIEW_FORMAT,
         QUALITY,
     ],
-    accepts: &[Class::Video],
-    summary: "Takes one frame out of a video",
-    ..Row::ONE_FILE
+    ..Row::of_one_file(
+        "poster-frame",
+        &[Class::Video],
+        "Takes one frame out of a video",
+    )
 };
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -78,7 +79,6 @@ impl Values for PosterFrame {
 }
 
 pub(super) const STORYBOARD: Row = Row {
-    tool: "storyboard",
     node: Some("storyboard"),
     fields: &[
         Field::integer(
@@ -93,9 +93,11 @@ pub(super) const STORYBOARD: Row = Row {
         PREVIEW_FORMAT,
         QUALITY,
     ],
-    accepts: &[Class::Video],
-    summary: "Puts frames of a whole video on one image, with a WebVTT map that says where each is",
-    ..Row::ONE_FILE
+    ..Row::of_one_file(
+        "storyboard",
+        &[Class::Video],
+        "Puts frames of a whole video on one image, with a WebVTT map that says where each is",
+    )
 };
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -33,17 +33,23 @@ pub struct Row {
 }
 
 impl Row {
-    /// An operation on one file that no delivery URL performs.
-    pub(super) const ONE_FILE: Self = Self {
-        tool: "",
-        node: None,
-        fields: &[],
-        effects: &[],
-        min_files: 1,
-        max_files: 1,
-        accepts: &[],
-        summary: "",
-    };
+    /// An operation on one file that no delivery URL performs, with what every operation has to name.
+    pub(super) const fn of_one_file(
+        tool: &'static str,
+        accepts: &'static [Class],
+        summary: &'static str,
+    ) -> Self {
+        Self {
+            tool,
+            node: None,
+            fields: &[],
+            effects: &[],
+            min_files: 1,
+            max_files: 1,
+            accepts,
+            summary,
+        }
+    }
 
     pub fn field(&self, name: &str) -> Option<&'static Field> {
         self.fields.iter().find(|field| field.name == name)

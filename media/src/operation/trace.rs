@@ -11,12 +11,9 @@ use crate::{
 };
 
 pub(super) const VECTORIZE: Row = Row {
-    tool: "vectorize",
     node: Some("vectorize"),
     fields: &[Field::flag("mono", "false", "a silhouette in one colour")],
-    accepts: &[Class::Raster],
-    summary: "Traces an image into an SVG",
-    ..Row::ONE_FILE
+    ..Row::of_one_file("vectorize", &[Class::Raster], "Traces an image into an SVG")
 };
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

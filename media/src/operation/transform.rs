@@ -28,7 +28,6 @@ pub(super) const PREVIEW_FORMAT: Field = Field::new(
 );
 
 pub(super) const THUMBNAIL: Row = Row {
-    tool: "thumbnail",
     node: Some("thumbnail"),
     fields: &[
         Field {
@@ -49,9 +48,11 @@ pub(super) const THUMBNAIL: Row = Row {
         Field::integer("quality", 1, 100, Some("82"), "higher is better"),
         timed::TIMESTAMP,
     ],
-    accepts: &[Class::Raster, Class::Vector, Class::Document, Class::Video],
-    summary: "Makes a thumbnail of an image, of a document's first page or of a video",
-    ..Row::ONE_FILE
+    ..Row::of_one_file(
+        "thumbnail",
+        &[Class::Raster, Class::Vector, Class::Document, Class::Video],
+        "Makes a thumbnail of an image, of a document's first page or of a video",
+    )
 };
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -96,7 +97,6 @@ impl Values for Thumbnail {
 }
 
 pub(super) const TRANSFORM: Row = Row {
-    tool: "transform",
     node: Some("transform"),
     fields: &[
         Field::new(
@@ -149,9 +149,11 @@ pub(super) const TRANSFORM: Row = Row {
         Field::integer("cropWidth", 1, MAX_CROP, None, "pixels; with cropHeight"),
         Field::integer("cropHeight", 1, MAX_CROP, None, "pixels; with cropWidth"),
     ],
-    accepts: IMAGES,
-    summary: "Crops, resizes, turns and mirrors an image",
-    ..Row::ONE_FILE
+    ..Row::of_one_file(
+        "transform",
+        IMAGES,
+        "Crops, resizes, turns and mirrors an image",
+    )
 };
 
 /// Largest offset and side of a crop, which counts in the source: that may be larger than any result.

@@ -22,7 +22,6 @@ use crate::{
 const MAX_TEXT_CHARS: usize = 500;
 
 pub(super) const WATERMARK: Row = Row {
-    tool: "watermark",
     node: Some("watermark"),
     fields: &[
         Field::new(
@@ -53,9 +52,11 @@ pub(super) const WATERMARK: Row = Row {
         ),
     ],
     max_files: 2,
-    accepts: &[Class::Raster, Class::Vector, Class::Video],
-    summary: "Lays a text or an image over an image or a video",
-    ..Row::ONE_FILE
+    ..Row::of_one_file(
+        "watermark",
+        &[Class::Raster, Class::Vector, Class::Video],
+        "Lays a text or an image over an image or a video",
+    )
 };
 
 /// Keeps the format where it can be written, else makes a PNG or an MP4.
