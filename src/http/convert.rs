@@ -32,6 +32,7 @@ pub struct ConvertForm {
     source_url: Option<String>,
     /// jpg, png, webp, avif, tiff, gif, heif, jxl, svg, pdf; of video mp4, mov, webm, mkv, also gif, webp (both animated, of the
     /// first 30 s) and the other rasters (the frame at 1 s); of video and audio mp3, wav, ogg, m4a, flac; zip.
+    #[schema(example = "webp")]
     format: String,
     /// original, website, email, instagram, linkedin, ecommerce, square, width or height. A raster or a video is never enlarged; an SVG
     /// is rendered at the size, with a long edge of 1024 without one.

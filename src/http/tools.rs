@@ -62,6 +62,7 @@ pub struct ToolForm {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolOnFile {
+    #[schema(example = "thumbnail")]
     tool: String,
     /// The fields of the tool's row.
     #[serde(default)]

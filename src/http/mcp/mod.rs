@@ -72,7 +72,7 @@ fn agent_of(request: &HttpRequest) -> Result<Agent, ApiError> {
         ("MCP-Protocol-Version" = Option<String>, Header, description = "The revision that was agreed on"),
         ("Accept" = String, Header, description = "Both `application/json` and `text/event-stream`"),
     ),
-    request_body(content = Object, content_type = "application/json"),
+    request_body(content = Object, content_type = "application/json", example = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})),
     responses(
         (status = 200, description = "Events, each a message; the last is the answer", content_type = "text/event-stream", body = String),
         (status = 202, description = "The notification was taken"),

@@ -88,6 +88,18 @@ test("a form with a file, bytes to be saved, a stream, and an operation without 
   );
 });
 
+test("examples are calls that the service takes, as far as the description says what it takes", () => {
+  const lines = (method: string, path: string) => snippet("curl", exampleCall(entryOf(method, path)));
+  assert.match(
+    lines("patch", "/api/workflows/{id}"),
+    /-d '\{"isActive":true\}'$/,
+    "a change changes something",
+  );
+  assert.match(lines("patch", "/api/uploads/tus/{id}"), /Tus-Resumable: 1\.0\.0.*Upload-Offset: 0/s);
+  assert.match(lines("post", "/mcp"), /application\/json, text\/event-stream.*tools\/list/s);
+  assert.match(lines("post", "/api/jobs"), /-F files=@photo\.jpg.*-F format=webp/s);
+});
+
 test("a call that is sent has no placeholders", () => {
   const entry = entryOf("get", "/api/files/{id}");
   assert.equal(callOf(api, entry, "", startingValues(api, entry), { examples: false }).url, "/api/files/");

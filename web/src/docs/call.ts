@@ -1,6 +1,6 @@
 /** One call of an operation: what the examples show and what "Send" sends. Pure. */
 import { acceptedBy, type Entry, type OpenApi, type Parameter, resolve, type Schema } from "./document";
-import { exampleOf, parameterExample } from "./example";
+import { bodyExample, exampleOf, parameterExample } from "./example";
 
 /** What the user has entered; what is empty is left out, or an example takes its place where it is needed. */
 export interface Values {
@@ -61,7 +61,11 @@ export function bodySchema(api: OpenApi, entry: Entry, type: string | null): Sch
 
 export function startingValues(api: OpenApi, entry: Entry): Values {
   const type = bodyTypes(api, entry)[0] ?? null;
-  const example = type === "application/json" ? exampleOf(api, bodySchema(api, entry, type)) : undefined;
+  const body = entry.operation.requestBody && resolve(api, entry.operation.requestBody);
+  const example =
+    type === "application/json"
+      ? (body?.content?.[type]?.example ?? bodyExample(api, bodySchema(api, entry, type), entry.method))
+      : undefined;
   return {
     parameters: {},
     type,
@@ -107,13 +111,25 @@ export function callOf(
   };
 }
 
-/** The fields of a form, with whether each is a file, or a list of files. */
-export function formFields(api: OpenApi, schema: Schema): [name: string, field: Schema, isFile: boolean][] {
-  return Object.entries(schema.properties ?? {}).map(([name, field]) => {
+export interface FieldShape {
+  name: string;
+  schema: Schema;
+  isRequired: boolean;
+  /** Whether it is a file, or a list of files. */
+  isFile: boolean;
+}
+
+/** The fields of a form, with those of the objects that it is made of. */
+export function formFields(api: OpenApi, schema: Schema): FieldShape[] {
+  const shapes = Object.entries(schema.properties ?? {}).flatMap(([name, field]): FieldShape[] => {
     const known = resolve(api, field);
+    const inner = resolve(api, known.oneOf?.find((option) => option.type !== "null") ?? known);
+    if (inner.properties) return formFields(api, inner);
     const held = known.items ? resolve(api, known.items) : known;
-    return [name, known, held.format === "binary"];
+    const isRequired = schema.required?.includes(name) ?? false;
+    return [{ name, schema: known, isRequired, isFile: held.format === "binary" }];
   });
+  return shapes.filter((shape, index) => shapes.findIndex(({ name }) => name === shape.name) === index);
 }
 
 function bodyOf(api: OpenApi, entry: Entry, values: Values, examples: boolean): CallBody {
@@ -121,16 +137,22 @@ function bodyOf(api: OpenApi, entry: Entry, values: Values, examples: boolean): 
   if (!type) return { kind: "none" };
   if (type === "application/json") return { kind: "json", text: values.json };
   const schema = bodySchema(api, entry, type);
-  if (!schema.properties) return { kind: "bytes", type, file: values.files[BYTES] };
-  const fields = formFields(api, schema).flatMap(([name, field, isFile]): FormField[] => {
+  if (!schema.properties && !isForm(type)) return { kind: "bytes", type, file: values.files[BYTES] };
+  const shapes = formFields(api, schema);
+  const firstFile = shapes.find(({ isFile }) => isFile);
+  const fields = shapes.flatMap((shape): FormField[] => {
+    const { name, isFile } = shape;
     const file = values.files[name];
     const value = values.fields[name];
     if (file || value) return [{ name, value: value ?? file?.name ?? "", file, isFile }];
-    const isNeeded = schema.required?.includes(name) || isFile;
-    if (!examples || !isNeeded) return [];
-    return [{ name, value: isFile ? "photo.jpg" : String(exampleOf(api, field, name)), isFile }];
+    if (!examples || !(shape.isRequired || shape === firstFile)) return [];
+    return [{ name, value: isFile ? "photo.jpg" : String(exampleOf(api, shape.schema, name)), isFile }];
   });
   return { kind: type === "multipart/form-data" ? "form" : "words", fields };
+}
+
+export function isForm(type: string): boolean {
+  return type === "multipart/form-data" || type === "application/x-www-form-urlencoded";
 }
 
 function credentialOf(api: OpenApi, entry: Entry): Call["credential"] {

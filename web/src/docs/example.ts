@@ -51,9 +51,27 @@ export function placeholder(name: string): string {
   return name.replace(/([a-z\d])([A-Z])/g, "$1_$2").toUpperCase();
 }
 
-/** A parameter's value in an address or header; a placeholder when the description has none. */
+/** A parameter's value in an address or header, which a header's description may name; else a placeholder. */
 export function parameterExample(document: OpenApi, parameter: Parameter): string {
   const schema = resolve(document, parameter.schema ?? {});
   const own = parameter.example ?? ownExample(schema);
-  return own === undefined ? placeholder(parameter.name) : String(own);
+  if (own !== undefined) return String(own);
+  const named =
+    parameter.description?.match(/(?<=`)[^`]+(?=`)/g)?.filter((_, index) => index % 2 === 0) ?? [];
+  if (parameter.in === "header" && parameter.required && named[0])
+    return parameter.name === "Accept" ? named.join(", ") : named[0];
+  return schema.type === "integer" ? String(schema.minimum ?? 0) : placeholder(parameter.name);
+}
+
+/** An example of a body in JSON. A change changes something, and a list of what to do has an entry. */
+export function bodyExample(document: OpenApi, schema: Schema, method: string): unknown {
+  const example = exampleOf(document, schema);
+  const fields = Object.entries(resolve(document, schema).properties ?? {}).map(
+    ([name, field]): [string, Schema] => [name, resolve(document, field)],
+  );
+  const isEmpty = JSON.stringify(example) === "{}";
+  const first = fields.find(([, field]) => ![field.type].flat().includes("integer"));
+  const areLists = fields.every(([, field]) => field.type === "array");
+  if (!isEmpty || !first || !(method === "patch" || areLists)) return example;
+  return { [first[0]]: exampleOf(document, first[1], first[0]) };
 }

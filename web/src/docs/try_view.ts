@@ -1,5 +1,15 @@
 /** The form that sends a call of an operation, and its answer. */
-import { BYTES, bodySchema, bodyTypes, type Call, callOf, entered, formFields, type Values } from "./call";
+import {
+  BYTES,
+  bodySchema,
+  bodyTypes,
+  type Call,
+  callOf,
+  entered,
+  formFields,
+  isForm,
+  type Values,
+} from "./call";
 import { askSession, credentialLine, withCredential } from "./credential";
 import { type Entry, type OpenApi, type Parameter, resolve, type Schema } from "./document";
 import { element } from "./element";
@@ -130,9 +140,9 @@ function fieldsOfType(api: OpenApi, entry: Entry, values: Values, onChange: () =
     return [labelled("Body (JSON)", text)];
   }
   const schema = bodySchema(api, entry, type);
-  if (!schema.properties) return [fileField("Body", BYTES, values, onChange)];
-  return formFields(api, schema).map(([name, field, isFile]) => {
-    const label = schema.required?.includes(name) ? `${name} (required)` : name;
+  if (!schema.properties) return isForm(type) ? [] : [fileField("Body", BYTES, values, onChange)];
+  return formFields(api, schema).map(({ name, schema: field, isRequired, isFile }) => {
+    const label = isRequired ? `${name} (required)` : name;
     if (isFile) return fileField(label, name, values, onChange);
     return textField(label, field, String(exampleOf(api, field, name) ?? ""), (value) => {
       values.fields[name] = value;
