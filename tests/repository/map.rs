@@ -87,7 +87,8 @@ impl Entry {
             .map_while(|line| line.strip_prefix("//!"))
             .map(str::trim)
             .take_while(|line| !line.is_empty());
-        let code = text.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
+        let code = text.split("#[cfg(test)]\nmod tests {").next();
+        let code = code.unwrap_or_default();
         let is_settings = text.contains("pub struct Settings") || text.contains("impl Default for");
         let fields = code
             .lines()
