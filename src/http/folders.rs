@@ -37,7 +37,7 @@ impl FolderAnswer {
 #[utoipa::path(get, path = "/api/folders", tag = "folders", params(
     ("parentId" = Option<String>, Query, description = "Only those in this folder; `null`: only those at the top"),
     ("q" = Option<String>, Query, description = "The name contains this, in any case"),
-    ("sort" = Option<String>, Query, description = "`created` (default) or `name`, without regard to case"),
+    ("sort" = Option<String>, Query, description = "`created` (default) or `name`, without regard to case, numbers by their value"),
     ("order" = Option<String>, Query, description = "`asc` or `desc`; by default newest first, or names from a to z"),
     ("totals" = Option<bool>, Query, description = "Also add up the files in and below each folder (false)"),
     ("limit" = Option<u32>, Query, description = "1 to 100"),

@@ -54,7 +54,7 @@ pub use settings::StoreSettings;
 pub use store::{DiskSpace, Statistics, Store, Work, WriteFailure};
 
 use database::{connection, copy, migrate, order, page, rows, store, turns, unit, writer};
-use file::folder;
+use file::{folder, name_key};
 use identity::bootstrap;
 use metering::month;
 

@@ -73,16 +73,16 @@ async fn files_are_sorted_filtered_and_found_below() {
             "sort=created&order=asc",
             &["b10.txt", "B2.txt", "a.mp3", "C.zip"],
         ),
-        ("sort=name", &["a.mp3", "b10.txt", "B2.txt", "C.zip"]),
+        ("sort=name", &["a.mp3", "B2.txt", "b10.txt", "C.zip"]),
         (
             "sort=name&order=desc",
-            &["C.zip", "B2.txt", "b10.txt", "a.mp3"],
+            &["C.zip", "b10.txt", "B2.txt", "a.mp3"],
         ),
         ("sort=size", &["B2.txt", "C.zip", "b10.txt", "a.mp3"]),
         ("sort=size&order=asc&limit=1&offset=3", &["B2.txt"]),
         (
             "type=document,audio&sort=name",
-            &["a.mp3", "b10.txt", "B2.txt"],
+            &["a.mp3", "B2.txt", "b10.txt"],
         ),
         ("type=other", &["C.zip"]),
         ("folderId=null", &["b10.txt"]),
@@ -112,7 +112,7 @@ async fn files_are_sorted_filtered_and_found_below() {
         assert_eq!(site.call("GET", &other, None).await.status, 400);
         path = format!("/api/files?sort=name&limit=1&total=false&cursor={cursor}");
     }
-    assert_eq!(paged, ["a.mp3", "b10.txt", "B2.txt", "C.zip"]);
+    assert_eq!(paged, ["a.mp3", "B2.txt", "b10.txt", "C.zip"]);
     let counted = site.list_at(&format!("/api/files?{below}&limit=1")).await;
     assert_eq!(
         counted["pagination"],

@@ -210,6 +210,7 @@ const UNWATCHED: &[&str] = &[
     "event_sequences",
     "event_storage",
     "file_facts",
+    "file_tags",
     "first_credentials",
     "idempotency_keys",
     "installation",

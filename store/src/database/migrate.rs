@@ -133,14 +133,21 @@ async fn check_foreign_keys(connection: &mut SqliteConnection) -> Result<(), Err
 #[cfg(test)]
 mod tests {
     use sqlx::{
-        SqlSafeStr,
+        ConnectOptions as _, Connection as _, SqlSafeStr,
         migrate::{Migration, MigrationType},
+        query_as, raw_sql,
+        sqlite::SqliteConnectOptions,
     };
     use tempfile::TempDir;
 
     use super::*;
     use crate::{
-        Store, StoreSettings, accounts, credentials, sessions, store,
+        Store, StoreSettings, accounts,
+        connection::sealed::Driver as _,
+        credentials,
+        file_filter::FileType,
+        name_key::name_key,
+        sessions, store,
         users::{self, Role},
     };
 
@@ -185,8 +192,6 @@ mod tests {
 
     #[tokio::test]
     async fn an_upgrade_copies_the_database_first() {
-        use sqlx::{ConnectOptions, Connection};
-
         let folder = tempfile::tempdir().unwrap();
         let first = open(&folder, &MIGRATIONS).await.unwrap();
         add_account(&first).await;
@@ -251,12 +256,14 @@ mod tests {
     #[tokio::test]
     async fn users_and_sessions_survive_the_change_of_their_tables() {
         const FIRST_WITH_VIEWERS: i64 = 25;
-        // Every start fills the names by which folders are sorted, so that their column has to be there.
+        // Every start fills the keys by which names are sorted, so that their columns have to be there.
         const NAMES_OF_FOLDERS: i64 = 31;
+        const NAME_KEYS: i64 = 33;
         let folder = tempfile::tempdir().unwrap();
         let earlier = MIGRATIONS.iter().cloned();
         let earlier = earlier.filter(|migration| {
-            migration.version < FIRST_WITH_VIEWERS || migration.version == NAMES_OF_FOLDERS
+            migration.version < FIRST_WITH_VIEWERS
+                || [NAMES_OF_FOLDERS, NAME_KEYS].contains(&migration.version)
         });
         let earlier = Migrator::with_migrations(earlier.collect());
         let store = open(&folder, &earlier).await.unwrap();
@@ -316,6 +323,80 @@ mod tests {
             })
         });
         assert_eq!(deleted.await.unwrap(), 0);
+    }
+
+    /// Files and folders from before their lists were filtered in indexes have types, tags and keys after the start.
+    #[tokio::test]
+    async fn earlier_files_and_folders_are_in_the_indexes_of_lists() {
+        const LIST_FILTERS: i64 = 33;
+        const MIME_TYPES: [&str; 14] = [
+            "image/svg+xml",
+            "IMAGE/PNG",
+            "video/mp4",
+            "audio/x-ms-wma",
+            "text/vtt",
+            "Application/PDF",
+            "application/json",
+            "application/x-subrip",
+            "application/vnd.ms-excel",
+            "application/vnd.oasis.opendocument.text",
+            "application/zip",
+            "application/x-7z-compressed",
+            "application/octet-stream",
+            "application/vnd.apple.mpegurl",
+        ];
+        let folder = tempfile::tempdir().unwrap();
+        let earlier = MIGRATIONS.iter().cloned();
+        let earlier = earlier.filter(|migration| migration.version < LIST_FILTERS);
+        let earlier = Migrator::with_migrations(earlier.collect());
+        let database = SqliteConnectOptions::new().filename(folder::database(folder.path()));
+        let mut connection = database.create_if_missing(true).connect().await.unwrap();
+        migrate(&mut connection, &earlier, folder.path(), 0)
+            .await
+            .unwrap();
+        let script = "INSERT INTO accounts (id, name, created_at, updated_at) VALUES (zeroblob(16), 'a', 0, 0);
+            INSERT INTO blobs (hash, size_bytes, crc32, created_at) VALUES (zeroblob(32), 1, 0, 0);
+            INSERT INTO folders (id, account_id, name, search_name, created_at, updated_at)
+            VALUES (zeroblob(16), zeroblob(16), 'Ä2', 'ä2', 0, 0)";
+        raw_sql(script).execute(&mut connection).await.unwrap();
+        for (number, mime_type) in MIME_TYPES.iter().enumerate() {
+            let file = "INSERT INTO files (id, account_id, folder_id, filename, search_name, mime_type, size_bytes, blob_hash,
+                     role, tags, created_at, updated_at)
+                 VALUES (randomblob(16), zeroblob(16), zeroblob(16), 'IMG' || $1, 'img' || $1, $2, 1, zeroblob(32), 'uploaded',
+                     iif($1 = 10, '[\"sea\",\"ü\",\"sea\"]', '[]'), $1, 0)";
+            query(file)
+                .bind(number as i64)
+                .bind(*mime_type)
+                .execute(&mut connection)
+                .await
+                .unwrap();
+        }
+        connection.close().await.unwrap();
+
+        let store = open(&folder, &MIGRATIONS).await.unwrap();
+        let mut reader = store.read().await.unwrap();
+        let files: Vec<(String, String)> =
+            query_as("SELECT file_type, name_key FROM files ORDER BY created_at")
+                .fetch_all(reader.sqlite())
+                .await
+                .unwrap();
+        let expected = MIME_TYPES.iter().enumerate().map(|(number, mime_type)| {
+            let file_type = FileType::of(mime_type).as_str().to_owned();
+            (file_type, name_key(&format!("IMG{number}")))
+        });
+        assert_eq!(files, expected.collect::<Vec<_>>());
+        let tags: Vec<(String, String, String)> =
+            query_as("SELECT tag, file_type, name_key FROM file_tags")
+                .fetch_all(reader.sqlite())
+                .await
+                .unwrap();
+        let tagged = |tag: &str| (tag.to_owned(), "archive".to_owned(), "img210".to_owned());
+        assert_eq!(tags, [tagged("sea"), tagged("ü")]);
+        let folder: String = query_scalar("SELECT search_name || name_key FROM folders")
+            .fetch_one(reader.sqlite())
+            .await
+            .unwrap();
+        assert_eq!(folder, "ä2ä12");
     }
 
     #[tokio::test]

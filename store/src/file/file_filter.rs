@@ -49,15 +49,23 @@ impl FileType {
         }
     }
 
-    /// Patterns of its media types; [`FileType::Other`] has none.
-    fn patterns(self) -> &'static [&'static str] {
+    /// Returns the family of a media type.
+    pub(crate) fn of(mime_type: &str) -> Self {
+        let mime_type = mime_type.to_ascii_lowercase();
+        let known = Self::ALL.into_iter().find(|family| {
+            family.types().contains(&mime_type.as_str())
+                || family.begins().iter().any(|it| mime_type.starts_with(it))
+        });
+        known.unwrap_or(Self::Other)
+    }
+
+    /// The media types of a family, beside those of [`FileType::begins`]. A change needs a migration that writes the column
+    /// `file_type` of earlier files again.
+    fn types(self) -> &'static [&'static str] {
         match self {
-            Self::Image => &["image/%"],
-            Self::Video => &["video/%"],
-            Self::Audio => &["audio/%"],
+            Self::Image | Self::Video | Self::Audio | Self::Other => &[],
             Self::Document => &[
                 "application/pdf",
-                "text/%",
                 "application/json",
                 "application/xml",
                 "application/yaml",
@@ -65,9 +73,6 @@ impl FileType {
                 "application/msword",
                 "application/epub+zip",
                 "application/x-subrip",
-                "application/vnd.openxmlformats-officedocument.%",
-                "application/vnd.oasis.opendocument.%",
-                "application/vnd.ms-%",
             ],
             Self::Archive => &[
                 "application/zip",
@@ -75,19 +80,22 @@ impl FileType {
                 "application/x-tar",
                 "application/x-7z-compressed",
             ],
-            Self::Other => &[],
         }
     }
 
-    fn condition(self) -> String {
-        let any_of = |types: &[Self]| {
-            let patterns = types.iter().flat_map(|it| it.patterns());
-            let conditions = patterns.map(|pattern| format!("f.mime_type LIKE '{pattern}'"));
-            conditions.collect::<Vec<_>>().join(" OR ")
-        };
+    /// Beginnings of a family's media types.
+    fn begins(self) -> &'static [&'static str] {
         match self {
-            Self::Other => format!("NOT ({})", any_of(&Self::ALL)),
-            known => any_of(&[known]),
+            Self::Image => &["image/"],
+            Self::Video => &["video/"],
+            Self::Audio => &["audio/"],
+            Self::Document => &[
+                "text/",
+                "application/vnd.openxmlformats-officedocument.",
+                "application/vnd.oasis.opendocument.",
+                "application/vnd.ms-",
+            ],
+            Self::Archive | Self::Other => &[],
         }
     }
 }
@@ -144,8 +152,27 @@ impl Filter {
             || self.created_before.is_some()
     }
 
-    /// Adds the conditions, but for the place, to a statement about files `f`.
-    pub(super) fn push_conditions(&self, statement: &mut QueryBuilder<Sqlite>) {
+    /// Adds the conditions but for the place and the tags to a statement about files `f`. `alias` is the table with a file's time
+    /// and type, which may be another one than `f`.
+    pub(super) fn push_conditions(
+        &self,
+        statement: &mut QueryBuilder<Sqlite>,
+        alias: &'static str,
+    ) {
+        if !self.types.is_empty() {
+            let types = self.types.iter().map(|it| format!("'{}'", it.as_str()));
+            let types: Vec<String> = types.collect();
+            let types = types.join(", ");
+            statement.push(format!(" AND {alias}.file_type IN ({types})"));
+        }
+        if let Some(from) = self.created_from {
+            statement.push(format!(" AND {alias}.created_at >= "));
+            statement.push_bind(from);
+        }
+        if let Some(before) = self.created_before {
+            statement.push(format!(" AND {alias}.created_at < "));
+            statement.push_bind(before);
+        }
         if let Some(text) = &self.text {
             statement.push(" AND instr(f.search_name, ");
             statement.push_bind(text.to_lowercase()).push(") > 0");
@@ -156,22 +183,10 @@ impl Filter {
             statement.push_bind(prefix.chars().count() as i64);
             statement.push(") = ").push_bind(prefix);
         }
-        if !self.types.is_empty() {
-            let conditions: Vec<String> = self.types.iter().map(|it| it.condition()).collect();
-            statement.push(format!(" AND ({})", conditions.join(" OR ")));
-        }
-        for tag in &self.tags {
-            // Most files have no tags, which is seen without reading JSON.
-            statement.push(
-                " AND f.tags <> '[]' AND EXISTS (SELECT 1 FROM json_each(f.tags) WHERE value = ",
-            );
-            statement.push_bind(tag.clone()).push(")");
-        }
-        if let Some(from) = self.created_from {
-            statement.push(" AND f.created_at >= ").push_bind(from);
-        }
-        if let Some(before) = self.created_before {
-            statement.push(" AND f.created_at < ").push_bind(before);
-        }
+    }
+
+    /// Returns whether a file's name or exact media type decides.
+    pub(super) fn reads_rows(&self) -> bool {
+        self.text.is_some() || self.mime_prefix.is_some()
     }
 }

@@ -1,25 +1,36 @@
 //! Lists and counts of files: filtered, ordered by time, name or size, a page at a time.
 //!
-//! Every order is read from an index of its own, of an account or of a folder, so that a page costs what it shows. Only a list of a
-//! folder with everything below it is sorted: its files lie in many places of that index.
+//! Every order is read from an index of its own, of an account or of a folder, so that a page costs what it shows. Types and names
+//! are compared inside of these indexes. Two lists are sorted, of which only ids and keys go through the sorter: that of a
+//! folder with everything below it, whose files lie in many places of the index, and that of a tag, which is read from the table of
+//! tags (`file_tags`, kept by triggers) and costs as much as there are files with the tag.
 
-use sqlx::{QueryBuilder, Sqlite};
+use std::borrow::Cow;
+
+use sqlx::{QueryBuilder, Sqlite, query_scalar};
 use uuid::Uuid;
 
-use super::{file_filter::Filter, folder_totals};
+use super::{
+    file_filter::{Filter, Place},
+    folder_totals,
+};
 use crate::{
     Connection, Error, Page,
     files::File,
+    name_key::name_key,
     order::{Direction, Position, SortKey, Sorted},
     storage,
 };
+
+/// Files with a tag up to which they are counted to find the rarest one.
+const MOST_COUNTED: u32 = 10_000;
 
 /// Order of a list of files; files that are equal in it follow their ids.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Order {
     #[default]
     Created,
-    /// By name, without regard to case.
+    /// By name as people read it (`name_key.rs`).
     Name,
     Size,
 }
@@ -28,7 +39,7 @@ impl Order {
     fn column(self) -> &'static str {
         match self {
             Self::Created => "created_at",
-            Self::Name => "search_name",
+            Self::Name => "name_key",
             Self::Size => "size_bytes",
         }
     }
@@ -54,7 +65,7 @@ impl Sorted<Order> for File {
     fn position(&self, order: Order) -> Position {
         let key = match order {
             Order::Created => SortKey::Number(self.created_at),
-            Order::Name => SortKey::Text(self.filename.to_lowercase()),
+            Order::Name => SortKey::Text(name_key(&self.filename)),
             Order::Size => SortKey::Number(self.size_bytes),
         };
         Position { key, id: self.id }
@@ -118,7 +129,8 @@ async fn read(
     filter: &Filter,
     slice: &Slice,
 ) -> Result<Vec<File>, Error> {
-    let mut statement = statement(account_id, filter, slice);
+    let filter = rarest_tag_first(db, account_id, filter).await?;
+    let mut statement = statement(account_id, &filter, slice);
     Ok(statement.build_query_as().fetch_all(db.sqlite()).await?)
 }
 
@@ -143,28 +155,58 @@ impl Mirrored {
     }
 }
 
+/// Puts the tag that the fewest files have first: the list is read by that one.
+async fn rarest_tag_first<'f>(
+    db: &mut impl Connection,
+    account_id: Uuid,
+    filter: &'f Filter,
+) -> Result<Cow<'f, Filter>, Error> {
+    if filter.tags.len() < 2 {
+        return Ok(Cow::Borrowed(filter));
+    }
+    let mut counted = Vec::with_capacity(filter.tags.len());
+    for tag in &filter.tags {
+        let files: u32 = query_scalar(
+            "SELECT count(*) FROM (SELECT 1 FROM file_tags WHERE account_id = $1 AND tag = $2 LIMIT $3)",
+        )
+        .bind(account_id)
+        .bind(tag)
+        .bind(MOST_COUNTED)
+        .fetch_one(db.sqlite())
+        .await?;
+        counted.push((files, tag.clone()));
+    }
+    counted.sort_by_key(|(files, _)| *files);
+    let tags = counted.into_iter().map(|(_, tag)| tag).collect();
+    Ok(Cow::Owned(Filter {
+        tags,
+        ..filter.clone()
+    }))
+}
+
 fn statement(account_id: Uuid, filter: &Filter, slice: &Slice) -> QueryBuilder<Sqlite> {
     let (key, direction) = (slice.order.column(), slice.direction.sql());
+    let (alias, id) = match filter.tags.is_empty() {
+        true => ("f", "f.id"),
+        false => ("t", "t.file_id"),
+    };
+    let is_sorted = filter.tree().is_some() || !filter.tags.is_empty();
     let mut statement = QueryBuilder::new("");
-    if let Some(root) = filter.tree() {
-        push_below(&mut statement, root);
+    push_tree(&mut statement, filter);
+    statement.push(match is_sorted {
         // Only ids and keys go through the sorter.
-        statement.push("SELECT * FROM files WHERE id IN (SELECT f.id ");
-        push_tree(&mut statement, account_id, slice.order.index_of_folder());
-    } else {
-        statement
-            .push("SELECT f.* FROM files f INDEXED BY ")
-            .push(index(filter, slice.order))
-            .push(" WHERE f.account_id = ")
-            .push_bind(account_id);
-        if let Some(folder) = filter.folder() {
-            statement.push(" AND f.folder_id IS ").push_bind(folder);
-        }
-    }
-    filter.push_conditions(&mut statement);
+        true => format!("SELECT * FROM files WHERE id IN (SELECT {id} "),
+        false => "SELECT f.* ".to_owned(),
+    });
+    push_source(
+        &mut statement,
+        account_id,
+        filter,
+        index(filter, slice.order),
+    );
     if let Some(after) = &slice.after {
         let comparison = slice.direction.comparison();
-        statement.push(format!(" AND (f.{key}, f.id) {comparison} ("));
+        statement.push(format!(" AND ({alias}.{key}, {id}) {comparison} ("));
         match &after.key {
             SortKey::Number(number) => statement.push_bind(*number),
             SortKey::Text(text) => statement.push_bind(text.clone()),
@@ -172,40 +214,101 @@ fn statement(account_id: Uuid, filter: &Filter, slice: &Slice) -> QueryBuilder<S
         statement.push(", ").push_bind(after.id).push(")");
     }
     statement.push(format!(
-        " ORDER BY f.{key} {direction}, f.id {direction} LIMIT "
+        " ORDER BY {alias}.{key} {direction}, {id} {direction} LIMIT "
     ));
     statement.push_bind(slice.limit);
     statement.push(" OFFSET ").push_bind(slice.skip);
-    if filter.tree().is_some() {
+    if is_sorted {
         statement.push(format!(") ORDER BY {key} {direction}, id {direction}"));
     }
     statement
 }
 
-/// Returns the index that has the rows in this order. Names are compared inside of an index; SQLite would choose a shorter one
-/// and read every row.
-fn index(filter: &Filter, order: Order) -> &'static str {
-    match (filter.folder(), order) {
-        (Some(_), order) => order.index_of_folder(),
-        (None, Order::Created) if filter.text.is_some() => "files_by_name",
-        (None, order) => order.index_of_account(),
+/// Adds the tables that the files are read from and what they have to match.
+fn push_source(
+    statement: &mut QueryBuilder<Sqlite>,
+    account_id: Uuid,
+    filter: &Filter,
+    index: &'static str,
+) {
+    match filter.tags.split_first() {
+        Some((tag, others)) => push_tagged(statement, account_id, filter, tag, others),
+        None => push_files(statement, account_id, filter, index),
     }
 }
 
-/// Begins a statement with the ids of a folder and of all folders below it.
-fn push_below(statement: &mut QueryBuilder<Sqlite>, root: Uuid) {
+/// Files `f` of a place, from an index.
+fn push_files(
+    statement: &mut QueryBuilder<Sqlite>,
+    account_id: Uuid,
+    filter: &Filter,
+    index: &'static str,
+) {
+    match filter.tree() {
+        None => statement.push("FROM files f INDEXED BY ").push(index),
+        // CROSS JOIN keeps SQLite from walking all files of the account.
+        Some(_) => statement
+            .push("FROM below b CROSS JOIN files f INDEXED BY ")
+            .push(index)
+            .push(" ON f.folder_id = b.id"),
+    };
+    statement
+        .push(" WHERE f.account_id = ")
+        .push_bind(account_id);
+    if let Some(folder) = filter.folder() {
+        statement.push(" AND f.folder_id IS ").push_bind(folder);
+    }
+    filter.push_conditions(statement, "f");
+}
+
+/// Rows `t` of a tag, whose files have the other tags as well.
+fn push_tagged(
+    statement: &mut QueryBuilder<Sqlite>,
+    account_id: Uuid,
+    filter: &Filter,
+    tag: &str,
+    others: &[String],
+) {
+    statement.push("FROM file_tags t");
+    if filter.reads_rows() {
+        statement.push(" CROSS JOIN files f ON f.id = t.file_id");
+    }
+    statement
+        .push(" WHERE t.account_id = ")
+        .push_bind(account_id);
+    statement.push(" AND t.tag = ").push_bind(tag.to_owned());
+    if let Some(folder) = filter.folder() {
+        statement.push(" AND t.folder_id IS ").push_bind(folder);
+    }
+    if filter.tree().is_some() {
+        statement.push(" AND t.folder_id IN (SELECT id FROM below)");
+    }
+    for other in others {
+        statement.push(
+            " AND EXISTS (SELECT 1 FROM file_tags o WHERE o.account_id = t.account_id AND o.tag = ",
+        );
+        statement.push_bind(other.clone());
+        statement.push(" AND o.created_at = t.created_at AND o.file_id = t.file_id)");
+    }
+    filter.push_conditions(statement, "t");
+}
+
+/// Returns the index that has the rows in this order. Names are compared inside of an index; SQLite would choose a shorter one
+/// and read every row.
+fn index(filter: &Filter, order: Order) -> &'static str {
+    match (filter.place, order) {
+        (Place::In(_) | Place::Below(_), order) => order.index_of_folder(),
+        (Place::Anywhere, Order::Created) if filter.text.is_some() => "files_by_name",
+        (Place::Anywhere, order) => order.index_of_account(),
+    }
+}
+
+/// Begins a statement with the ids of the filter's folder and of all folders below it.
+fn push_tree(statement: &mut QueryBuilder<Sqlite>, filter: &Filter) {
+    let Some(root) = filter.tree() else { return };
     statement.push("WITH RECURSIVE below (id) AS (SELECT ");
     statement.push_bind(root);
     statement.push(" UNION SELECT d.id FROM below b JOIN folders d ON d.parent_id = b.id) ");
-}
-
-/// CROSS JOIN keeps SQLite from walking all files of the account.
-fn push_tree(statement: &mut QueryBuilder<Sqlite>, account_id: Uuid, index: &'static str) {
-    statement
-        .push("FROM below b CROSS JOIN files f INDEXED BY ")
-        .push(index)
-        .push(" ON f.folder_id = b.id WHERE f.account_id = ")
-        .push_bind(account_id);
 }
 
 /// Counts the account's files that match.
@@ -217,27 +320,21 @@ pub async fn count(
     if is_summed(filter) {
         return summed(db, account_id, filter).await;
     }
-    let mut statement = QueryBuilder::new("");
-    if let Some(root) = filter.tree() {
-        push_below(&mut statement, root);
-        statement.push("SELECT count(*) ");
-        push_tree(&mut statement, account_id, index_of_count(filter));
-    } else {
-        statement
-            .push("SELECT count(*) FROM files f INDEXED BY ")
-            .push(index_of_count(filter))
-            .push(" WHERE f.account_id = ")
-            .push_bind(account_id);
-        if let Some(folder) = filter.folder() {
-            statement.push(" AND f.folder_id IS ").push_bind(folder);
-        }
-    }
-    filter.push_conditions(&mut statement);
+    let filter = rarest_tag_first(db, account_id, filter).await?;
+    let mut statement = count_statement(account_id, &filter);
     let count: i64 = statement
         .build_query_scalar()
         .fetch_one(db.sqlite())
         .await?;
     Ok(count.unsigned_abs())
+}
+
+fn count_statement(account_id: Uuid, filter: &Filter) -> QueryBuilder<Sqlite> {
+    let mut statement = QueryBuilder::new("");
+    push_tree(&mut statement, filter);
+    statement.push("SELECT count(*) ");
+    push_source(&mut statement, account_id, filter, index_of_count(filter));
+    statement
 }
 
 /// Returns whether sums that are kept have the length of the list.
@@ -257,14 +354,15 @@ async fn summed(db: &mut impl Connection, account_id: Uuid, filter: &Filter) -> 
 
 /// Returns the index in which most of the conditions can be decided.
 fn index_of_count(filter: &Filter) -> &'static str {
-    let is_of_folder = filter.folder().is_some() || filter.tree().is_some();
-    match (is_of_folder, filter.text.is_some()) {
-        (true, true) => Order::Name.index_of_folder(),
-        (true, false) => Order::Created.index_of_folder(),
-        (false, true) => "files_by_name",
-        (false, false) => Order::Created.index_of_account(),
+    match (filter.place, filter.text.is_some()) {
+        (Place::In(_) | Place::Below(_), true) => Order::Name.index_of_folder(),
+        (Place::In(_) | Place::Below(_), false) => Order::Created.index_of_folder(),
+        (Place::Anywhere, true) => "files_by_name",
+        (Place::Anywhere, false) => Order::Created.index_of_account(),
     }
 }
 
+#[cfg(test)]
+mod large_tests;
 #[cfg(test)]
 mod tests;

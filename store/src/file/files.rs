@@ -4,7 +4,10 @@
 use sqlx::{query_as, types::Json};
 use uuid::Uuid;
 
-use crate::{Connection, Error, Tx, blob::BlobHash, folders, lineage, storage};
+use crate::{
+    Connection, Error, Tx, blob::BlobHash, file_filter::FileType, folders, lineage,
+    name_key::name_key, storage,
+};
 
 /// Origin of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::Type)]
@@ -111,16 +114,18 @@ pub async fn create(
         .map_err(|_| Error::Invalid("a file has at most 8 EiB".into()))?;
     storage::add(tx, account_id, 1, size_bytes).await?;
     let file = query_as(
-        "INSERT INTO files (id, account_id, folder_id, filename, search_name, mime_type, size_bytes, blob_hash, role,
-             width, height, duration_ms, generation, created_at, updated_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $14) RETURNING *",
+        "INSERT INTO files (id, account_id, folder_id, filename, search_name, name_key, mime_type, file_type, size_bytes,
+             blob_hash, role, width, height, duration_ms, generation, created_at, updated_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $16) RETURNING *",
     )
     .bind(Uuid::now_v7())
     .bind(account_id)
     .bind(new.folder_id)
     .bind(&new.filename)
     .bind(new.filename.to_lowercase())
-    .bind(new.mime_type)
+    .bind(name_key(&new.filename))
+    .bind(&new.mime_type)
+    .bind(FileType::of(&new.mime_type).as_str())
     .bind(size_bytes)
     .bind(new.blob)
     .bind(new.role)
@@ -168,18 +173,20 @@ pub async fn patch(
         "UPDATE files SET
              filename = coalesce($3, filename),
              search_name = coalesce($4, search_name),
-             folder_id = CASE WHEN $5 THEN $6 ELSE folder_id END,
-             focal_x = CASE WHEN $7 THEN $8 ELSE focal_x END,
-             focal_y = CASE WHEN $7 THEN $9 ELSE focal_y END,
-             description = CASE WHEN $10 THEN $11 ELSE description END,
-             tags = coalesce($12, tags),
-             updated_at = $13
+             name_key = coalesce($5, name_key),
+             folder_id = CASE WHEN $6 THEN $7 ELSE folder_id END,
+             focal_x = CASE WHEN $8 THEN $9 ELSE focal_x END,
+             focal_y = CASE WHEN $8 THEN $10 ELSE focal_y END,
+             description = CASE WHEN $11 THEN $12 ELSE description END,
+             tags = coalesce($13, tags),
+             updated_at = $14
          WHERE id = $1 AND account_id = $2 RETURNING *",
     )
     .bind(id)
     .bind(account_id)
     .bind(&patch.filename)
     .bind(patch.filename.as_ref().map(|name| name.to_lowercase()))
+    .bind(patch.filename.as_deref().map(name_key))
     .bind(patch.folder_id.is_some())
     .bind(patch.folder_id.flatten())
     .bind(patch.focal_point.is_some())

@@ -8,6 +8,7 @@ use uuid::Uuid;
 use crate::{
     Connection, Error, Page,
     folders::{Folder, MAX_DEPTH},
+    name_key::name_key,
     order::{Direction, Position, SortKey, Sorted},
     rows,
 };
@@ -17,7 +18,7 @@ use crate::{
 pub enum FolderOrder {
     #[default]
     Created,
-    /// By name, without regard to case.
+    /// By name as people read it (`name_key.rs`).
     Name,
 }
 
@@ -25,7 +26,7 @@ impl FolderOrder {
     fn column(self) -> &'static str {
         match self {
             Self::Created => "created_at",
-            Self::Name => "search_name",
+            Self::Name => "name_key",
         }
     }
 }
@@ -34,7 +35,7 @@ impl Sorted<FolderOrder> for Folder {
     fn position(&self, order: FolderOrder) -> Position {
         let key = match order {
             FolderOrder::Created => SortKey::Number(self.created_at),
-            FolderOrder::Name => SortKey::Text(self.name.to_lowercase()),
+            FolderOrder::Name => SortKey::Text(name_key(&self.name)),
         };
         Position { key, id: self.id }
     }

@@ -4,7 +4,7 @@
 use sqlx::{query, query_as, query_scalar};
 use uuid::Uuid;
 
-use crate::{Connection, Error, Tx, files};
+use crate::{Connection, Error, Tx, files, name_key::name_key};
 
 /// Greatest nesting depth of folders.
 pub const MAX_DEPTH: i64 = 100;
@@ -50,13 +50,14 @@ pub async fn create(
         check_depth(ancestors(tx, parent_id).await?.len() as i64 + 1)?;
     }
     let folder = query_as(
-        "INSERT INTO folders (id, account_id, name, search_name, color, parent_id, created_at, updated_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $7) RETURNING *",
+        "INSERT INTO folders (id, account_id, name, search_name, name_key, color, parent_id, created_at, updated_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $8) RETURNING *",
     )
     .bind(Uuid::now_v7())
     .bind(account_id)
     .bind(&new.name)
     .bind(new.name.to_lowercase())
+    .bind(name_key(&new.name))
     .bind(new.color)
     .bind(new.parent_id)
     .bind(now_ms)
@@ -97,15 +98,17 @@ pub async fn patch(
         "UPDATE folders SET
              name = coalesce($3, name),
              search_name = coalesce($4, search_name),
-             color = CASE WHEN $5 THEN $6 ELSE color END,
-             parent_id = CASE WHEN $7 THEN $8 ELSE parent_id END,
-             updated_at = $9
+             name_key = coalesce($5, name_key),
+             color = CASE WHEN $6 THEN $7 ELSE color END,
+             parent_id = CASE WHEN $8 THEN $9 ELSE parent_id END,
+             updated_at = $10
          WHERE id = $1 AND account_id = $2 RETURNING *",
     )
     .bind(id)
     .bind(account_id)
     .bind(&patch.name)
     .bind(patch.name.as_ref().map(|name| name.to_lowercase()))
+    .bind(patch.name.as_deref().map(name_key))
     .bind(patch.color.is_some())
     .bind(patch.color.flatten())
     .bind(patch.parent_id.is_some())
@@ -239,30 +242,14 @@ async fn oldest_named(
 ) -> Result<Option<Folder>, Error> {
     Ok(query_as(
         "SELECT * FROM folders INDEXED BY folders_by_place_name
-         WHERE account_id = $1 AND parent_id IS $2 AND search_name = $3 AND name = $4 ORDER BY id LIMIT 1",
+         WHERE account_id = $1 AND parent_id IS $2 AND name_key = $3 AND name = $4 ORDER BY id LIMIT 1",
     )
     .bind(account_id)
     .bind(parent_id)
-    .bind(name.to_lowercase())
+    .bind(name_key(name))
     .bind(name)
     .fetch_optional(tx.sqlite())
     .await?)
-}
-
-/// Writes the names for searching of folders that were made before there were any; at the start.
-pub(crate) async fn fill_search_names(tx: &mut Tx<'_>) -> Result<(), Error> {
-    let unfilled: Vec<(Uuid, String)> =
-        query_as("SELECT id, name FROM folders WHERE search_name = ''")
-            .fetch_all(tx.sqlite())
-            .await?;
-    for (id, name) in unfilled {
-        query("UPDATE folders SET search_name = $2 WHERE id = $1")
-            .bind(id)
-            .bind(name.to_lowercase())
-            .execute(tx.sqlite())
-            .await?;
-    }
-    Ok(())
 }
 
 /// Returns the folder and its ancestors, innermost first.

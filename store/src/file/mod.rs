@@ -12,6 +12,7 @@ pub mod folder_list;
 pub mod folder_totals;
 pub mod folders;
 pub mod lineage;
+pub(crate) mod name_key;
 pub mod selections;
 pub mod shares;
 pub mod storage;

@@ -22,9 +22,9 @@ use crate::{
     blobs,
     changes::{ChangeLog, Recorder},
     folder::{self, FolderLock},
-    folders, installation,
+    installation,
     migrate::{self, MIGRATIONS},
-    now_ms, tus, work,
+    name_key, now_ms, tus, work,
     writer::{Counters, LOCK_WAIT, Writer},
 };
 
@@ -102,13 +102,15 @@ impl Store {
                         work::void_leases(tx, now).await?;
                         work::mend_due_times(tx, now).await?;
                         tus::release_all(tx).await?;
-                        folders::fill_search_names(tx).await?;
                     }
                     installation::get_or_create(tx, now_ms()).await
                 })
             })
             .await?;
         if is_alone {
+            // A large installation takes longer at its first start after the upgrade than one unit of work may.
+            let fill = || store.write(|tx| Box::pin(name_key::fill_some(tx)));
+            while fill().await? > 0 {}
             blobs::note_start(store.blobs(), now_ms());
             tus::cut_partials(&store).await?;
         }

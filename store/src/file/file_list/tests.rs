@@ -3,13 +3,10 @@
 use sqlx::{AssertSqlSafe, query_as};
 
 use super::*;
-use crate::{
-    Store, StoreSettings, connection::sealed::Driver as _, file_filter::FileType,
-    file_filter::Place,
-};
+use crate::{Store, StoreSettings, connection::sealed::Driver as _, file_filter::FileType};
 
-const DIRECTIONS: [Direction; 2] = [Direction::Ascending, Direction::Descending];
-const ORDERS: [Order; 3] = [Order::Created, Order::Name, Order::Size];
+pub(super) const DIRECTIONS: [Direction; 2] = [Direction::Ascending, Direction::Descending];
+pub(super) const ORDERS: [Order; 3] = [Order::Created, Order::Name, Order::Size];
 
 fn slice(order: Order, direction: Direction) -> Slice {
     Slice {
@@ -31,9 +28,17 @@ fn after(order: Order) -> Position {
     }
 }
 
-/// Returns the steps in which SQLite answers the statement.
-async fn plan(store: &Store, filter: &Filter, slice: &Slice) -> String {
-    let statement = statement(Uuid::nil(), filter, slice);
+/// Returns the steps in which SQLite answers the list.
+pub(super) async fn plan(store: &Store, filter: &Filter, slice: &Slice) -> String {
+    explained(store, statement(Uuid::nil(), filter, slice)).await
+}
+
+/// Returns the steps in which SQLite counts.
+pub(super) async fn plan_of_count(store: &Store, filter: &Filter) -> String {
+    explained(store, count_statement(Uuid::nil(), filter)).await
+}
+
+async fn explained(store: &Store, statement: QueryBuilder<Sqlite>) -> String {
     let explained = format!("EXPLAIN QUERY PLAN {}", statement.sql().as_str());
     let mut db = store.read().await.unwrap();
     let steps: Vec<(i64, i64, i64, String)> = query_as(AssertSqlSafe(explained))
@@ -44,7 +49,7 @@ async fn plan(store: &Store, filter: &Filter, slice: &Slice) -> String {
     steps.join("; ")
 }
 
-async fn store() -> (Store, tempfile::TempDir) {
+pub(super) async fn store() -> (Store, tempfile::TempDir) {
     let dir = tempfile::tempdir().unwrap();
     let settings = StoreSettings::without_reserve(dir.path());
     (Store::open(&settings).await.unwrap(), dir)
@@ -57,7 +62,7 @@ async fn every_order_comes_from_an_index_without_a_sort() {
         text: Some("a".to_owned()),
         mime_prefix: Some("image/".to_owned()),
         types: FileType::ALL.to_vec(),
-        tags: vec!["sea".to_owned()],
+        tags: Vec::new(),
         created_from: Some(1),
         created_before: Some(2),
         place: Place::Anywhere,
@@ -116,6 +121,64 @@ async fn a_tree_is_walked_in_indexes_and_only_its_keys_are_sorted() {
         );
         assert!(plan.contains(&covering), "{plan}");
         assert!(!plan.contains("SCAN files"), "{plan}");
+    }
+}
+
+#[tokio::test]
+async fn types_are_counted_in_an_index_alone() {
+    let (store, _dir) = store().await;
+    for (place, text) in [
+        (Place::Anywhere, None),
+        (Place::Anywhere, Some("a".to_owned())),
+        (Place::In(None), None),
+        (Place::In(Some(Uuid::nil())), Some("a".to_owned())),
+        (Place::Below(Uuid::nil()), None),
+    ] {
+        let filter = Filter {
+            text,
+            types: vec![FileType::Video, FileType::Other],
+            ..Filter::at(place)
+        };
+        let plan = plan_of_count(&store, &filter).await;
+        let expected = format!(
+            "SEARCH f USING COVERING INDEX {} (",
+            index_of_count(&filter)
+        );
+        assert!(plan.contains(&expected), "{filter:?}: {plan}");
+    }
+}
+
+#[tokio::test]
+async fn files_of_a_tag_are_found_by_the_tag_alone() {
+    let (store, _dir) = store().await;
+    for (place, tags) in [
+        (Place::Anywhere, &["sea"][..]),
+        (Place::In(None), &["sea", "sky"]),
+        (Place::Below(Uuid::nil()), &["sea", "sky"]),
+    ] {
+        let filter = Filter {
+            types: vec![FileType::Image],
+            tags: tags.iter().map(|tag| (*tag).to_owned()).collect(),
+            created_from: Some(1),
+            ..Filter::at(place)
+        };
+        let of_tag = "SEARCH t USING PRIMARY KEY (account_id=? AND tag=?";
+        // Each other tag of a file is one look into the table.
+        let of_other = "USING PRIMARY KEY (account_id=? AND tag=? AND created_at=? AND file_id=?)";
+        let mut plans = vec![plan_of_count(&store, &filter).await];
+        for order in ORDERS {
+            let wanted = slice(order, Direction::Descending);
+            let plan = plan(&store, &filter, &wanted).await;
+            let by_ids = plan.contains("SEARCH files USING INDEX sqlite_autoindex_files_1 (id=?)");
+            assert!(by_ids, "{plan}");
+            plans.push(plan);
+        }
+        for plan in plans {
+            assert!(plan.contains(of_tag), "{plan}");
+            assert_eq!(plan.contains(of_other), tags.len() > 1, "{plan}");
+            assert!(!plan.contains("SCAN f"), "{plan}");
+            assert!(!plan.contains("SEARCH f "), "{plan}");
+        }
     }
 }
 
