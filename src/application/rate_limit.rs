@@ -1,4 +1,4 @@
-//! Rate limit: requests a minute (`requests_per_minute`) of an account's keys and of a session; fixed window, counted in memory.
+//! Rate limit: requests a minute (`requests_per_minute`) of an account's keys, of a session and of its uploads; fixed window, counted in memory.
 //!
 //! Windows are counted on the monotonic clock, so that a clock set back neither blocks nor admits requests. The table
 //! is emptied with each new minute and is thereby bounded by the accounts and sessions with requests in one minute.
@@ -14,7 +14,17 @@ use uuid::Uuid;
 /// Length of a window.
 const WINDOW: Duration = Duration::from_secs(60);
 
-/// State of an account or session in the current minute.
+/// What a request counts against.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Budget {
+    /// The keys of this account.
+    Keys(Uuid),
+    Session(Uuid),
+    /// Resumable uploads of this session.
+    Uploads(Uuid),
+}
+
+/// State of a budget in the current minute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateLimitState {
     /// Requests a minute; 0: no bound.
@@ -25,7 +35,7 @@ pub struct RateLimitState {
     pub allowed: bool,
 }
 
-/// The counters of all accounts and sessions.
+/// The counters of all budgets.
 #[derive(Debug)]
 pub struct RateLimit {
     started: Instant,
@@ -35,7 +45,7 @@ pub struct RateLimit {
 #[derive(Debug, Default)]
 struct Counts {
     minute: u64,
-    by_id: HashMap<Uuid, u32>,
+    used: HashMap<Budget, u32>,
 }
 
 impl RateLimit {
@@ -46,8 +56,8 @@ impl RateLimit {
         }
     }
 
-    /// Counts one request of an account or session against `limit` requests a minute (0: no bound).
-    pub fn count(&self, id: Uuid, limit: u32, now: Instant) -> RateLimitState {
+    /// Counts one request against `limit` requests a minute (0: no bound).
+    pub fn count(&self, budget: Budget, limit: u32, now: Instant) -> RateLimitState {
         let elapsed = now.saturating_duration_since(self.started);
         let resets_in_s = (WINDOW.as_secs() - elapsed.as_secs() % WINDOW.as_secs()).max(1);
         if limit == 0 {
@@ -62,9 +72,9 @@ impl RateLimit {
         let minute = elapsed.as_secs() / WINDOW.as_secs();
         if counts.minute != minute {
             counts.minute = minute;
-            counts.by_id.clear();
+            counts.used.clear();
         }
-        let used = counts.by_id.entry(id).or_default();
+        let used = counts.used.entry(budget).or_default();
         let allowed = *used < limit;
         *used = used.saturating_add(1).min(limit);
         RateLimitState {
@@ -84,8 +94,8 @@ mod tests {
     fn a_window_counts_down_rejects_and_starts_again() {
         let start = Instant::now();
         let limits = RateLimit::new(start);
-        let account = Uuid::now_v7();
-        let at = |seconds| limits.count(account, 2, start + Duration::from_secs(seconds));
+        let keys = Budget::Keys(Uuid::now_v7());
+        let at = |seconds| limits.count(keys, 2, start + Duration::from_secs(seconds));
         let standing = |remaining, resets_in_s, allowed| RateLimitState {
             limit: 2,
             remaining,
@@ -99,10 +109,11 @@ mod tests {
     }
 
     #[test]
-    fn accounts_do_not_share_and_zero_means_no_bound() {
+    fn budgets_do_not_share_and_zero_means_no_bound() {
         let start = Instant::now();
         let limits = RateLimit::new(start);
-        let (first, second) = (Uuid::now_v7(), Uuid::now_v7());
+        let session = Uuid::now_v7();
+        let (first, second) = (Budget::Session(session), Budget::Uploads(session));
         assert!(limits.count(first, 1, start).allowed);
         assert!(!limits.count(first, 1, start).allowed);
         assert!(limits.count(second, 1, start).allowed);

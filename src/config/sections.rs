@@ -224,6 +224,8 @@ pub struct SignIn {
     pub max_sessions: u32,
     /// Requests of one session; 0: no bound. Keys have the bound of their account's plan.
     pub requests_per_minute: u32,
+    /// Requests of one session's resumable uploads, which do not count as its others; 0: no bound.
+    pub upload_requests_per_minute: u32,
 }
 
 impl Default for SignIn {
@@ -236,6 +238,7 @@ impl Default for SignIn {
             session_lifetime: Duration::from_secs(7 * 24 * 3600),
             max_sessions: 50,
             requests_per_minute: 600,
+            upload_requests_per_minute: 6_000,
         }
     }
 }

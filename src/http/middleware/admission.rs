@@ -23,7 +23,7 @@ use crate::{
         caller::{Authentication, Credential, Identity, SignedIn},
         context::AccountContext,
         error::ApiError,
-        rate_limit::RateLimitState,
+        rate_limit::{Budget, RateLimitState},
         reached::Reached,
     },
     http::{context, session::cookie_name},
@@ -34,7 +34,7 @@ const REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
 const RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
 
 /// Authenticates the callers of `/api`, `/mcp` and `/metrics`, and counts those of the first two: keys against the plan of their
-/// account, sessions each against a bound of its own.
+/// account, sessions each against a bound of its own, and a session's resumable uploads against another.
 pub async fn admit(
     request: ServiceRequest,
     next: Next<impl MessageBody + 'static>,
@@ -51,7 +51,10 @@ pub async fn admit(
         Err(error) => return Ok(request.into_response(error.error_response())),
     };
     let rate = match &authentication {
-        Authentication::Known(caller) if is_counted => Some(count(&accounts, caller)),
+        Authentication::Known(caller) if is_counted => {
+            let budget = budget(caller, request.path());
+            Some((budget, count(&accounts, caller, budget)))
+        }
         _ => None,
     };
     let is_session =
@@ -60,26 +63,25 @@ pub async fn admit(
     request.extensions_mut().insert(authentication);
 
     let mut response = match rate {
-        Some(RateLimitState {
-            allowed: false,
-            resets_in_s,
-            ..
-        }) => {
+        Some((budget, state)) if !state.allowed => {
             let rejection = ApiError::TooMany {
-                message: match is_session {
-                    true => {
+                message: match budget {
+                    Budget::Keys(_) => "the plan's requests per minute are used up",
+                    Budget::Session(_) => {
                         "this session's requests per minute are used up (sign_in.requests_per_minute)"
                     }
-                    false => "the plan's requests per minute are used up",
+                    Budget::Uploads(_) => {
+                        "this session's requests of uploads per minute are used up (sign_in.upload_requests_per_minute)"
+                    }
                 },
-                retry_after_s: resets_in_s,
+                retry_after_s: state.resets_in_s,
             };
             request.into_response(rejection.error_response())
         }
         _ => next.call(request).await?.map_into_boxed_body(),
     };
-    if let Some(rate) = rate {
-        show(rate, response.headers_mut());
+    if let Some((_, state)) = rate {
+        show(state, response.headers_mut());
     }
     if is_session && !response.headers().contains_key(header::CACHE_CONTROL) {
         // Answers to a person must not stay in the browser of a shared machine.
@@ -90,19 +92,28 @@ pub async fn admit(
     Ok(response)
 }
 
-/// Counts a request. The ids of accounts and sessions are random, so that they share one table.
-fn count(accounts: &AccountContext, caller: &Identity) -> RateLimitState {
-    let (id, limit) = match caller.session() {
-        Some(signed_in) => (
-            signed_in.session.id,
-            accounts.config.sign_in.requests_per_minute,
-        ),
-        None => (
-            caller.account_id,
-            accounts.config.plan(&caller.plan).requests_per_minute,
-        ),
+/// An upload of many small files takes two requests a file, and must not take those of the pages beside it.
+fn budget(caller: &Identity, path: &str) -> Budget {
+    match caller.session() {
+        None => Budget::Keys(caller.account_id),
+        Some(signed_in) if is_resumable_upload(path) => Budget::Uploads(signed_in.session.id),
+        Some(signed_in) => Budget::Session(signed_in.session.id),
+    }
+}
+
+fn count(accounts: &AccountContext, caller: &Identity, budget: Budget) -> RateLimitState {
+    let sign_in = &accounts.config.sign_in;
+    let limit = match budget {
+        Budget::Keys(_) => accounts.config.plan(&caller.plan).requests_per_minute,
+        Budget::Session(_) => sign_in.requests_per_minute,
+        Budget::Uploads(_) => sign_in.upload_requests_per_minute,
     };
-    accounts.rate_limit.count(id, limit, Instant::now())
+    accounts.rate_limit.count(budget, limit, Instant::now())
+}
+
+fn is_resumable_upload(path: &str) -> bool {
+    let below = path.strip_prefix("/api/uploads/tus");
+    below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 /// Returns whether a path is of readers of a link. They are anonymous, also those who are signed in: nothing of theirs is counted.

@@ -468,6 +468,7 @@ async fn each_session_has_a_bound_of_its_own() {
             .unwrap()
             .requests_per_minute = 1;
         config.sign_in.requests_per_minute = 2;
+        config.sign_in.upload_requests_per_minute = 3;
     })
     .await;
     let user = site.user("ann", Role::Viewer, false, false).await;
@@ -490,6 +491,23 @@ async fn each_session_has_a_bound_of_its_own() {
     assert!(rejected.error().contains("sign_in.requests_per_minute"));
     assert!(!rejected.header("retry-after").is_empty());
     assert_eq!(get(&other).await.0, 200);
+    // Resumable uploads are counted apart.
+    let path = "/api/uploads/tus/00000000-0000-4000-8000-000000000000";
+    let refused = loop {
+        let answer = site.send(one.bare("GET", path)).await;
+        assert_eq!(answer.header("x-ratelimit-limit"), "3");
+        if answer.status != 404 {
+            break answer;
+        }
+    };
+    assert_eq!(refused.status, 429);
+    assert!(
+        refused
+            .error()
+            .contains("sign_in.upload_requests_per_minute"),
+        "{}",
+        refused.error()
+    );
     let by_key = site.call("GET", "/api/files", None).await;
     assert_eq!(
         (by_key.status, by_key.header("x-ratelimit-limit")),

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::{scene, walk, welcome};
 use crate::{
     browser::Turn,
-    support::{Failure, server::Settings},
+    support::{Failure, server::Server},
 };
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -13,11 +13,7 @@ async fn files_are_uploaded_arranged_and_shared() -> Result<(), Failure> {
     let Some(_turn) = Turn::begin().await? else {
         return Ok(());
     };
-    // Three hundred uploads are more requests than a session has in a minute.
-    let server = Settings::new()
-        .env("SLUICE_SIGN_IN__REQUESTS_PER_MINUTE", "100000")
-        .start()
-        .await?;
+    let server = Server::start().await?;
     let more = json!({ "viewer": welcome(&server, "vera", "viewer").await? });
     walk("files", &scene(&server, &more)).await
 }
