@@ -34,7 +34,8 @@ pub struct ChangeRecord {
     kind: &'static str,
     /// Id in the form of the resource's own routes; null: something of this kind.
     id: Option<String>,
-    /// `created`, `changed` or `deleted`: what happened last.
+    /// `created`, `changed` or `deleted`: what happened since this client's last nudge about the resource. `created` includes
+    /// later changes.
     action: &'static str,
 }
 

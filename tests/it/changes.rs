@@ -115,10 +115,10 @@ async fn a_file_uploaded_by_key_reaches_the_page_of_a_session_and_no_other_accou
             seen.extend(page.until(kind, SOON, |it| it.data["kind"] == kind).await?);
         }
     }
-    assert!(
-        seen.iter().any(|event| event.is_change("folder", &folder)),
-        "{seen:?}"
-    );
+    // However much was merged, the first nudge about the folder says that it is new.
+    let of_folder = seen.iter().find(|event| event.is_change("folder", &folder));
+    let of_folder = of_folder.ok_or("no nudge about the folder")?;
+    assert_eq!(of_folder.data["action"], "created", "{seen:?}");
     assert!(seen.iter().all(|event| event.name == "change"), "{seen:?}");
 
     // Of all that, the other account gets nothing before its own first change.

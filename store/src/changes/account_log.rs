@@ -33,7 +33,20 @@ struct KindLog {
 struct Entry {
     number: u64,
     id: Option<Uuid>,
+    /// The action of all changes that the entry has, merged.
     action: Action,
+    /// The number under which the resource was created; 0 when that is not known. Readers from behind it have seen it.
+    created: u64,
+}
+
+impl Entry {
+    /// Returns the action for a reader that has seen everything up to a number.
+    fn action_after(&self, seen: u64) -> Action {
+        match self.action {
+            Action::Created if self.created <= seen => Action::Changed,
+            action => action,
+        }
+    }
 }
 
 /// Changes and progress that a reader has not seen yet.
@@ -74,19 +87,26 @@ impl AccountLog {
         self.newest
     }
 
-    /// Adds a change; an earlier one of the same resource is dropped.
+    /// Adds a change; it is merged with an earlier one of the same resource.
     pub(super) fn push(&mut self, change: Change) {
         self.newest += 1;
         let log = &mut self.kinds[change.kind as usize];
-        // The same resource tends to change again soon.
-        if let Some(at) = log.entries.iter().rposition(|it| it.id == change.id) {
-            log.entries.remove(at);
-        }
-        log.entries.push_back(Entry {
+        let mut entry = Entry {
             number: self.newest,
             id: change.id,
             action: change.action,
-        });
+            created: 0,
+        };
+        if change.action == Action::Created {
+            entry.created = self.newest;
+        }
+        // The same resource tends to change again soon.
+        let known = log.entries.iter().rposition(|it| it.id == change.id);
+        if let Some(known) = known.and_then(|at| log.entries.remove(at)) {
+            entry.action = known.action.then(change.action);
+            entry.created = entry.created.max(known.created);
+        }
+        log.entries.push_back(entry);
         if log.entries.len() > MOST_IDS
             && let Some(oldest) = log.entries.pop_front()
         {
@@ -148,7 +168,7 @@ impl AccountLog {
             batch.changes.extend(newer.map(|entry| Change {
                 kind,
                 id: entry.id,
-                action: entry.action,
+                action: entry.action_after(seen),
             }));
             batch.changes[from..].reverse();
         }
@@ -186,6 +206,46 @@ mod tests {
             [changed(Kind::File, 2), gone, changed(Kind::Job, 1)]
         );
         assert!(log.after(log.newest()).is_empty());
+    }
+
+    #[test]
+    fn merged_nudges_are_what_happened_to_each_reader() {
+        use Action::{Changed, Created, Deleted};
+        // Each case: the actions of one file, how many of them a reader has seen, and what it gets.
+        let cases: [(&[Action], usize, Action); 12] = [
+            (&[Created, Changed], 0, Created),
+            (&[Created, Changed], 1, Changed),
+            (&[Created, Changed, Changed], 0, Created),
+            (&[Created, Changed, Changed], 2, Changed),
+            (&[Changed, Created], 0, Created),
+            (&[Changed, Changed], 0, Changed),
+            (&[Created, Changed, Deleted], 0, Deleted),
+            (&[Created, Changed, Deleted], 2, Deleted),
+            (&[Deleted, Changed], 0, Deleted),
+            (&[Deleted, Changed], 1, Deleted),
+            (&[Deleted, Created], 0, Created),
+            (&[Deleted, Created, Changed], 2, Changed),
+        ];
+        for (actions, seen, expected) in cases {
+            let mut log = AccountLog::default();
+            let mut number = 0;
+            for (at, action) in actions.iter().enumerate() {
+                log.push(Change {
+                    action: *action,
+                    ..changed(Kind::File, 1)
+                });
+                if at + 1 == seen {
+                    number = log.newest();
+                }
+            }
+            let found: Vec<Action> = log
+                .after(number)
+                .changes
+                .iter()
+                .map(|it| it.action)
+                .collect();
+            assert_eq!(found, [expected], "{actions:?} {seen}");
+        }
     }
 
     #[test]

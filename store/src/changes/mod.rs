@@ -94,6 +94,15 @@ pub enum Action {
 impl Action {
     const ALL: [Self; 3] = [Self::Created, Self::Changed, Self::Deleted];
 
+    /// Merges two actions of one resource, for a client that has seen neither: what it does not know is created, whatever
+    /// changed since, and what is gone stays deleted, although parts of it may change after it.
+    fn then(self, next: Self) -> Self {
+        match (self, next) {
+            (Self::Created | Self::Deleted, Self::Changed) => self,
+            (_, next) => next,
+        }
+    }
+
     /// The name on the wire.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -137,4 +146,27 @@ pub struct Progress {
     pub percent: u8,
     /// The place in the queue of the workers; 1 is next.
     pub queue_place: Option<u32>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn merged_actions_are_what_happened_to_one_who_saw_neither() {
+        use Action::{Changed, Created, Deleted};
+        for (first, next, merged) in [
+            (Created, Created, Created),
+            (Created, Changed, Created),
+            (Created, Deleted, Deleted),
+            (Changed, Created, Created),
+            (Changed, Changed, Changed),
+            (Changed, Deleted, Deleted),
+            (Deleted, Created, Created),
+            (Deleted, Changed, Deleted),
+            (Deleted, Deleted, Deleted),
+        ] {
+            assert_eq!(first.then(next), merged, "{first:?} {next:?}");
+        }
+    }
 }

@@ -5,7 +5,10 @@
 //! remove and make them. Commits of another process, such as a short command beside the service, fire none: they are
 //! noticed by the database's version, and then everything may have changed.
 
-use std::{collections::HashMap, time::Duration};
+use std::{
+    collections::{HashMap, hash_map::Entry},
+    time::Duration,
+};
 
 use sqlx::{AssertSqlSafe, SqliteConnection, query, query_as, query_scalar, raw_sql};
 use uuid::Uuid;
@@ -131,7 +134,7 @@ impl Recorder {
 /// a value of another form must not fail the commit.
 type Row = (Option<Vec<u8>>, i64, Option<Vec<u8>>, i64);
 
-/// The changes of a commit, each resource once. What is created and changed in one commit is created for everyone else.
+/// The changes of a commit, each resource once.
 fn merged(rows: Vec<Row>) -> Vec<(Uuid, Change)> {
     let mut changes: Vec<(Uuid, Change)> = Vec::new();
     let mut places = HashMap::new();
@@ -145,13 +148,15 @@ fn merged(rows: Vec<Row>) -> Vec<(Uuid, Change)> {
         ) else {
             continue;
         };
-        let place = *places.entry((account_id, kind, id)).or_insert_with(|| {
-            changes.push((account_id, Change { kind, id, action }));
-            changes.len() - 1
-        });
-        let known = &mut changes[place].1.action;
-        if !(*known == Action::Created && action == Action::Changed) {
-            *known = action;
+        match places.entry((account_id, kind, id)) {
+            Entry::Vacant(place) => {
+                place.insert(changes.len());
+                changes.push((account_id, Change { kind, id, action }));
+            }
+            Entry::Occupied(place) => {
+                let known = &mut changes[*place.get()].1.action;
+                *known = known.then(action);
+            }
         }
     }
     changes
@@ -204,13 +209,16 @@ mod tests {
             (None, 0, None, 0),
             (bytes(account), 99, None, 0),
             row(Kind::Usage, None, Action::Changed),
+            row(Kind::Folder, Some(file), Action::Deleted),
+            row(Kind::Folder, Some(file), Action::Changed),
         ]);
         let merged: Vec<_> = changes.iter().map(|(_, it)| (it.kind, it.action)).collect();
         assert_eq!(
             merged,
             [
                 (Kind::File, Action::Created),
-                (Kind::Usage, Action::Changed)
+                (Kind::Usage, Action::Changed),
+                (Kind::Folder, Action::Deleted)
             ]
         );
     }
