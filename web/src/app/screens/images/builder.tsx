@@ -16,6 +16,7 @@ import { Code } from "./code_tabs";
 import { Panels } from "./controls";
 import { useDelivered } from "./delivered";
 import { changeDraft, draft, readQuery, setValue, writeQuery } from "./draft";
+import { deliveryKeys } from "./keys";
 import { Preview, type Sides } from "./preview";
 import { Source } from "./source";
 import type { Catalogue, DeliveryKey, Preset, StoredFile } from "./types";
@@ -32,9 +33,9 @@ export function Builder() {
   useEffect(readQuery, []);
   const tables = useResource<Tables>(
     async (signal) => {
-      const [catalogue, { keys }, { presets }] = await Promise.all([
+      const [catalogue, keys, { presets }] = await Promise.all([
         api.get<Catalogue>("/api/catalogue", { signal }),
-        api.get<{ keys: DeliveryKey[] }>("/api/delivery-keys", { query: { limit: 100 }, signal }),
+        deliveryKeys(signal),
         api.get<{ presets: Preset[] }>("/api/cdn-presets", { signal }),
       ]);
       return { catalogue, keys, presets };

@@ -14,6 +14,7 @@ import { toast } from "../../shell/toasts";
 import { store } from "../overview/deliver_image";
 import { partOf } from "./address";
 import { changeDraft, draft } from "./draft";
+import { MOST_KEYS } from "./keys";
 import { thumbnailOf } from "./thumbnail";
 import type { DeliveryKey, StoredFile } from "./types";
 import { words } from "./words";
@@ -144,6 +145,7 @@ function KeyChoice({ keys, addKey }: { keys: DeliveryKey[]; addKey: (key: Delive
           label={words.key.label}
           name="key"
           value={draft.value.key}
+          hint={keys.length >= MOST_KEYS && words.key.newest}
           choices={[
             ...(draft.value.key ? [] : [{ value: "", label: words.unset }]),
             ...keys.map((key) => ({ value: key.id, label: label(key) })),

@@ -12,8 +12,9 @@ import { Name } from "../../parts/values";
 import { href, query, setQuery } from "../../router";
 import { everyDay } from "./days";
 import { draft, inQuery } from "./draft";
+import { deliveryKeys } from "./keys";
 import { Purge } from "./purge";
-import type { DeliveryKey, Statistics as Numbers, Sums } from "./types";
+import type { Statistics as Numbers, Sums } from "./types";
 import { words } from "./words";
 
 const PERIODS = ["7", "30", "90", "365"] as const;
@@ -28,12 +29,7 @@ export function Statistics() {
     [days, key],
     { on: ["usage"], keep: true },
   );
-  const keys = useResource(
-    (signal) => api.get<{ keys: DeliveryKey[] }>("/api/delivery-keys", { query: { limit: 100 }, signal }),
-    [],
-    { on: ["delivery_key"] },
-  );
-  const known = keys.data?.keys ?? [];
+  const known = useResource(deliveryKeys, [], { on: ["delivery_key"] }).data ?? [];
   return (
     <>
       <div class="toolbar">

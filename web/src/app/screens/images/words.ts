@@ -37,6 +37,7 @@ export const words = {
     none: "An address needs a delivery key. It reads images and nothing else, so it may be in public pages.",
     lost: (prefix: string) => `${prefix}…, only its beginning is known`,
     presetsOnly: "presets only",
+    newest: "The newest 1,000 keys are listed.",
     onlyPresets: "This key delivers presets only: addresses with sizes and formats of their own are refused.",
   },
   month: "Deliveries this month",
