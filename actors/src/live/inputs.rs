@@ -565,7 +565,7 @@ impl Message<Quiet> for LiveInputs {
     }
 }
 
-/// Makes the actor of an input panic.
+/// Makes the actor of an input panic, behind what is in its mailbox.
 #[cfg(test)]
 pub(super) struct Crash(pub Uuid);
 
@@ -575,7 +575,8 @@ impl Message<Crash> for LiveInputs {
 
     async fn handle(&mut self, Crash(input_id): Crash, _: &mut Context<Self, ()>) {
         if let Some(on_air) = self.on_air.get(&input_id) {
-            let _ = on_air.actor.get().tell(input::Panic).try_send();
+            let actor = on_air.actor.get().clone();
+            tokio::spawn(async move { actor.tell(input::Panic).send().await });
         }
     }
 }

@@ -275,9 +275,19 @@ impl Workflows {
         Ok(run)
     }
 
-    /// Deletes a workflow and cancels its unfinished runs; files that runs have stored are kept. Errors as
-    /// [`workflows::delete`].
+    /// Deletes a workflow and cancels its unfinished runs, also when the caller leaves, be it between the commit and its news;
+    /// files that runs have stored are kept. Errors as [`workflows::delete`].
     pub async fn delete(&self, account_id: Uuid, id: Uuid) -> Result<(), Error> {
+        let deletion = tokio::spawn(self.clone().delete_whole(account_id, id));
+        match deletion.await {
+            Ok(deleted) => deleted,
+            Err(error) => {
+                Err(StoreError::Internal(format!("a deletion was not finished: {error}")).into())
+            }
+        }
+    }
+
+    async fn delete_whole(self, account_id: Uuid, id: Uuid) -> Result<(), Error> {
         let (store, terms) = (&self.services.store, self.services.terms());
         let cancelled = store
             .write(move |tx| {
@@ -288,9 +298,7 @@ impl Workflows {
                 })
             })
             .await?;
-        // The caller may leave: the others are cancelled, and their events sent, all the same.
-        let rest = tokio::spawn(self.clone().cancel_deleted(id, cancelled));
-        let _ = rest.await;
+        self.cancel_deleted(id, cancelled).await;
         Ok(())
     }
 

@@ -42,7 +42,6 @@ async fn restarted(dir: &Path) -> (Service, FirstCredentials, Arc<Playback>) {
 async fn a_restarted_owner_restarts_a_crashed_input() {
     let dir = tempfile::tempdir().unwrap();
     let (service, first, playback) = restarted(dir.path()).await;
-    // Few enough to leave room in the mailbox, where the crash is dropped otherwise.
     let mut session = service.publish(&first, 1).await;
     send(&mut session, 0..10).await.unwrap();
     reach(&playback, Phase::Live).await;
