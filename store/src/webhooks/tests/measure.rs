@@ -65,11 +65,20 @@ async fn turn(
         .unwrap()
 }
 
-/// Each event is followed by the turns that deliver it, as while receivers keep up.
+/// Each event is followed by the turns that deliver it, as while receivers keep up; with clients that follow changes, for
+/// whom the writer records each changed row.
 #[ignore = "a measurement"]
 #[tokio::test(flavor = "multi_thread")]
 async fn measure_a_stream() {
+    for followers in [0, 1, 0, 1] {
+        measure_followed(followers).await;
+    }
+}
+
+async fn measure_followed(followers: usize) {
     let world = World::new().await;
+    let followed = (0..followers).map(|_| world.store.changes().follow(world.account));
+    let _followed: Vec<_> = followed.collect();
     world.endpoints(ENDPOINTS).await;
     let owner = Uuid::now_v7();
     let (mut outcomes, mut delivered) = (Vec::new(), 0);
@@ -93,7 +102,7 @@ async fn measure_a_stream() {
     let took: Duration = spent.values().sum();
     let rate = f64::from(u32::try_from(delivered).unwrap()) / took.as_secs_f64();
     println!(
-        "{EVENTS} events to {ENDPOINTS} endpoints each: {delivered} delivered in {took:?}, {rate:.0} a second, {spent:?}"
+        "{followers} followers, {EVENTS} events to {ENDPOINTS} endpoints each: {delivered} delivered in {took:?}, {rate:.0} a second, {spent:?}"
     );
 }
 

@@ -256,7 +256,7 @@ async function sendFile(upload: Upload) {
   if (upload.state === "sending") upload.state = "done";
 }
 
-/** Leaves enough of the minute's requests to the screens. */
+/** Pauses before the minute's requests of uploads (`sign_in.upload_requests_per_minute`) are used up. */
 function onLimit(remaining: number, resetsAt: number) {
   if (remaining >= SPARED_REQUESTS) return;
   const wait = Math.max(1_000, Math.min(LONGEST_WINDOW_MS, resetsAt * 1_000 - Date.now()));

@@ -55,7 +55,7 @@ interface Sending {
   resume: string | undefined;
   onId: (id: string) => void;
   onSent: (bytes: number) => void;
-  /** How many requests are left to the session until then (Unix seconds); not called where there is no bound. */
+  /** How many requests are left to the session's uploads until then (Unix seconds); not called where there is no bound. */
   onLimit: (remaining: number, resetsAt: number) => void;
   onStop: (stop: () => void) => void;
   isStopped: () => boolean;
