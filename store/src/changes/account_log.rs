@@ -35,7 +35,7 @@ struct Entry {
     id: Option<Uuid>,
     /// The action of all changes that the entry has, merged.
     action: Action,
-    /// The number under which the resource was created; 0 when that is not known. Readers from behind it have seen it.
+    /// The number under which the resource was created; 0 when that is not known. A reader that is past it has seen that.
     created: u64,
 }
 
