@@ -19,7 +19,7 @@ import {
   visit,
 } from "./support.mjs";
 
-const result = ".builder-pictures figure:nth-child(2) img";
+const result = ".builder-images figure:nth-child(2) img";
 
 /** The address in the tab URL, once it holds for `wanted` (a part of it). */
 async function addressWith(page, wanted) {
@@ -109,8 +109,8 @@ journey("images", { expected: [[404, /^\/cdn\/v1\//]] }, (step, at) => {
   });
 
   step("sets the focal point by a click and by numbers", async (page) => {
-    const { width, height } = await page.locator(".stage-picture").boundingBox();
-    await page.locator(".stage-picture").click({ position: { x: width / 4, y: height / 2 } });
+    const { width, height } = await page.locator(".stage-image").boundingBox();
+    await page.locator(".stage-image").click({ position: { x: width / 4, y: height / 2 } });
     const address = await addressWith(page, "fp=0.2");
     const [x, y] = new URL(address).searchParams.get("fp").split(",").map(Number);
     assert.ok(Math.abs(x - 0.25) < 0.02 && Math.abs(y - 0.5) < 0.02, address);

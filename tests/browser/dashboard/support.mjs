@@ -146,7 +146,7 @@ function endTransitions() {
 
 const images = fileURLToPath(new URL("../../../docs/images/", import.meta.url));
 
-/** Pictures for the guides, `docs/images/NAME-{light,dark}[-phone].png`, when SLUICE_SCREENSHOTS is set. */
+/** Screenshots for the guides, `docs/images/NAME-{light,dark}[-phone].png`, when SLUICE_SCREENSHOTS is set. */
 export async function screenshots(page, name, { phone = true } = {}) {
   if (!process.env.SLUICE_SCREENSHOTS) return;
   mkdirSync(images, { recursive: true });

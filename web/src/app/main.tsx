@@ -24,6 +24,7 @@ import { render } from "preact";
 import { followChanges } from "./api/changes";
 import { currentSession } from "./api/client";
 import { connectionFailed, reconnections } from "./api/connection";
+import { asApiError } from "./api/error";
 import { session } from "./api/session";
 import { go, path, startRouter } from "./router";
 import { matched, prefetch } from "./shell/outlet";
@@ -59,11 +60,19 @@ async function findSession() {
   else if (session.value && route.path === "/sign-in") go("/", { replace: true });
 }
 
-/** The service does not answer: the page's own text says so until it does. */
-function waitForSession(): Promise<null> {
-  document.getElementById("starting")?.removeAttribute("hidden");
-  connectionFailed();
+/** How long to wait before an answer that was an error is asked for again, unless it says so itself. */
+const AGAIN_AFTER_S = 15;
+
+/** The service does not answer, or not with a session (the account is suspended): the page's own text says so until it does. */
+function waitForSession(thrown: unknown): Promise<null> {
+  const error = asApiError(thrown);
+  const place = document.getElementById("starting");
+  if (place && error.status !== 0) place.textContent = `${error.message}.`;
+  place?.parentElement?.removeAttribute("hidden");
   return new Promise(() => {
+    if (error.status !== 0)
+      return setTimeout(() => location.reload(), (error.retryAfter ?? AGAIN_AFTER_S) * 1_000);
+    connectionFailed();
     reconnections.subscribe((count) => count > 0 && location.reload());
   });
 }

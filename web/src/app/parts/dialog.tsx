@@ -41,7 +41,7 @@ export function Dialog({ title, onClose, children, wide, firm }: DialogProps) {
       }}
       // Some browsers close it all the same at the second Esc.
       onClose={() => dialog.current?.isConnected && (firm ? show(dialog.current) : onClose())}
-      onClick={(event) => !firm && event.target === dialog.current && onClose()}
+      onClick={(event) => !firm && leaves(event.target as Element) && onClose()}
     >
       <div class="dialog-body">
         <header class="dialog-head">
@@ -57,6 +57,10 @@ export function Dialog({ title, onClose, children, wide, firm }: DialogProps) {
     </dialog>
   );
 }
+
+/** Whether a click ends a dialog: beside it, or on a link to another screen, which it would cover. */
+const leaves = (target: Element) =>
+  target instanceof HTMLDialogElement || target.closest("a[href]:not([target], [download])") !== null;
 
 function show(dialog: HTMLDialogElement) {
   dialog.showModal();

@@ -5,7 +5,7 @@ import { openUploads } from "./uploading";
 
 const acts = () => import("./acts");
 
-/** Pictures that are pasted are uploaded; an address opens the dialog that takes one. */
+/** Images that are pasted are uploaded; an address opens the dialog that takes one. */
 export function usePaste(folder: string | null, mayWrite: boolean) {
   useEffect(() => {
     if (!mayWrite) return;

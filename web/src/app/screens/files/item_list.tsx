@@ -1,4 +1,4 @@
-/** Folders and files as a grid of pictures or as a list: of any number, by keys, by mouse, by touch. */
+/** Folders and files as a grid of images or as a list: of any number, by keys, by mouse, by touch. */
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { formatDuration } from "../../parts/format";
 import { Icon } from "../../parts/icon";
@@ -263,7 +263,7 @@ export function shapeOf({ width, height, duration }: FileRecord): string {
   return [size, time].filter(Boolean).join(" · ");
 }
 
-/** The picture of a file, or what stands for its kind. */
+/** The image of a file, or the icon of its kind. */
 function Thumb({ file, small }: { file: FileRecord; small?: boolean }) {
   const src = previewOf(file, 320);
   const [broken, setBroken] = useState<string | null>(null);

@@ -1,4 +1,4 @@
-/** What a file is, by its media type, and the picture that shows it. */
+/** What a file is, by its media type, and the icon that shows it. */
 import { BASE } from "../../api/base";
 import type { IconName } from "../../parts/icon";
 import type { FileRecord } from "./types";
@@ -23,7 +23,7 @@ export const ICONS: Record<FileKind, IconName> = {
   other: "file",
 };
 
-/** The ending of a name, for a file without a picture: "ZIP". */
+/** The ending of a name, for a file without an image: "ZIP". */
 export function endingOf(name: string): string {
   const ending = /\.([A-Za-z0-9]{1,5})$/.exec(name)?.[1] ?? "";
   return ending.toUpperCase();

@@ -1,4 +1,4 @@
-/** A file looked at: its picture or player, its facts, and what can be done with it. */
+/** A file looked at: its image or player, its facts, and what can be done with it. */
 import { useState } from "preact/hooks";
 import { api } from "../../api/client";
 import { can } from "../../api/session";

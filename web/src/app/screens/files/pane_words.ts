@@ -30,13 +30,13 @@ export const paneWords = {
   streamed: "Plays from its video stream",
   focal: {
     set: "Focal point",
-    title: "What stays in the picture when it is cropped",
+    title: "What stays in the image when it is cropped",
     across: "Across",
     down: "Down",
     save: "Save",
     clear: "None",
     cancel: "Cancel",
     saved: "Focal point saved",
-    hint: "Click the picture, or move the sliders.",
+    hint: "Click the image, or move the sliders.",
   },
 };

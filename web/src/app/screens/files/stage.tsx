@@ -1,4 +1,4 @@
-/** The picture, video, audio or page of a file. Stored bytes are only ever played; pictures are the service's own previews. */
+/** The image, video, audio or page of a file. Stored bytes are only ever played; images are the service's own previews. */
 import { useEffect, useRef, useState } from "preact/hooks";
 import { api } from "../../api/client";
 import { useResource } from "../../api/resource";
@@ -20,10 +20,10 @@ export function Stage({ file, set }: StageProps) {
   const kind = kindOf(file.mime_type);
   if (kind === "video") return <Video file={file} />;
   if (kind === "audio") return <Audio file={file} />;
-  return <Picture file={file} set={set} isCropped={kind === "image"} />;
+  return <ImagePreview file={file} set={set} isCropped={kind === "image"} />;
 }
 
-function Picture({ file, set, isCropped }: StageProps & { isCropped: boolean }) {
+function ImagePreview({ file, set, isCropped }: StageProps & { isCropped: boolean }) {
   const [isBroken, setBroken] = useState(false);
   const [point, setPoint] = useState<FocalPoint | null>(null);
   const src = previewOf(file, 1280);
@@ -49,7 +49,7 @@ function Picture({ file, set, isCropped }: StageProps & { isCropped: boolean }) 
       <div class="stage">
         {/* biome-ignore lint/a11y/useKeyWithClickEvents: the sliders below do the same */}
         {/* biome-ignore lint/a11y/noStaticElementInteractions: the sliders below do the same */}
-        <span class={`stage-picture ${point ? "stage-aim" : ""}`} onClick={onClick}>
+        <span class={`stage-image ${point ? "stage-aim" : ""}`} onClick={onClick}>
           <img
             src={src}
             alt={file.description ?? file.filename}

@@ -67,7 +67,7 @@ export const words = {
     title: "No files yet",
     body: "Files that you store are delivered as images, streamed as video, converted, run through workflows and shared by a link.",
     action: "Choose files",
-    drop: "Or drop files and folders anywhere on this screen, or paste a picture.",
+    drop: "Or drop files and folders anywhere on this screen, or paste an image.",
     viewer: "You may look at files; who may write can upload them.",
     guide: "Files and folders",
   },

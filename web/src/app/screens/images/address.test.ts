@@ -114,7 +114,7 @@ test("values out of range are named by what is allowed", () => {
   }
 });
 
-test("a click is a point inside of the picture", () => {
+test("a click is a point inside of the image", () => {
   assert.equal(pointOf(0.12345, 0.5), "0.123,0.5");
   assert.equal(pointOf(-0.2, 1.7), "0,1");
 });
@@ -158,7 +158,7 @@ test("srcset keeps the shape, leaves density to the browser and escapes for HTML
   assert.ok(!code.includes("dpr"));
 });
 
-test("a height alone becomes widths of the same picture", () => {
+test("a height alone becomes widths of the same image", () => {
   const code = codeOf(built({ h: "300" }, { result: { width: 400, height: 300 } }), "srcset");
   assert.ok(code.includes(`?w=800 800w`) && !code.includes("h=300 4"), code);
   assert.ok(code.includes(`width="400" height="300"`));

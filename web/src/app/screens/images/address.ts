@@ -94,7 +94,7 @@ function isAllowed(parameter: CdnParameter, value: string): boolean {
 const isWithin = ({ minimum, maximum }: CdnParameter, value: number) =>
   value >= (minimum ?? Number.NEGATIVE_INFINITY) && value <= (maximum ?? Number.POSITIVE_INFINITY);
 
-/** A point of the picture as the value of a parameter: shares with three digits. */
+/** A point of the image as the value of a parameter: shares with three digits. */
 export function pointOf(x: number, y: number): string {
   const share = (value: number) => Math.round(Math.max(0, Math.min(1, value)) * 1_000) / 1_000;
   return `${share(x)},${share(y)}`;

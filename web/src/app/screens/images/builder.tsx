@@ -1,4 +1,4 @@
-/** The builder of addresses: a file, a key, parameters or a preset; the picture and the code that come of them. */
+/** The builder of addresses: a file, a key, parameters or a preset; the image and the code that come of them. */
 import { useEffect, useState } from "preact/hooks";
 import { BASE } from "../../api/base";
 import { api } from "../../api/client";
@@ -202,7 +202,7 @@ function Bench({ catalogue, keys, presets, reload, addKey }: BenchProps) {
   );
 }
 
-/** In place of the picture before there is one. */
+/** In place of the image before there is one. */
 function Teaches() {
   return (
     <div class="card">

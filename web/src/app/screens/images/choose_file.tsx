@@ -88,7 +88,7 @@ function Choice({ file, onChoose }: { file: StoredFile; onChoose: (id: string) =
   const src = isBroken ? null : thumbnailOf(file, 320);
   return (
     <button type="button" class="choose-file" onClick={() => onChoose(file.id)}>
-      <span class="choose-picture">
+      <span class="choose-image">
         {src ? <img src={src} alt="" loading="lazy" onError={() => setBroken(true)} /> : <Icon name="file" />}
       </span>
       <Name>{file.filename}</Name>

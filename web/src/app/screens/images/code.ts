@@ -50,7 +50,7 @@ export function addressOf({ place, preset, catalogue }: Built, values: Values): 
 const LADDER = [320, 640, 960, 1280, 1920, 2560];
 const MOST_PIXELS = 8192;
 
-/** Widths to offer to a browser: around the asked one, else a ladder; none above the source's, which would be the same picture. */
+/** Widths to offer to a browser: around the asked one, else a ladder; none above the source's, which would be the same image. */
 export function widthsOf(asked: number | undefined, natural: number | null, mayGrow: boolean): number[] {
   const wished = asked ? [asked / 2, asked, asked * 1.5, asked * 2] : LADDER;
   const most = mayGrow || !natural ? MOST_PIXELS : natural;
@@ -58,7 +58,7 @@ export function widthsOf(asked: number | undefined, natural: number | null, mayG
   return [...new Set(widths)].sort((a, b) => a - b);
 }
 
-/** The same picture `width` wide. Pixels for each CSS pixel are the browser's to choose. */
+/** The same image `width` wide. Pixels for each CSS pixel are the browser's to choose. */
 function atWidth(values: Values, width: number, asked: number | undefined): Values {
   const { dpr: _, h, ...others } = values;
   const next: Values = { ...others, w: String(width) };

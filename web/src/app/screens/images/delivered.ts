@@ -11,7 +11,7 @@ export interface Delivered {
   /** The header X-Cache, which says how it was made. */
   cache: string;
   ms: number;
-  /** Of a picture; else what was answered as text. */
+  /** Of an image; else what was answered as text. */
   url?: string;
   text?: string;
 }
@@ -51,7 +51,7 @@ interface State {
   isLoading: boolean;
 }
 
-/** What an address delivers, a moment after it has last changed; the picture before stays until the next is there. */
+/** What an address delivers, a moment after it has last changed; the image before stays until the next is there. */
 export function useDelivered(path: string | undefined): State & { again: () => void } {
   const [state, setState] = useState<State>({ isLoading: false });
   const [round, setRound] = useState(0);
@@ -76,7 +76,7 @@ export function useDelivered(path: string | undefined): State & { again: () => v
       abort.abort();
     };
   }, [path, round]);
-  // The picture before is no longer shown once this one is.
+  // The image before is no longer shown once this one is.
   const url = state.data?.url;
   useEffect(() => () => void (url && URL.revokeObjectURL(url)), [url]);
   return { ...state, again: () => setRound((count) => count + 1) };

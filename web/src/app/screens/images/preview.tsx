@@ -61,7 +61,7 @@ export function Preview({ file, of, note, point, onPoint, sides, setSides }: Pre
       {isCompared ? (
         <Compare before={before} after={data.url ?? ""} />
       ) : (
-        <div class="builder-pictures" aria-busy={of.isLoading}>
+        <div class="builder-images" aria-busy={of.isLoading}>
           {file && (
             <figure>
               <SourcePicture src={before} point={point} onPoint={onPoint} />
@@ -146,7 +146,7 @@ function SourcePicture({ src, point, onPoint }: SourcePictureProps) {
     <div class="builder-stage">
       {/* biome-ignore lint/a11y/useKeyWithClickEvents: the number fields of the parameter do the same */}
       {/* biome-ignore lint/a11y/noStaticElementInteractions: the number fields of the parameter do the same */}
-      <span class={`stage-picture ${onPoint ? "stage-aim" : ""}`} onClick={aim}>
+      <span class={`stage-image ${onPoint ? "stage-aim" : ""}`} onClick={aim}>
         <img src={src} alt={words.preview.source} draggable={false} onError={() => setBroken(src)} />
         {x !== undefined && y !== undefined && point && (
           <span

@@ -41,7 +41,7 @@ export const words = {
     alias: "Name in addresses",
     aliasHint: "Optional: 3 to 63 of a-z, 0-9, _ and -, in place of the token.",
     presetsOnly: "Presets only",
-    presetsHint: "Addresses must name a preset; sizes and formats of their own are refused.",
+    presetsHint: "Addresses must name a preset; sizes and formats of their own are rejected.",
     token: "Token",
     lost: "Made before tokens were shown again: only its beginning is known.",
     madeTitle: "The delivery key is made",

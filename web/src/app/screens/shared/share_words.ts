@@ -42,7 +42,7 @@ export const shareWords = {
   revoke: "Revoke",
   revokeTitle: "Revoke the link?",
   revokeBody:
-    "It stops working at once, also for downloads under way. Making a new one gives another address.",
+    "It stops working at once, also for downloads in progress. Making a new one gives another address.",
   revoked: "The link is revoked",
   change: "Other terms…",
   viewer: "You may look at links; who may write can make and revoke them.",

@@ -1,4 +1,4 @@
-/** What is known to be refused is said before anything is sent: no room on the disk, or in the plan. */
+/** Rejects what has no room before anything is sent: no room on the disk, or in the plan. */
 import { api } from "../../../api/client";
 import { Button, ButtonLink } from "../../../parts/button";
 import { Dialog, openDialog } from "../../../parts/dialog";
@@ -10,7 +10,7 @@ import type { StorageUse } from "../types";
 import { words } from "./words";
 
 /** Explains why the files cannot be stored; null when they can, as far as is known. */
-export async function refusal(
+export async function rejection(
   files: number,
   bytes: number,
   queued: { bytes: number; sent: number },

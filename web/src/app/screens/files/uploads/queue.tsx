@@ -11,7 +11,7 @@ import { formatDateTime } from "../../../parts/format";
 import { announce, toast } from "../../../shell/toasts";
 import { showInTray } from "../../../shell/tray";
 import { isUploading } from "../refresh";
-import { refusal } from "./admission";
+import { rejection } from "./admission";
 import { Pace } from "./pace";
 import { type Picked, pickedFrom, pickedOf } from "./picked";
 import { forget, printOf, recall, recallAll, remember } from "./remembered";
@@ -110,7 +110,7 @@ export function summary(): Summary {
 export const addDropped = async (data: DataTransfer, to: string | null) => add(await pickedFrom(data), to);
 export const addChosen = (files: File[], to: string | null) => add(pickedOf(files), to);
 
-/** Pasted pictures are all called "image.png": they are named by the time. */
+/** Pasted images are all called "image.png": they are named by the time. */
 export function addPasted(files: File[], to: string | null) {
   const at = formatDateTime(new Date()).replaceAll(/[/\\:]/g, ".");
   const named = files.map((file) => {
@@ -154,8 +154,8 @@ async function add(picked: Picked[], parent: string | null) {
   }
   let bytes = 0;
   for (const { file } of fresh.values()) bytes += file.size;
-  const refused = fresh.size > 0 ? await refusal(fresh.size, bytes, summary()) : null;
-  if (refused) await refused();
+  const reject = fresh.size > 0 ? await rejection(fresh.size, bytes, summary()) : null;
+  if (reject) await reject();
   else {
     // What this queue has ended makes way: it is asked for again, and is "present" when it is still there
     uploads = uploads.filter(({ same }) => !fresh.has(same));
@@ -288,7 +288,7 @@ function failed(upload: Upload, error: ApiError) {
   upload.state = "failed";
   upload.error = error;
   const isFull = error.status === 507 || error.status === 402 || error.code === "storage_used_up";
-  // The others would be refused as well
+  // The others would be rejected as well
   if (isFull) for (const other of uploads) if (other.state === "waiting") fail(other, error);
 }
 
