@@ -1,4 +1,5 @@
-//! NAL units of H.264 and HEVC byte streams (Annex B of both): start codes, kinds.
+//! NAL units of H.264 and HEVC byte streams (Annex B of both): start codes, kinds, and which are left out (delimiters,
+//! filler).
 
 use std::{ops::Range, sync::LazyLock};
 

@@ -1,5 +1,5 @@
-//! GStreamer sinks and small elements: output to a descriptor, buffers for code of our own, caps filters, discarded
-//! pads.
+//! GStreamer sinks and small elements: output to a descriptor, buffers for code of our own, caps filters, discarded pads; the
+//! failure when the machine lacks an element.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 
