@@ -1,6 +1,6 @@
 /** What was recorded of the input, and clips of what is on air. */
 import { api } from "../../api/client";
-import { useResource } from "../../api/resource";
+import { usePages } from "../../api/resource";
 import { can } from "../../api/session";
 import { Button, Submit } from "../../parts/button";
 import { Dialog, openDialog } from "../../parts/dialog";
@@ -17,12 +17,21 @@ import { words } from "./words";
 
 const TONES: Record<string, Tone> = { recording: "live", processing: "info", ready: "good", failed: "bad" };
 
+interface RecordingPage {
+  recordings: Recording[];
+  nextCursor: string | null;
+}
+
 export function Recordings({ input, set }: InputProps) {
   const path = `/api/live/inputs/${input.id}/recordings`;
-  const list = useResource(
-    (signal) => api.get<{ recordings: Recording[] }>(path, { query: { limit: 100 }, signal }),
-    [path, input.status],
-    { on: ["recording"], keep: true },
+  const list = usePages<Recording>(
+    async (cursor, signal) => {
+      const query = { limit: 50, cursor };
+      const { recordings, nextCursor } = await api.get<RecordingPage>(path, { query, signal });
+      return { items: recordings, next: nextCursor };
+    },
+    `${path} ${input.status}`,
+    ["recording"],
   );
   const isOn = input.recordMode === "automatic";
   const turnOn = async () =>
@@ -32,7 +41,7 @@ export function Recordings({ input, set }: InputProps) {
     );
   return (
     <Loaded of={list} skeleton={<Skeleton rows={3} height={56} />}>
-      {({ recordings }) =>
+      {({ items: recordings, hasMore }) =>
         recordings.length === 0 ? (
           <EmptyState
             icon="video"
@@ -52,6 +61,11 @@ export function Recordings({ input, set }: InputProps) {
         ) : (
           <div class="card">
             <RecordingTable recordings={recordings} />
+            {hasMore && (
+              <Button small onClick={list.more}>
+                {words.health.more}
+              </Button>
+            )}
           </div>
         )
       }

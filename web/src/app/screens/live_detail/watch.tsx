@@ -2,7 +2,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { onHealth } from "../../api/changes";
 import { api } from "../../api/client";
-import { useResource } from "../../api/resource";
+import { usePages, useResource } from "../../api/resource";
 import { Button } from "../../parts/button";
 import { formatBits, formatDuration, formatNumber } from "../../parts/format";
 import { Section } from "../../parts/page";
@@ -158,17 +158,20 @@ interface ConnectionPage {
 }
 
 function Connections({ input }: { input: LiveInput }) {
-  const [limit, setLimit] = useState(10);
-  const list = useResource(
-    (signal) =>
-      api.get<ConnectionPage>(`/api/live/inputs/${input.id}/connections`, { query: { limit }, signal }),
-    [input.id, input.status, limit],
-    { keep: true },
+  const list = usePages<Connection>(
+    async (cursor, signal) => {
+      const query = { limit: 10, cursor };
+      const path = `/api/live/inputs/${input.id}/connections`;
+      const { connections, nextCursor } = await api.get<ConnectionPage>(path, { query, signal });
+      return { items: connections, next: nextCursor };
+    },
+    `${input.id} ${input.status}`,
+    [],
   );
   return (
     <Section title={words.health.connections}>
       <Loaded of={list} skeleton={<Skeleton rows={2} height={40} />}>
-        {({ connections, nextCursor }) =>
+        {({ items: connections, hasMore }) =>
           connections.length === 0 ? (
             <p class="soft">{words.health.noConnections}</p>
           ) : (
@@ -207,8 +210,8 @@ function Connections({ input }: { input: LiveInput }) {
                   ))}
                 </tbody>
               </table>
-              {nextCursor && limit < 100 && (
-                <Button small onClick={() => setLimit(100)}>
+              {hasMore && (
+                <Button small onClick={list.more}>
                   {words.health.more}
                 </Button>
               )}
