@@ -397,7 +397,7 @@ fn write_addresses(data_dir: &Path, addresses: &Addresses) -> Result<(), Error> 
         })
 }
 
-/// Retention of rows that are swept by settings.
+/// Retention of rows, which the settings determine; older ones are swept.
 struct Retention {
     events: webhooks::Retention,
     runs: workflows::Retention,

@@ -115,7 +115,7 @@ pub async fn create(
 
 /// Revoke an API key
 ///
-/// The key is not accepted from the answer on.
+/// Once this is answered, the key is no longer accepted.
 #[utoipa::path(delete, path = "/api/keys/{id}", tag = "keys", params(("id" = Uuid, Path, description = "The key's id")),
     responses((status = 200, description = "Revoked", body = Success)))]
 pub async fn revoke(

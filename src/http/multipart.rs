@@ -80,7 +80,7 @@ impl Form {
             .map(|(_, text)| text.as_str())
     }
 
-    /// Returns the addresses that were given in position of files, see [`source_url::named`].
+    /// Returns the addresses that were given in place of files, see [`source_url::named`].
     pub fn sources(&self) -> Result<Vec<String>, ApiError> {
         let fields = self.fields.iter();
         source_url::named(fields.map(|(name, text)| (name.as_str(), Value::from(text.as_str()))))

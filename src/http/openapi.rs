@@ -95,7 +95,7 @@ Live streams in, low-latency HLS out; files in, any image format and size out.
 
 ## Authentication
 
-- **API key**, for programs: `Authorization: Bearer svc_…`, or `x-api-key: svc_…`. Make one in the dashboard under Settings, API, by `POST /api/keys`, or by `sluice keys add`; \
+- **API key**, for programs: `Authorization: Bearer svc_…`, or `x-api-key: svc_…`. Make one in the dashboard under Settings, API keys, by `POST /api/keys`, or by `sluice keys add`; \
 it is shown once. Its scope is `read` (look), `write` (also change) or `admin` (also keys and the audit log).
 - **Session**, for pages: `POST /api/session` signs a user in by a cookie. Each change sends the `csrfToken` of the answer in the header `X-CSRF-Token`, from a page of the service's own origin. \
 The user's role is the scope: `viewer` reads, `member` writes, `admin` is `admin`.

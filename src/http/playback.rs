@@ -173,7 +173,7 @@ fn number<T: FromStr>(name: &str, text: &str) -> Result<T, ApiError> {
     responses(
         (status = 200, description = "The playlist", content_type = "application/vnd.apple.mpegurl", body = String),
         (status = 400, description = "A part without a sequence number, or one too far ahead", body = crate::application::error::ErrorBody),
-        (status = 403, description = "The same as of the multivariant playlist", body = crate::application::error::ErrorBody),
+        (status = 403, description = "The same as for the multivariant playlist", body = crate::application::error::ErrorBody),
         (status = 404, description = "Unknown, or not on air", body = crate::application::error::ErrorBody)))]
 pub async fn media_playlist(request: HttpRequest, playback_id: web::Path<String>) -> HttpResponse {
     answer(&request, &playback_id, async |access| {
@@ -209,7 +209,7 @@ pub async fn media_playlist(request: HttpRequest, playback_id: web::Path<String>
     responses(
         (status = 200, description = "The bytes", content_type = "video/mp4", body = Vec<u8>),
         (status = 206, description = "The range asked for", content_type = "video/mp4", body = Vec<u8>),
-        (status = 403, description = "The same as of the multivariant playlist", body = crate::application::error::ErrorBody),
+        (status = 403, description = "The same as for the multivariant playlist", body = crate::application::error::ErrorBody),
         (status = 404, description = "Not there, or no longer", body = crate::application::error::ErrorBody),
         (status = 416, description = "No such range", body = crate::application::error::ErrorBody)))]
 pub async fn media(
@@ -255,7 +255,7 @@ pub async fn media(
     responses(
         (status = 200, description = "The frame", content_type = "image/jpeg", body = Vec<u8>),
         (status = 304, description = "The client has it"),
-        (status = 403, description = "The same as of the multivariant playlist", body = crate::application::error::ErrorBody),
+        (status = 403, description = "The same as for the multivariant playlist", body = crate::application::error::ErrorBody),
         (status = 404, description = "Unknown, not on air, or without a frame", body = crate::application::error::ErrorBody)))]
 pub async fn live_poster(request: HttpRequest, playback_id: web::Path<String>) -> HttpResponse {
     answer(&request, &playback_id, async |access| {
@@ -273,7 +273,7 @@ pub async fn live_poster(request: HttpRequest, playback_id: web::Path<String>) -
 #[utoipa::path(post, path = "/live/v1/{playback_id}/whep", tag = "playback", security(()),
     params(("playback_id" = String, Path, description = "`pb_…`, or a playback token")),
     responses(
-        (status = 403, description = "The same as of the multivariant playlist", body = crate::application::error::ErrorBody),
+        (status = 403, description = "The same as for the multivariant playlist", body = crate::application::error::ErrorBody),
         (status = 404, description = "Unknown playback id", body = crate::application::error::ErrorBody),
         (status = 501, description = "WebRTC is not there yet (`not_implemented`)", body = crate::application::error::ErrorBody)))]
 pub async fn whep(request: HttpRequest, playback_id: web::Path<String>) -> HttpResponse {
@@ -348,7 +348,7 @@ pub struct PlaybackState {
     params(("playback_id" = String, Path, description = "`pb_…`, or a playback token"), StateQuery),
     responses(
         (status = 200, description = "The state", body = PlaybackState),
-        (status = 403, description = "The same as of the multivariant playlist", body = crate::application::error::ErrorBody),
+        (status = 403, description = "The same as for the multivariant playlist", body = crate::application::error::ErrorBody),
         (status = 404, description = "Unknown playback id", body = crate::application::error::ErrorBody)))]
 pub async fn state(request: HttpRequest, playback_id: web::Path<String>) -> HttpResponse {
     answer(&request, &playback_id, async |access| {

@@ -99,7 +99,7 @@ pub async fn create(
 
 /// Revoke a playback key
 ///
-/// Tokens that were minted with it are not accepted from the answer on.
+/// Tokens that were minted with it are no longer accepted once this is answered.
 #[utoipa::path(delete, path = "/api/playback-keys/{id}", tag = "playback_keys",
     params(("id" = Uuid, Path, description = "The key's id")),
     responses((status = 200, description = "Revoked", body = Success)))]

@@ -73,7 +73,7 @@ pub async fn list(
 
 /// End a session
 ///
-/// Its cookie is not accepted from the answer on. The session of the request itself may be ended too.
+/// Its cookie is no longer accepted once this is answered. The session of the request itself may be ended too.
 #[utoipa::path(delete, path = "/api/sessions/{id}", tag = "session", security(("session" = [])),
     params(("id" = Uuid, Path, description = "The session's id")),
     responses((status = 200, description = "Ended", body = Success)))]

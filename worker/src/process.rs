@@ -46,7 +46,7 @@ const ENVIRONMENT: [(&str, &str); 6] = [
 /// A job may use this much processor time for each second it may last: codecs have threads.
 const CPU_PER_SECOND: u64 = 2;
 
-/// Files of a task that an error names as the most; the kernel bounds the descriptors of a message.
+/// Most files of one task: the kernel passes at most 253 descriptors in a message.
 const MOST_FILES: usize = 250;
 
 /// Settings for the start of workers.
@@ -302,7 +302,9 @@ impl WorkerProcess {
 
     fn job(&self, order: &JobRequest<'_>) -> Result<Job, JobError> {
         let count = |descriptors: &[BorrowedFd<'_>]| {
-            u8::try_from(descriptors.len()).map_err(|_| {
+            let fits = descriptors.len() <= MOST_FILES;
+            let count = u8::try_from(descriptors.len()).ok().filter(|_| fits);
+            count.ok_or_else(|| {
                 JobError::Failed(Failure::new(
                     FailureCode::TooLarge,
                     format!(

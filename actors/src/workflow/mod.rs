@@ -37,7 +37,7 @@ use sluice_store::{
     },
 };
 use tokio::time::Instant;
-use tracing::warn;
+use tracing::{Instrument as _, warn};
 use uuid::Uuid;
 
 use crate::{
@@ -242,7 +242,8 @@ impl Workflows {
     /// Deletes a workflow and cancels its unfinished runs, also when the caller leaves before the answer; files that runs have
     /// stored are kept. Errors as [`workflows::delete`].
     pub async fn delete(&self, account_id: Uuid, id: Uuid) -> Result<(), Error> {
-        let deletion = tokio::spawn(self.clone().delete_whole(account_id, id));
+        let deletion = self.clone().delete_whole(account_id, id);
+        let deletion = tokio::spawn(deletion.in_current_span());
         match deletion.await {
             Ok(deleted) => deleted,
             Err(error) => {

@@ -95,7 +95,10 @@ impl Asked {
         if self.filter.tags.len() == MAX_TAGS {
             return Err(invalid!("tag may be given {MAX_TAGS} times at most"));
         }
-        self.filter.tags.push(bounded("tag", tag)?);
+        let tag = bounded("tag", tag)?;
+        if !self.filter.tags.contains(&tag) {
+            self.filter.tags.push(tag);
+        }
         Ok(())
     }
 

@@ -226,14 +226,14 @@ mod tests {
         let buffers = Buffers::default();
         let mut buffer = buffers.take();
         buffer[..5].copy_from_slice(b"hello");
-        let permit = buffer.as_ptr();
+        let address = buffer.as_ptr();
         let lent = buffers.lend(buffer, 5);
         let part = lent.slice(1..3);
         drop(lent);
         assert_eq!((&part[..], buffers.0.lock().len()), (&b"el"[..], 0));
         drop(part);
         let again = buffers.take();
-        assert_eq!(again.as_ptr(), permit);
+        assert_eq!(again.as_ptr(), address);
     }
 
     #[test]

@@ -26,7 +26,7 @@ pub(super) const NO_STORE: (HeaderName, &str) = (header::CACHE_CONTROL, "no-stor
 
 /// Rotate the stream key
 ///
-/// The old key is not accepted from the answer on, and a publish that used it ends at once. The audit log has an entry of it.
+/// The old key is no longer accepted once this is answered, and a publish that used it ends at once. The audit log has an entry of it.
 #[utoipa::path(post, path = "/api/live/inputs/{id}/rotate-key", tag = "live",
     params(("id" = Uuid, Path, description = "The input's id")),
     responses((status = 200, description = "The input and its new stream key", body = LiveInputWithKey)))]

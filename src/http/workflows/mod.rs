@@ -132,7 +132,7 @@ pub async fn save(
 /// Lists what a save would reject, and what it would accept though it is probably not meant. Takes what `POST /api/workflows`
 /// takes, or a definition by itself; saves nothing.
 #[utoipa::path(post, path = "/api/workflows/lint", tag = "workflows", request_body = SaveWorkflow,
-    responses((status = 200, description = "All problems, also when there are none", body = LintAnswer)))]
+    responses((status = 200, description = "All problems; an empty list when there are none", body = LintAnswer)))]
 pub async fn lint(
     Admitted(context, _): Admitted<Read>,
     Body(request): Body<LintWorkflow>,

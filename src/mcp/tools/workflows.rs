@@ -126,7 +126,7 @@ pub const UPDATE_WORKFLOW: Tool = Tool {
     name: "update_workflow",
     title: "Change a workflow",
     description: "Saves a workflow again: what is left out stays, a definition replaces the whole one before (read that with \
-        list_workflows and its id). Pass the version that you read to be rejected when another saved in between. Runs \
+        list_workflows and its id). Pass the version that you read, so that the save is rejected when another came in between. Runs \
         in progress keep the version they began with.",
     effect: Effect::Replaces,
     reaches_out: false,

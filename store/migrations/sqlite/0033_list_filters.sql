@@ -43,8 +43,8 @@ CREATE INDEX files_by_name ON files (account_id, created_at, id, file_type, sear
 
 DROP INDEX folders_by_place_name;
 DROP INDEX folders_by_account_name;
-CREATE INDEX folders_by_place_name ON folders (account_id, parent_id, name_key, id);
-CREATE INDEX folders_by_account_name ON folders (account_id, name_key, id);
+CREATE INDEX folders_by_place_name ON folders (account_id, parent_id, name_key, id, search_name);
+CREATE INDEX folders_by_account_name ON folders (account_id, name_key, id, search_name);
 
 -- The tags of files, each with what a list of a tag's files is ordered and filtered by. Kept by the triggers below.
 CREATE TABLE file_tags (

@@ -1,7 +1,7 @@
 //! Lists and counts of files: filtered, ordered by time, name or size, a page at a time.
 //!
-//! Every order is read from an index of its own, of an account or of a folder, so that a page costs what it shows. Types and names
-//! are compared inside of these indexes. Two lists are sorted, of which only ids and keys go through the sorter: that of a
+//! Every order is read from an index of its own, of an account or of a folder, so that a page costs what it shows. Types are
+//! compared inside of these indexes, and names where the order is by name or the list is a whole account's by time. Two lists are sorted, of which only ids and keys go through the sorter: that of a
 //! folder with everything below it, whose files lie in many places of the index, and that of a tag, which is read from the table of
 //! tags (`file_tags`, kept by triggers) and costs as much as there are files with the tag.
 

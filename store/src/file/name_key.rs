@@ -7,16 +7,14 @@
 use sqlx::{query, query_as};
 use uuid::Uuid;
 
-use crate::{Error, Tx};
+use crate::{Error, Store, Tx, turns::in_turns};
 
 /// Bytes of the longest key. Names that differ only after it are equal in the order.
 const MAX_BYTES: usize = 256;
 /// Digits up to which numbers are sorted by their value.
 const MAX_DIGITS: usize = 99;
-/// Rows whose keys are written in one unit of work.
-const PER_TURN: u32 = 1_000;
-
-/// Returns the key of a name; equal for names that differ in case or in zeros before numbers only.
+/// Returns the key of a name; equal for names that differ only in case, in zeros before numbers, or behind [`MAX_BYTES`].
+/// A change needs a migration that empties the columns of keys.
 pub(crate) fn name_key(name: &str) -> String {
     let name = name.to_lowercase();
     let mut key = String::with_capacity(name.len() + 8);
@@ -48,18 +46,20 @@ fn push_number(key: &mut String, digits: &str) {
     key.push_str(digits);
 }
 
-/// Writes keys of files and folders from before there were any, a bounded number of them; at the start. Returns how many.
-pub(crate) async fn fill_some(tx: &mut Tx<'_>) -> Result<usize, Error> {
-    match fill_files(tx).await? {
-        0 => fill_folders(tx).await,
-        written => Ok(written),
+/// Writes keys of files and folders from before there were any; at the start.
+pub(crate) async fn fill(store: &Store) -> Result<(), Error> {
+    let files = in_turns(store, |tx, most| Box::pin(fill_files(tx, most))).await?;
+    let folders = in_turns(store, |tx, most| Box::pin(fill_folders(tx, most))).await?;
+    if files + folders > 0 {
+        tracing::info!(files, folders, "names were prepared for sorting");
     }
+    Ok(())
 }
 
-async fn fill_files(tx: &mut Tx<'_>) -> Result<usize, Error> {
+async fn fill_files(tx: &mut Tx<'_>, most: u32) -> Result<u64, Error> {
     let unfilled: Vec<(Uuid, String)> =
-        query_as("SELECT id, filename FROM files WHERE name_key = '' LIMIT $1")
-            .bind(PER_TURN)
+        query_as("SELECT id, filename FROM files WHERE name_key = '' AND filename <> '' LIMIT $1")
+            .bind(most)
             .fetch_all(tx.sqlite())
             .await?;
     for (id, name) in &unfilled {
@@ -69,14 +69,14 @@ async fn fill_files(tx: &mut Tx<'_>) -> Result<usize, Error> {
             .execute(tx.sqlite())
             .await?;
     }
-    Ok(unfilled.len())
+    Ok(unfilled.len() as u64)
 }
 
 /// Writes the names for searching as well: SQLite folds ASCII only.
-async fn fill_folders(tx: &mut Tx<'_>) -> Result<usize, Error> {
+async fn fill_folders(tx: &mut Tx<'_>, most: u32) -> Result<u64, Error> {
     let unfilled: Vec<(Uuid, String)> =
-        query_as("SELECT id, name FROM folders WHERE name_key = '' LIMIT $1")
-            .bind(PER_TURN)
+        query_as("SELECT id, name FROM folders WHERE name_key = '' AND name <> '' LIMIT $1")
+            .bind(most)
             .fetch_all(tx.sqlite())
             .await?;
     for (id, name) in &unfilled {
@@ -87,7 +87,7 @@ async fn fill_folders(tx: &mut Tx<'_>) -> Result<usize, Error> {
             .execute(tx.sqlite())
             .await?;
     }
-    Ok(unfilled.len())
+    Ok(unfilled.len() as u64)
 }
 
 #[cfg(test)]

@@ -82,7 +82,7 @@ pub async fn master(request: HttpRequest, playback_id: web::Path<String>) -> Htt
         (status = 200, description = "The bytes", content_type = "video/mp4", body = Vec<u8>),
         (status = 206, description = "The range asked for", content_type = "video/mp4", body = Vec<u8>),
         (status = 304, description = "Unchanged"),
-        (status = 403, description = "The same as of the multivariant playlist", body = crate::application::error::ErrorBody),
+        (status = 403, description = "The same as for the multivariant playlist", body = crate::application::error::ErrorBody),
         (status = 404, description = "Not there, or not yet (`not_ready`)", body = crate::application::error::ErrorBody),
         (status = 416, description = "No such range", body = crate::application::error::ErrorBody)))]
 pub async fn rendition_file(
@@ -131,7 +131,7 @@ pub async fn rendition_file(
         (status = 200, description = "The bytes", content_type = "image/jpeg", body = Vec<u8>),
         (status = 206, description = "The range asked for", content_type = "image/jpeg", body = Vec<u8>),
         (status = 304, description = "Unchanged"),
-        (status = 403, description = "The same as of the multivariant playlist", body = crate::application::error::ErrorBody),
+        (status = 403, description = "The same as for the multivariant playlist", body = crate::application::error::ErrorBody),
         (status = 404, description = "Not there, or not yet (`not_ready`)", body = crate::application::error::ErrorBody),
         (status = 416, description = "No such range", body = crate::application::error::ErrorBody)))]
 pub async fn picture(request: HttpRequest, path: web::Path<(String, String)>) -> HttpResponse {
@@ -177,7 +177,7 @@ pub async fn picture(request: HttpRequest, path: web::Path<(String, String)>) ->
         (status = 200, description = "The text", content_type = "text/vtt", body = String),
         (status = 206, description = "The range asked for", content_type = "text/vtt", body = String),
         (status = 304, description = "Unchanged"),
-        (status = 403, description = "The same as of the multivariant playlist", body = crate::application::error::ErrorBody),
+        (status = 403, description = "The same as for the multivariant playlist", body = crate::application::error::ErrorBody),
         (status = 404, description = "No captions in this language", body = crate::application::error::ErrorBody)))]
 pub async fn captions_file(
     request: HttpRequest,

@@ -108,9 +108,7 @@ impl Store {
             })
             .await?;
         if is_alone {
-            // A large installation takes longer at its first start after the upgrade than one unit of work may.
-            let fill = || store.write(|tx| Box::pin(name_key::fill_some(tx)));
-            while fill().await? > 0 {}
+            name_key::fill(&store).await?;
             blobs::note_start(store.blobs(), now_ms());
             tus::cut_partials(&store).await?;
         }
