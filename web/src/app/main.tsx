@@ -44,7 +44,10 @@ async function start() {
   // A page that the browser kept for "back" may be of a session that has ended.
   addEventListener("pageshow", (event) => event.persisted && location.reload());
   const place = document.getElementById("app");
-  if (place) render(<Shell />, place);
+  if (!place) return;
+  // Preact keeps what is there beside what it renders.
+  place.replaceChildren();
+  render(<Shell />, place);
 }
 
 /** Without a session every screen leads to sign-in, which leads back to it. */
