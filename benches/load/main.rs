@@ -58,7 +58,7 @@ enum Scenario {
     Ladder(video::LadderOptions),
     /// Workflow runs of resize, conversion and storage, each waited for: what the engine costs beside the operations.
     Workflows(workflows::Options),
-    /// What a page of the dashboard asks for in a large account: lists, followers of changes, a killed service.
+    /// Requests of a page of the dashboard in a large account: lists, followers of changes, a killed service.
     Dashboard(dashboard::Options),
     /// A folder of photographs as one archive, beside nginx with a file of the same size.
     Zip(zip::Options),

@@ -14,7 +14,7 @@ use uuid::Uuid;
 /// Length of a window.
 const WINDOW: Duration = Duration::from_secs(60);
 
-/// What a request counts against.
+/// The budget that a request counts against.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Budget {
     /// The keys of this account.

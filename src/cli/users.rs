@@ -41,7 +41,7 @@ enum Command {
     /// Make a user with a password that is shown once
     Add {
         name: String,
-        /// What the user may do in the account
+        /// Role of the user in the account
         #[arg(long, value_enum, default_value_t = RoleName::Member)]
         role: RoleName,
         /// Let the user see the whole installation

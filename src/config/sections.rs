@@ -41,7 +41,7 @@ pub struct Http {
     pub max_connections: usize,
     /// Open streams of an HTTP/2 connection.
     pub max_streams: u32,
-    /// Of an HTTP/2 request, counted as in RFC 9113 §6.5.2.
+    /// Size of an HTTP/2 request, counted as in RFC 9113 §6.5.2.
     #[serde(with = "size")]
     pub max_header_list: ByteSize,
     /// TLS handshakes of one client network that are unfinished at a time; a further connection is closed.

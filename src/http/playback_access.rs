@@ -1,4 +1,4 @@
-//! Who may watch: playback ids, playback tokens, `allowedDomains`, suspended accounts; `Cache-Control` by access. The one place
+//! Admission of viewers: playback ids, playback tokens, `allowedDomains`, suspended accounts; `Cache-Control` by access. The one place
 //! that decides. It decides for every address of a live input, of a video stream and of their images.
 //!
 //! The stream's owner, signed in to the dashboard, needs neither: see [`owner`].

@@ -20,7 +20,7 @@ const TIMES: usize = 5;
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(15);
 
-/// When a page noticed the outage, and when it followed again.
+/// Times at which a page noticed the outage, and when it followed again.
 struct Noticed {
     lost_at: Instant,
     healed_at: Instant,

@@ -55,7 +55,7 @@ pub struct AdtsFields {
     pub object_type: u8,
     /// Index in table 1.18; `None` for another rate.
     pub rate_index: Option<u8>,
-    /// As coded: 7 means eight channels, 0 a layout of the stream's own.
+    /// Coded value: 7 means eight channels, 0 a layout of the stream's own.
     pub channel_configuration: u8,
     /// Frames have 960 samples.
     pub has_short_frames: bool,

@@ -15,7 +15,7 @@ pub struct HealthHistory {
     /// The service's clock.
     now: Timestamp,
     interval_seconds: u32,
-    /// As asked for.
+    /// The value asked for.
     seconds: u32,
     /// Unix seconds without holes, from the first measurement within `seconds`; empty when there is none.
     t: Vec<i64>,

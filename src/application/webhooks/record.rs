@@ -28,7 +28,7 @@ pub struct WebhookRecord {
     status_reason: Option<String>,
     /// Deliveries that wait for it; 10000: that many or more.
     waiting: u32,
-    /// When a suspended one is tried next, without a request.
+    /// Time at which a suspended one is tried next, without a request.
     next_probe_at: Option<Timestamp>,
     /// The first 12 characters of the secret.
     secret_prefix: String,

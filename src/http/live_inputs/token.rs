@@ -27,7 +27,7 @@ pub struct LivePlaybackToken {
     token: String,
     expires_at: Timestamp,
     hls_url: String,
-    /// As in the live input's `playback`: 501 until this service speaks WHEP.
+    /// Same as in the live input's `playback`: 501 until this service speaks WHEP.
     web_rtc_url: String,
     poster_url: String,
 }

@@ -10,7 +10,7 @@ use super::{
 };
 
 const NO_ID: &str = "00000000-0000-0000-0000-000000000000";
-/// What an admin's key lists of an account.
+/// Lists of an account by an admin's key.
 const LISTS: [&str; 10] = [
     "/api/live/inputs",
     "/api/files",
@@ -109,7 +109,7 @@ impl Resources {
         ids.chain([self.output.as_str()])
     }
 
-    /// What the account has, as its owner sees it.
+    /// Contents of the account, as its owner sees them.
     pub(super) async fn seen(&self, site: &Site) -> Vec<Value> {
         let mut seen = Vec::new();
         let of_these = ["/api/live/inputs/{id}/outputs", "/api/folders/{id}/share"];
@@ -138,7 +138,7 @@ fn forget_uses(value: &mut Value) {
 
 type Forge = fn(&Browser, TestRequest) -> TestRequest;
 
-/// What another site can make a browser send, with the cookie. Those with the token are what a stolen token would need besides.
+/// Requests that another site can make a browser send, with the cookie. Those with the token are what a stolen token would need besides.
 const FORGERIES: [(&str, Forge); 9] = [
     ("the cookie alone", |_, request| request),
     ("another token", |_, request| {

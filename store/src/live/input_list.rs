@@ -43,7 +43,7 @@ pub enum Sort {
     Created,
     /// Without case of ASCII letters.
     Name,
-    /// What is on air, then by the end of the last broadcast. Inputs that never were on air come last in either direction.
+    /// Inputs on air first, then by the end of the last broadcast. Inputs that never were on air come last in either direction.
     LastLive,
     Viewers,
 }

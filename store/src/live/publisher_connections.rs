@@ -28,7 +28,7 @@ pub struct PublisherConnection {
     pub connected_at: i64,
     /// `None`: it is connected.
     pub disconnected_at: Option<i64>,
-    /// As in the event `live.input.disconnected`.
+    /// Same as in the event `live.input.disconnected`.
     pub reason: Option<String>,
 }
 

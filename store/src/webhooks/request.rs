@@ -22,9 +22,9 @@ pub struct DeliveryRequest {
 /// Time of an attempt in milliseconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AttemptTime {
-    /// As its headers name it.
+    /// The name in its headers.
     Signed(i64),
-    /// When it was begun: it has not ended, was interrupted, or is of an earlier version.
+    /// Time at which it was begun: it has not ended, was interrupted, or is of an earlier version.
     Begun(i64),
 }
 

@@ -52,7 +52,7 @@ async fn move_file(store: &Store, account: Uuid, id: Uuid, folder: Option<Uuid>)
     change(store, account, id, patch).await.unwrap();
 }
 
-/// As long as its name says, in a folder.
+/// A file as long as its name says, in a folder.
 async fn put(store: &Store, account: Uuid, name: &str, bytes: usize, folder: Option<Uuid>) -> Uuid {
     let content = vec![b'x'; bytes];
     let id = add_file(store, account, &content, name).await.id;

@@ -103,7 +103,7 @@ async fn a_service_that_stops_gives_a_stream_back_untouched() {
     site.check_whole(stream.id, SEGMENTS).await;
 }
 
-/// As after an upgrade, whose encoder begins a rendition in another way.
+/// State after an upgrade, whose encoder begins a rendition in another way.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_cannot_be_gone_on_with_is_made_again() {
     let mut site = Site::open().await;

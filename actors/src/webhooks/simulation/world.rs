@@ -171,7 +171,7 @@ impl World {
         self.at(self.real_ms + pause, happening);
     }
 
-    /// As in [`crate::clock::SystemClock`].
+    /// Same as in [`crate::clock::SystemClock`].
     fn now_ms(&mut self) -> i64 {
         let steady = self.shown.0 + (self.real_ms - self.shown.1);
         self.shown = (steady.max(self.wall_ms()), self.real_ms);

@@ -35,7 +35,7 @@ const ADD: &str = "WITH RECURSIVE numbers (n) AS (SELECT $5 UNION ALL SELECT n +
         $4 + n, 0
     FROM numbers";
 
-/// What a list must be made of, kept beside the database.
+/// Expected contents of a list, kept beside the database.
 #[derive(Clone, Debug)]
 struct Known {
     id: Uuid,

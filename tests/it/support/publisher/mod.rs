@@ -25,7 +25,7 @@ use super::media;
 pub enum Pace {
     /// At their time since the session's first tag.
     RealTime,
-    /// As fast as the server reads.
+    /// Pace: as fast as the server reads.
     Unbounded,
 }
 
