@@ -55,7 +55,7 @@ function isTyping(target: EventTarget | null): boolean {
 
 export function showKeyHelp() {
   openDialog((close) => (
-    <Dialog title="Keys" onClose={close}>
+    <Dialog title="Keyboard shortcuts" onClose={close}>
       <Keys title="Everywhere" list={EVERYWHERE} />
       {ofScreen.value.length > 0 && <Keys title="On this screen" list={ofScreen.value} />}
     </Dialog>

@@ -12,7 +12,7 @@ export const words = {
   keys: "API keys",
   appearance: "Colour scheme",
   curl: "Show as curl",
-  keyHelp: "Keys",
+  keyHelp: "Keyboard shortcuts",
   signOut: "Sign out",
   auto: "As the system",
   light: "Light",

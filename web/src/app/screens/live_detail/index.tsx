@@ -1,4 +1,6 @@
 /** One live input: watching it, its health, and everything that can be set. */
+import { useEffect, useState } from "preact/hooks";
+import { onHealth } from "../../api/changes";
 import { api } from "../../api/client";
 import { type Resource, useResource } from "../../api/resource";
 import { can } from "../../api/session";
@@ -17,6 +19,7 @@ import { Connect } from "./connect";
 import { Outputs } from "./outputs";
 import { makeClip, Recordings } from "./recordings";
 import { InputSettings } from "./settings";
+import type { Health } from "./types";
 import { Watch } from "./watch";
 import { words } from "./words";
 
@@ -41,7 +44,7 @@ export default function LiveDetail({ params }: ScreenProps) {
     <Page
       title={input?.name ?? words.loading}
       crumbs={[{ label: words.live, to: "/live" }]}
-      aside={input && <Facts input={input} />}
+      aside={input && <Facts key={input.id} input={input} />}
       actions={input && <Actions input={input} loaded={loaded} />}
     >
       <Loaded of={loaded} skeleton={<Skeleton rows={3} height={160} />}>
@@ -51,13 +54,15 @@ export default function LiveDetail({ params }: ScreenProps) {
   );
 }
 
+/** State and viewers; the record is read again when the state changes, while health comes each second. */
 function Facts({ input }: { input: LiveInput }) {
+  const [health, setHealth] = useState<Health>();
+  useEffect(() => onHealth<Health>(input.id, setHealth), [input.id]);
+  const viewers = health ? health.viewers : input.viewers;
   return (
     <>
       <LiveStatus input={input} />
-      {input.status !== "idle" && input.viewers !== null && (
-        <span class="numeric">{words.viewers(input.viewers)}</span>
-      )}
+      {input.status !== "idle" && viewers !== null && <span class="numeric">{words.viewers(viewers)}</span>}
     </>
   );
 }

@@ -17,7 +17,7 @@ export const shareWords = {
   } as Record<string, string>,
   until: "Until",
   password: "Password",
-  passwordHint: "Asked for once by who opens the link. Send it another way than the link.",
+  passwordHint: "Optional. Visitors enter it once when they open the link; send it apart from the link.",
   limit: "Downloads at most",
   limitHint: "Empty: any number.",
   looking: "For looking only",

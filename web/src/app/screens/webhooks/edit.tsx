@@ -1,6 +1,7 @@
 /** Making and changing an endpoint; its events are chosen from the catalogue of the service. */
 import { useState } from "preact/hooks";
 import { api } from "../../api/client";
+import { ApiError } from "../../api/error";
 import { useResource } from "../../api/resource";
 import { Button, Submit } from "../../parts/button";
 import { Dialog, openDialog, showSecret } from "../../parts/dialog";
@@ -27,6 +28,7 @@ export async function editEndpoint(webhook: Webhook | null): Promise<void> {
             description: String(values.get("description")) || null,
             eventTypes: values.getAll("eventTypes"),
           };
+          if (body.eventTypes.length === 0) throw new ApiError(400, words.edit.none);
           if (webhook) await api.patch(`/api/webhooks/${webhook.id}`, body);
           else secret = (await api.post<{ secret: string }>("/api/webhooks", body)).secret;
           close();

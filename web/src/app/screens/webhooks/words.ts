@@ -50,7 +50,8 @@ export const words = {
     description: "Description",
     events: "Events",
     all: "All events",
-    allHint: "Also those that a later version adds; not those that are sent by name only.",
+    allHint:
+      "Those of later versions too. Events that are marked “by name only” are sent when they are chosen below.",
     chosen: "Chosen events",
     optIn: "by name only",
     create: "Make the endpoint",
