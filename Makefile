@@ -163,7 +163,7 @@ bench-video: needs-bench build
 bench-zip: needs-bench build
 	$(CARGO) bench --locked --bench load -- zip
 
-bench-dashboard: needs-bench build
+bench-dashboard: needs-bench build tests/browser/node_modules/.installed
 	$(CARGO) bench --locked --bench load -- dashboard
 
 bench-quality: needs-quality build
