@@ -34,7 +34,8 @@ const SETTLE: Duration = Duration::from_secs(5);
 /// Bit rate of each publisher.
 const BITRATE: u64 = 1_000_000;
 /// Bounds beyond what the scenario asks for.
-const SETTINGS: [(&str, &str); 3] = [
+const SETTINGS: [(&str, &str); 4] = [
+    ("SLUICE_SIGN_IN__REQUESTS_PER_MINUTE", "100000"),
     ("SLUICE_CHANGES__MAX_FOLLOWERS", "20000"),
     ("SLUICE_CHANGES__MAX_FOLLOWERS_PER_ACCOUNT", "20000"),
     ("SLUICE_HTTP__MAX_CONNECTIONS", "25000"),
