@@ -79,11 +79,11 @@ journey(
       await press(other, "Convert");
       await other.waitForSelector("dialog [name=format]");
       await other.locator("dialog [type=submit]").click();
-      const told = other.locator("dialog .callout");
-      await told.locator("meter").waitFor();
-      assert.match(await told.innerText(), /used up: 2 of 2[\s\S]*begins again on/);
+      const callout = other.locator("dialog .callout");
+      await callout.locator("meter").waitFor();
+      assert.match(await callout.innerText(), /used up: 2 of 2[\s\S]*begins again on/);
       await expectAccessible(other, "operations used up");
-      await told.getByRole("link", { name: "Usage and plan" }).click();
+      await callout.getByRole("link", { name: "Usage and plan" }).click();
       await other.waitForFunction(() => document.title.startsWith("Usage"));
       await other.waitForSelector("main .meter-full");
       assert.equal(await other.locator("dialog[open]").count(), 0, "the dialog has made way");

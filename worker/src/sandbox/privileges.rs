@@ -11,8 +11,8 @@ use rustix::{
     },
 };
 
-/// The user `nobody`, who owns nothing on any machine.
-const NOBODY: u32 = 65_534;
+/// User and group that own nothing on any machine (Debian's `nobody` and `nogroup`).
+const UNPRIVILEGED_ID: u32 = 65_534;
 
 /// Drops everything, for good. A process that is not root keeps its user and has nothing else afterwards.
 pub fn drop_all() -> io::Result<()> {
@@ -28,7 +28,10 @@ pub fn drop_all() -> io::Result<()> {
 
 /// The thread's identity is the process's, since there is one thread.
 fn become_unprivileged_user() -> io::Result<()> {
-    let (user, group) = (Uid::from_raw(NOBODY), Gid::from_raw(NOBODY));
+    let (user, group) = (
+        Uid::from_raw(UNPRIVILEGED_ID),
+        Gid::from_raw(UNPRIVILEGED_ID),
+    );
     set_thread_groups(&[])?;
     set_thread_res_gid(group, group, group)?;
     set_thread_res_uid(user, user, user)?;
