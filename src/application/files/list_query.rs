@@ -1,6 +1,8 @@
 //! Query of `GET /api/files`: `q`, `type`, `tag`, `folderId`, `recursive`, `sort`, `createdAfter`, `limit`; default page, longest
 //! search text.
 
+use std::collections::HashSet;
+
 use jiff::{Timestamp, civil::Date, tz::TimeZone};
 use sluice_store::{
     Direction, Sorted as _,
@@ -95,14 +97,14 @@ impl Asked {
         if self.filter.tags.len() == MAX_TAGS {
             return Err(invalid!("tag may be given {MAX_TAGS} times at most"));
         }
-        let tag = bounded("tag", tag)?;
-        if !self.filter.tags.contains(&tag) {
-            self.filter.tags.push(tag);
-        }
+        self.filter.tags.push(bounded("tag", tag)?);
         Ok(())
     }
 
     fn finish(mut self) -> Result<ListQuery, ApiError> {
+        // A file has a tag once, so that a repeated one asks for nothing more.
+        let mut seen = HashSet::new();
+        self.filter.tags.retain(|tag| seen.insert(tag.clone()));
         self.filter.place = match (self.folder, self.is_recursive) {
             (None, _) | (Some(None), true) => Place::Anywhere,
             (Some(Some(folder)), true) => Place::Below(folder),
