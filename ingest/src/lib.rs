@@ -1,8 +1,9 @@
-//! Crate of the ingest protocols (RTMP, SRT, RTSP, MPEG-TS): bytes from the wire to access units. Independent of
+//! Crate of the ingest protocols (RTMP, SRT, RTSP, MPEG-TS, WebRTC): bytes from the wire to access units. Independent of
 //! actors, HTTP and SQL.
 
 mod corruption;
 mod error;
+mod framing;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod publish;
@@ -10,5 +11,6 @@ pub mod rtmp;
 pub mod rtsp;
 pub mod srt;
 pub mod ts;
+pub mod webrtc;
 
 pub use error::Error;

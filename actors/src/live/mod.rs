@@ -37,6 +37,7 @@ mod sync;
 #[cfg(test)]
 mod tests;
 mod viewers;
+pub mod webrtc;
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 

@@ -1,17 +1,18 @@
-//! Messages between service and SRT gateway: frames of a length, a kind and fields, big-endian; their bounds.
-//!
-//! Pure. Neither side trusts the other, the service least of all, since the gateway holds C that reads foreign bytes:
-//! a frame is bounded, its fields are checked, and nothing is allocated by a declared length.
+//! Messages between service and SRT gateway, and their bounds. The gateway holds C that reads foreign bytes.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 
-use bytes::{Buf, Bytes, BytesMut};
+use bytes::{Bytes, BytesMut};
 
 use super::{
     stream_id::MAX_BYTES,
     table::{Entry, InputId},
 };
-use crate::publish::{Ended, LinkStatistics};
+pub use crate::framing::Malformed;
+use crate::{
+    framing::{Fields, Frame, next_frame},
+    publish::{Ended, LinkStatistics},
+};
 
 /// Most payload bytes in one [`FromGateway::Data`].
 pub const MAX_DATA: usize = 48 * 1316;
@@ -80,11 +81,6 @@ pub enum FromGateway {
     },
 }
 
-/// Error of a frame that breaks the rules: the connection is over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a message of the SRT gateway's socket is malformed: {0}")]
-pub struct Malformed(&'static str);
-
 impl ToGateway {
     /// Appends the frame.
     pub fn encode(&self, out: &mut Vec<u8>) {
@@ -120,7 +116,7 @@ impl ToGateway {
 
     /// Takes the next whole frame off `input`; `None` until there is one.
     pub fn decode(input: &mut BytesMut) -> Result<Option<Self>, Malformed> {
-        let Some(mut fields) = next_frame(input)? else {
+        let Some(mut fields) = next_frame(input, MAX_FRAME)? else {
             return Ok(None);
         };
         let message = match fields.byte()? {
@@ -175,8 +171,7 @@ impl FromGateway {
                 frame.byte(2);
                 frame.number(*session);
                 frame.number(*latency_ms);
-                frame.address(remote.ip());
-                frame.number(remote.port().into());
+                frame.socket(*remote);
                 frame.text(stream);
             }
             Self::Data {
@@ -226,7 +221,7 @@ impl FromGateway {
 
     /// Takes the next whole frame off `input`; `None` until there is one. Payloads are not copied.
     pub fn decode(input: &mut BytesMut) -> Result<Option<Self>, Malformed> {
-        let Some(mut fields) = next_frame(input)? else {
+        let Some(mut fields) = next_frame(input, MAX_FRAME)? else {
             return Ok(None);
         };
         let message = match fields.byte()? {
@@ -235,12 +230,10 @@ impl FromGateway {
             },
             2 => {
                 let (session, latency_ms) = (fields.number()?, fields.number()?);
-                let address = fields.address()?;
-                let port = u16::try_from(fields.number()?).map_err(|_| Malformed("port"))?;
                 Self::Opened {
                     session,
                     latency_ms,
-                    remote: SocketAddr::new(address, port),
+                    remote: fields.socket()?,
                     stream: fields.text(MAX_BYTES)?,
                 }
             }
@@ -251,7 +244,7 @@ impl FromGateway {
             },
             4 => Self::Line {
                 session: fields.number()?,
-                line: fields.line()?,
+                line: line(&mut fields)?,
             },
             5 => Self::Closed {
                 session: fields.number()?,
@@ -292,145 +285,25 @@ pub fn end_data(start: usize, out: &mut Vec<u8>) {
     Frame { out, start }.end();
 }
 
-/// A frame in the making.
-struct Frame<'a> {
-    out: &'a mut Vec<u8>,
-    start: usize,
-}
-
-impl<'a> Frame<'a> {
-    fn begin(out: &'a mut Vec<u8>) -> Self {
-        let start = out.len();
-        out.extend_from_slice(&[0; 4]);
-        Self { out, start }
-    }
-
-    fn end(self) {
-        let len = self.out.len() - self.start - 4;
-        let len = u32::try_from(len).expect("frames are bounded by their fields");
-        self.out[self.start..self.start + 4].copy_from_slice(&len.to_be_bytes());
-    }
-
-    fn byte(&mut self, byte: u8) {
-        self.out.push(byte);
-    }
-
-    fn number(&mut self, number: u32) {
-        self.bytes(&number.to_be_bytes());
-    }
-
-    fn bytes(&mut self, bytes: &[u8]) {
-        self.out.extend_from_slice(bytes);
-    }
-
-    /// Appends a text, truncated at 65 535 bytes, far above every text's bound.
-    fn text(&mut self, text: &str) {
-        let len = u16::try_from(text.len()).unwrap_or(u16::MAX);
-        self.bytes(&len.to_be_bytes());
-        self.bytes(&text.as_bytes()[..len.into()]);
-    }
-
-    fn address(&mut self, address: IpAddr) {
-        match address {
-            IpAddr::V4(address) => {
-                self.byte(4);
-                self.bytes(&address.octets());
-            }
-            IpAddr::V6(address) => {
-                self.byte(6);
-                self.bytes(&address.octets());
-            }
-        }
-    }
-}
-
-fn next_frame(input: &mut BytesMut) -> Result<Option<Fields>, Malformed> {
-    let Some(len) = input.first_chunk::<4>() else {
-        return Ok(None);
-    };
-    let len = u32::from_be_bytes(*len) as usize;
-    if len == 0 || len > MAX_FRAME {
-        return Err(Malformed("length"));
-    }
-    if input.len() < 4 + len {
-        return Ok(None);
-    }
-    input.advance(4);
-    Ok(Some(Fields(input.split_to(len).freeze())))
-}
-
-/// Remaining bytes of a frame.
-struct Fields(Bytes);
-
-impl Fields {
-    fn array<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
-        let array = *self.0.first_chunk::<N>().ok_or(Malformed("too short"))?;
-        self.0.advance(N);
-        Ok(array)
-    }
-
-    fn byte(&mut self) -> Result<u8, Malformed> {
-        Ok(self.array::<1>()?[0])
-    }
-
-    fn number(&mut self) -> Result<u32, Malformed> {
-        Ok(u32::from_be_bytes(self.array()?))
-    }
-
-    fn count(&mut self) -> Result<u64, Malformed> {
-        Ok(u64::from_be_bytes(self.array()?))
-    }
-
-    fn text(&mut self, most: usize) -> Result<String, Malformed> {
-        let len = usize::from(u16::from_be_bytes(self.array()?));
-        if len > most || len > self.0.len() {
-            return Err(Malformed("text too long"));
-        }
-        let bytes = self.0.split_to(len);
-        let text = std::str::from_utf8(&bytes).map_err(|_| Malformed("text is not UTF-8"))?;
-        Ok(text.to_owned())
-    }
-
-    fn address(&mut self) -> Result<IpAddr, Malformed> {
-        match self.byte()? {
-            4 => Ok(Ipv4Addr::from(self.array::<4>()?).into()),
-            6 => Ok(Ipv6Addr::from(self.array::<16>()?).into()),
-            _ => Err(Malformed("address")),
-        }
-    }
-
-    fn line(&mut self) -> Result<LinkStatistics, Malformed> {
-        let (lost, retransmitted) = (self.count()?, self.count()?);
-        let (discarded, received) = (self.count()?, self.count()?);
-        let rtt_ms = f64::from_be_bytes(self.array()?);
-        if !rtt_ms.is_finite() {
-            return Err(Malformed("round-trip time"));
-        }
-        Ok(LinkStatistics {
-            lost,
-            retransmitted,
-            discarded,
-            received,
-            rtt_ms,
-            latency_ms: self.number()?,
-            buffer_ms: self.number()?,
-        })
-    }
-
-    fn rest(&mut self) -> Bytes {
-        std::mem::take(&mut self.0)
-    }
-
-    fn end(&self) -> Result<(), Malformed> {
-        match self.0.is_empty() {
-            true => Ok(()),
-            false => Err(Malformed("bytes behind the last field")),
-        }
-    }
+fn line(fields: &mut Fields) -> Result<LinkStatistics, Malformed> {
+    let (lost, retransmitted) = (fields.count()?, fields.count()?);
+    let (discarded, received) = (fields.count()?, fields.count()?);
+    let rtt_ms = fields.float()?;
+    Ok(LinkStatistics {
+        lost,
+        retransmitted,
+        discarded,
+        received,
+        rtt_ms,
+        latency_ms: fields.number()?,
+        buffer_ms: fields.number()?,
+    })
 }
 
 #[cfg(test)]
 mod tests {
+    use std::net::Ipv6Addr;
+
     use proptest::prelude::*;
 
     use super::*;

@@ -1,0 +1,96 @@
+//! WebRTC in the service: sessions of viewers (WHEP) and publishers (WHIP), admission, what the gateway process is sent.
+
+use std::{
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+};
+
+use futures_util::future::BoxFuture;
+use sluice_ingest::publish::{Rejection, Secret};
+
+use super::Playback;
+
+/// An offer of a client, with the addresses at which it may reach the gateway.
+#[derive(Clone, Debug)]
+pub struct Offer {
+    pub sdp: String,
+    /// Addresses for candidates, best first, without ports; those of the settings come before them.
+    pub reached_at: Vec<IpAddr>,
+    /// The client's address, for the bound on unconnected sessions of one address.
+    pub remote: SocketAddr,
+}
+
+/// An offer of an admitted viewer.
+#[derive(Clone, Debug)]
+pub struct ViewerOffer {
+    pub offer: Offer,
+    pub playback: Arc<Playback>,
+    /// Unix milliseconds at which the viewer's token expires and the session is closed.
+    pub until_ms: Option<i64>,
+    /// True for a viewer who was admitted by a token, or as the stream's owner: the session outlives `requireSignedPlayback`.
+    pub has_permission: bool,
+}
+
+/// An offer of a publisher.
+#[derive(Clone, Debug)]
+pub struct PublisherOffer {
+    pub offer: Offer,
+    /// Stream name in the authorizer's form: `{inputSlug}.{streamKey}`.
+    pub stream: Secret,
+    /// `User-Agent` of the publisher.
+    pub encoder: Option<String>,
+}
+
+/// The gateway's answer to an offer.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    pub sdp: String,
+    /// Name of the session in its address (`Location`): 128 random bits in hexadecimal digits.
+    pub session: String,
+}
+
+/// Error of an offer.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum WebRtcError {
+    /// `webrtc.enabled` is false.
+    #[error("WebRTC is turned off (webrtc.enabled)")]
+    Off,
+    /// The offer breaks a rule; the text names it.
+    #[error("the offer is not accepted: {0}")]
+    InvalidOffer(String),
+    #[error("no codec of the offer can be used: {0}")]
+    NoCommonCodec(String),
+    /// Nothing is on air.
+    #[error("nothing is on air")]
+    NotOnAir,
+    /// The publisher is not admitted.
+    #[error("{}", .0.message())]
+    Rejected(Rejection),
+    /// All re-encodings (`webrtc.max_branches`) are in use.
+    #[error("as many streams are re-encoded for WebRTC as webrtc.max_branches allows")]
+    Busy,
+    /// A bound of sessions or of bytes (`webrtc.max_sessions`, `webrtc.egress_limit`) is reached.
+    #[error("as many WebRTC sessions are open as the settings of webrtc allow")]
+    Full,
+    /// The client's address has `webrtc.max_pending_per_address` unconnected sessions.
+    #[error("too many offers of this address wait for their connection")]
+    TooManyPending,
+    /// The gateway process is down or does not answer.
+    #[error("the WebRTC gateway is starting: try again in a second")]
+    Unavailable,
+}
+
+/// WebRTC for requests, so that their tests need no gateway.
+pub trait WebRtcPort: Send + Sync {
+    /// Opens a viewer's session.
+    fn play(&self, viewer: ViewerOffer) -> BoxFuture<'_, Result<Answer, WebRtcError>>;
+
+    /// Opens a publisher's session: its key is checked before the offer is read.
+    fn publish(&self, publisher: PublisherOffer) -> BoxFuture<'_, Result<Answer, WebRtcError>>;
+
+    /// True while the session is open, and for a minute after its end.
+    fn is_known(&self, session: &str) -> bool;
+
+    /// Ends a session as its client asked; returns [`WebRtcPort::is_known`] from before. A publisher's end is a clean one.
+    fn end(&self, session: &str) -> bool;
+}
