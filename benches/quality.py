@@ -48,6 +48,8 @@ class Service:
             "SLUICE_HTTP__LISTEN": self.base.removeprefix("http://"),
             "SLUICE_RTMP__LISTEN": f"127.0.0.1:{free_port()}",
             "SLUICE_SRT__LISTEN": "127.0.0.1:0",
+            "SLUICE_WEBRTC__LISTEN": "127.0.0.1:0",
+            "SLUICE_WEBRTC__TCP_LISTEN": "127.0.0.1:0",
             "SLUICE_STORE__DATA_DIR": str(folder / "data"),
             "SLUICE_BOOTSTRAP__API_KEY": API_KEY,
             "SLUICE_BOOTSTRAP__ADMIN_PASSWORD": "quality only",

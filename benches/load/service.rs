@@ -85,6 +85,8 @@ impl Service {
             .env("SLUICE_HTTP__LISTEN", &ports.http)
             .env("SLUICE_RTMP__LISTEN", &ports.rtmp)
             .env("SLUICE_SRT__LISTEN", &srt)
+            .env("SLUICE_WEBRTC__LISTEN", "127.0.0.1:0")
+            .env("SLUICE_WEBRTC__TCP_LISTEN", "127.0.0.1:0")
             .env("SLUICE_STORE__DATA_DIR", folder.join("data"))
             .env("SLUICE_BOOTSTRAP__API_KEY", API_KEY)
             .env("SLUICE_BOOTSTRAP__ADMIN_PASSWORD", ADMIN_PASSWORD)

@@ -193,6 +193,9 @@ listen = "127.0.0.1:0"
 tls_listen = "127.0.0.1:0"
 [srt]
 listen = "127.0.0.1:0"
+[webrtc]
+listen = "127.0.0.1:0"
+tcp_listen = "127.0.0.1:0"
 SETTINGS
 cp "$root/etc/sluice/sluice.toml" "$work/edited.toml"
 in_root setpriv --reuid sluice --regid sluice --init-groups sluice --config /etc/sluice/sluice.toml doctor >"$work/doctor.log" 2>&1 \

@@ -133,6 +133,12 @@ async fn a_start_whose_port_is_taken_loses_no_credentials() -> Result<(), Failur
         ("SLUICE_HTTP__LISTEN", "http.listen", tcp.local_addr()?),
         ("SLUICE_RTMP__LISTEN", "rtmp.listen", tcp.local_addr()?),
         ("SLUICE_SRT__LISTEN", "srt.listen", udp.local_addr()?),
+        ("SLUICE_WEBRTC__LISTEN", "webrtc.listen", udp.local_addr()?),
+        (
+            "SLUICE_WEBRTC__TCP_LISTEN",
+            "webrtc.tcp_listen",
+            tcp.local_addr()?,
+        ),
     ] {
         let refused = first_start(&data).env(variable, &taken.to_string());
         let refused = refused.run().await?;

@@ -159,6 +159,11 @@ async fn a_start_that_fails_names_the_systems_reason() -> Result<(), Failure> {
             "192.0.2.1:0",
             "Cannot assign requested address",
         ),
+        (
+            "SLUICE_WEBRTC__LISTEN",
+            "192.0.2.1:0",
+            "Cannot assign requested address",
+        ),
     ];
     for (name, value, reason) in settings {
         let start = sluice(&["serve"])

@@ -51,7 +51,13 @@ pub fn sluice(arguments: &[&str]) -> Call {
     }
     command.args(arguments);
     // A service that starts although it should not takes no port that another needs.
-    for name in ["HTTP__LISTEN", "RTMP__LISTEN", "RTMP__TLS_LISTEN"] {
+    for name in [
+        "HTTP__LISTEN",
+        "RTMP__LISTEN",
+        "RTMP__TLS_LISTEN",
+        "WEBRTC__LISTEN",
+        "WEBRTC__TCP_LISTEN",
+    ] {
         command.env(format!("SLUICE_{name}"), "127.0.0.1:0");
     }
     Call {

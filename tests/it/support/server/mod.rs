@@ -50,6 +50,9 @@ pub struct Addresses {
     pub rtmp: SocketAddr,
     pub rtmps: Option<SocketAddr>,
     pub srt: Option<SocketAddr>,
+    /// UDP port of the WebRTC gateway.
+    pub webrtc: Option<SocketAddr>,
+    pub webrtc_tcp: Option<SocketAddr>,
 }
 
 /// The service and the folder it lives in. The process is killed when this is dropped, and its log's end printed, which
@@ -105,6 +108,8 @@ impl Settings {
             ("SLUICE_RTMP__LISTEN", "127.0.0.1:0"),
             ("SLUICE_RTMP__TLS_LISTEN", "127.0.0.1:0"),
             ("SLUICE_SRT__LISTEN", "127.0.0.1:0"),
+            ("SLUICE_WEBRTC__LISTEN", "127.0.0.1:0"),
+            ("SLUICE_WEBRTC__TCP_LISTEN", "127.0.0.1:0"),
             ("SLUICE_BOOTSTRAP__API_KEY", API_KEY),
             ("SLUICE_BOOTSTRAP__ADMIN_PASSWORD", ADMIN_PASSWORD),
         ]
@@ -127,6 +132,8 @@ impl Settings {
                 rtmp: ([127, 0, 0, 1], 0).into(),
                 rtmps: None,
                 srt: None,
+                webrtc: None,
+                webrtc_tcp: None,
             },
             ready_after: Duration::ZERO,
         };
@@ -196,8 +203,12 @@ impl Server {
         if let Some(rtmps) = self.addresses.rtmps {
             command.env("SLUICE_RTMP__TLS_LISTEN", rtmps.to_string());
         }
-        if let Some(srt) = self.addresses.srt {
-            command.env("SLUICE_SRT__LISTEN", srt.to_string());
+        for (name, address) in [
+            ("SLUICE_SRT__LISTEN", self.addresses.srt),
+            ("SLUICE_WEBRTC__LISTEN", self.addresses.webrtc),
+            ("SLUICE_WEBRTC__TCP_LISTEN", self.addresses.webrtc_tcp),
+        ] {
+            command.envs(address.map(|address| (name, address.to_string())));
         }
         command
     }
