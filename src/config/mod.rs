@@ -35,7 +35,9 @@ use sluice_actors::{
     webhooks::WebhookSettings,
     workflow::WorkflowSettings,
 };
-use sluice_ingest::{rtmp::RtmpSettings, rtsp::RtspSettings, srt::SrtSettings};
+use sluice_ingest::{
+    rtmp::RtmpSettings, rtsp::RtspSettings, srt::SrtSettings, webrtc::WebRtcSettings,
+};
 use sluice_media::setting::size;
 use sluice_store::StoreSettings;
 
@@ -62,6 +64,7 @@ pub struct Config {
     pub rtmp: RtmpSettings,
     pub srt: SrtSettings,
     pub rtsp: RtspSettings,
+    pub webrtc: WebRtcSettings,
     pub live: LiveSettings,
     pub store: StoreSettings,
     pub uploads: Uploads,
@@ -181,6 +184,9 @@ impl Config {
                 *secret = REDACTED.to_owned();
             }
         }
+        for server in &mut shown.webrtc.ice_servers {
+            *server = server.masked(REDACTED);
+        }
         shown.store.database_url = without_password(&shown.store.database_url);
         let mut table =
             toml::Table::try_from(&shown).expect("every section is a table of plain values");
@@ -244,6 +250,7 @@ impl Config {
         at_least("rtmp.max_unadmitted", self.rtmp.max_unadmitted > 0, "1")?;
         sections::check_url("srt.public_url", &self.srt.public_url, &["srt"])?;
         self.srt.check()?;
+        self.webrtc.check()?;
         self.uploads.check()?;
         self.archive.check()?;
         self.files.check()?;

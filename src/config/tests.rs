@@ -156,6 +156,18 @@ fn a_wrong_file_is_rejected_with_the_key_and_what_is_allowed() {
             &["mcp.allowed_origins", "https://"],
         ),
         (
+            "[webrtc]\ntcp_listen = '8189'",
+            &["webrtc.tcp_listen", "[::]:8189"],
+        ),
+        (
+            "[webrtc]\nice_servers = ['stun.example.org']",
+            &["webrtc.ice_servers", "stun:HOST:PORT"],
+        ),
+        (
+            "[webrtc]\nplayout = 'late'",
+            &["webrtc.playout", "adaptive"],
+        ),
+        (
             "[changes]\nmax_followers_per_account = 0",
             &["changes.max_followers_per_account", "between 1"],
         ),
@@ -199,6 +211,7 @@ fn the_printed_settings_can_be_read_again_and_hold_no_secret() {
     config.bootstrap.admin_password = "swordfish".to_owned();
     config.bootstrap.api_key = "svc_0123".to_owned();
     config.store.database_url = "postgres://sluice:swordfish@db/sluice".to_owned();
+    config.webrtc.ice_servers = vec!["turn:ann:swordfish@turn.example.org".parse().unwrap()];
     let printed = config.print();
     assert!(
         !printed.contains("swordfish") && !printed.contains("svc_0123"),

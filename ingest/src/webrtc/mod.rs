@@ -4,6 +4,9 @@
 //! port and one socket to the service ([`message`]). The service decides who may watch or publish.
 
 pub mod message;
+mod settings;
+
+pub use settings::{IceServer, Playout, WebRtcSettings};
 
 /// Exit code of a gateway on a machine that lacks a layer of the required sandbox: that of a wrong configuration
 /// (`sysexits.h`).
