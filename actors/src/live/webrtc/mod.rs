@@ -1,5 +1,7 @@
 //! WebRTC in the service: sessions of viewers (WHEP) and publishers (WHIP), admission, what the gateway process is sent.
 
+pub mod branch;
+
 use std::{
     net::{IpAddr, SocketAddr},
     sync::Arc,
