@@ -4,6 +4,7 @@
 //! port and one socket to the service ([`message`]). The service decides who may watch or publish.
 
 pub mod message;
+pub mod payload;
 mod settings;
 
 pub use settings::{IceServer, Playout, WebRtcSettings};
