@@ -3,6 +3,8 @@
 //! ICE, DTLS, SRTP and session descriptions of strangers are read in a process of its own, the gateway: it has one UDP and one TCP
 //! port and one socket to the service ([`message`]). The service decides who may watch or publish.
 
+#[cfg(feature = "webrtc")]
+pub mod gateway;
 pub mod message;
 pub mod payload;
 mod settings;
