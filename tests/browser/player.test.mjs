@@ -35,7 +35,7 @@ describe("the player page", () => {
     assert.equal(seen.muted, true);
     assert.equal(seen.tapToUnmute, true);
     assert.ok(seen.latency < 3, `latency ${seen.latency}`);
-    assert.match(seen.badge, /^Live · \d\.\d s$/);
+    assert.match(seen.badge, /^Live · Low-latency HLS · \d\.\d s behind$/);
   });
 
   it("the first click brings the audio", async () => {

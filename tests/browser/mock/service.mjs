@@ -38,6 +38,9 @@ export class MockService {
     this.waiting = new Set();
     this.requests = [];
     this.known = true;
+    /** Answers an offer with {status, headers, body}; null: WebRTC is turned off. */
+    this.whep = null;
+    this.deleted = [];
   }
 
   async start(port = this.port ?? 0) {
@@ -155,6 +158,11 @@ export class MockService {
     this.requests.push(request.url);
     response.setHeader("cache-control", "no-store");
     const live = url.pathname.match(/^\/live\/v1\/([^/]+)\/(.+)$/);
+    if (live?.[2] === "whep") return this.answerOffer(request, response);
+    if (request.method === "DELETE") {
+      this.deleted.push(url.pathname);
+      return json(response, 200, {});
+    }
     if (live) return this.answerLive(live[1], live[2], url.searchParams, response);
     if (url.pathname === "/openapi.json") return json(response, 200, this.openapi ?? {});
     const file = url.pathname.startsWith("/live/")
@@ -186,6 +194,16 @@ export class MockService {
       return text(response, mediaPlaylist(live));
     }
     return this.answerMedia(live, name, response, missing);
+  }
+
+  async answerOffer(request, response) {
+    let offer = "";
+    for await (const piece of request) offer += piece;
+    const off = { status: 404, body: JSON.stringify({ error: "WebRTC is turned off", code: "webrtc_off" }) };
+    const { status, headers = {}, body } = (await this.whep?.(offer)) ?? off;
+    const type = status === 201 ? "application/sdp" : "application/json";
+    response.writeHead(status, { "content-type": type, ...headers });
+    response.end(body);
   }
 
   async answerState(query, response) {

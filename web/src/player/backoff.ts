@@ -9,7 +9,7 @@ export const LONGEST_DELAY_MS = 3000;
  *
  * @param random a number in [0, 1)
  */
-export function retryDelayMs(attempt: number, random: number): number {
-  const ceiling = Math.min(LONGEST_DELAY_MS, FIRST_DELAY_MS * 2 ** Math.min(attempt, 10));
+export function retryDelayMs(attempt: number, random: number, longestMs = LONGEST_DELAY_MS): number {
+  const ceiling = Math.min(longestMs, FIRST_DELAY_MS * 2 ** Math.min(attempt, 10));
   return Math.round(ceiling / 2 + (ceiling / 2) * random);
 }

@@ -62,6 +62,7 @@ function isRefusal(status: number): boolean {
 }
 
 export class HlsSource implements Source {
+  readonly transport = "hls";
   private readonly hls = new Hls(settings());
   private repairedAtMs = Number.NEGATIVE_INFINITY;
   /** The last segment that loading entered: its media sequence number and the first part that was requested. */

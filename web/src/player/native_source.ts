@@ -9,6 +9,7 @@ export function isNativeHlsSupported(video: HTMLVideoElement): boolean {
 }
 
 export class NativeSource implements Source {
+  readonly transport = "hls";
   private readonly ended = new AbortController();
 
   constructor(

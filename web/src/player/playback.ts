@@ -1,13 +1,13 @@
 /**
  * Attaches a source to the video element, detects whether playback advances, corrects it, and detaches the source.
- * The caller decides what is attached; this only keeps it playing.
+ * The caller decides whether something is attached; this keeps it playing, by WebRTC or by HLS.
  */
 
 import { retryDelayMs } from "./backoff";
-import { HlsSource, isHlsSupported } from "./hls_source";
-import { isNativeHlsSupported, NativeSource } from "./native_source";
 import { nextMove } from "./pursuit";
 import type { Source, SourceListener } from "./source";
+import type { Ending, Transport, TransportChoice } from "./transport";
+import { WhepSource } from "./whep_source";
 
 /** Playback counts as advancing when its position moved within this time. */
 const ADVANCING_MS = 1000;
@@ -23,6 +23,18 @@ export interface Starter {
   start(): Promise<void>;
 }
 
+/** Addresses and parts of a playback. */
+export interface Setup {
+  hls: string;
+  /** Null: HLS alone. */
+  whep: string | null;
+  video: HTMLVideoElement;
+  audio: Starter;
+  choice: TransportChoice;
+  attachHls(url: string, video: HTMLVideoElement, listener: SourceListener): Source;
+  onChange(): void;
+}
+
 export class Playback implements SourceListener {
   /** The viewer pressed pause. */
   paused = false;
@@ -30,7 +42,10 @@ export class Playback implements SourceListener {
   following = true;
   hasPlayed = false;
 
+  private readonly video: HTMLVideoElement;
   private source: Source | null = null;
+  /** A session beside an HLS source, which it replaces when it has a frame. */
+  private candidate: WhepSource | null = null;
   private wanted = false;
   private failures = 0;
   private retry: ReturnType<typeof setTimeout> | undefined;
@@ -42,21 +57,14 @@ export class Playback implements SourceListener {
   /** Time from which on the service reported the input as live; null while it is not. */
   private liveSinceMs: number | null = null;
 
-  constructor(
-    private readonly url: string,
-    private readonly video: HTMLVideoElement,
-    private readonly audio: Starter,
-    private readonly onChange: () => void,
-  ) {
+  constructor(private readonly setup: Setup) {
+    const { video } = setup;
+    this.video = video;
     for (const event of ["playing", "waiting", "ended", "pause", "loadeddata"]) {
       video.addEventListener(event, () => this.observe());
     }
     video.addEventListener("timeupdate", () => this.observe());
     video.addEventListener("canplay", () => this.play());
-  }
-
-  static isSupported(video: HTMLVideoElement): boolean {
-    return isHlsSupported() || isNativeHlsSupported(video);
   }
 
   get attached(): boolean {
@@ -70,7 +78,14 @@ export class Playback implements SourceListener {
   /** True while buffered media is still to be played. */
   get draining(): boolean {
     const settled = performance.now() - Math.max(this.advancedAtMs, this.attachedAtMs) > DRAINED_AFTER_MS;
-    return this.source !== null && this.hasPlayed && !this.video.ended && (this.paused || !settled);
+    // A paused session is over and holds nothing back.
+    const isHeld = this.paused && this.source?.transport === "hls";
+    return this.source !== null && this.hasPlayed && !this.video.ended && (isHeld || !settled);
+  }
+
+  /** Transport of the attached source. */
+  get transport(): Transport | null {
+    return this.source?.transport ?? null;
   }
 
   get latency(): number | null {
@@ -81,10 +96,28 @@ export class Playback implements SourceListener {
     return this.source?.playingDate() ?? null;
   }
 
-  /** Attaches unless a source is attached; a source that failed is attached again after its pause. */
-  attach(): void {
+  /**
+   * Attaches unless a source is attached; a source that failed is attached again after its pause.
+   *
+   * @param live the service says that media is coming
+   */
+  attach(live: boolean): void {
     this.wanted = true;
     if (this.source || this.retry !== undefined) return;
+    this.expect();
+    const { whep, hls, video, choice, attachHls } = this.setup;
+    if (whep !== null && choice.pick(performance.now(), live) === "webrtc") {
+      const session = this.session(whep);
+      session.show(video);
+      this.source = session;
+    } else {
+      this.source = attachHls(hls, video, this);
+    }
+    this.play();
+  }
+
+  /** Forgets what was observed of the source before. */
+  private expect(): void {
     const now = performance.now();
     this.attachedAtMs = now;
     this.bufferedAtMs = now;
@@ -92,10 +125,6 @@ export class Playback implements SourceListener {
     this.advancedAtMs = Number.NEGATIVE_INFINITY;
     this.position = -1;
     this.hasPlayed = false;
-    this.source = isHlsSupported()
-      ? new HlsSource(this.url, this.video, this)
-      : new NativeSource(this.url, this.video, this);
-    this.play();
   }
 
   /** Detaches the source, which removes the last frame from the screen. */
@@ -116,20 +145,25 @@ export class Playback implements SourceListener {
     this.paused = !this.paused;
     if (this.paused) {
       this.video.pause();
+      this.dropCandidate();
+      // A session has no past: it ends here, and another one begins at the live edge.
+      if (this.source instanceof WhepSource) this.source.hold();
     } else {
       this.following = true;
+      this.rejoin();
       this.play();
     }
-    this.onChange();
+    this.setup.onChange();
   }
 
   goLive(): void {
     this.following = true;
+    if (this.paused) this.rejoin();
     this.paused = false;
     const edge = this.source?.edge() ?? null;
     if (edge !== null) this.seek(edge);
     this.play();
-    this.onChange();
+    this.setup.onChange();
   }
 
   skip(seconds: number): void {
@@ -140,7 +174,7 @@ export class Playback implements SourceListener {
     const target = Math.max(oldest, currentTime + seconds);
     this.following = target >= edge;
     this.seek(Math.min(target, edge));
-    this.onChange();
+    this.setup.onChange();
   }
 
   onBuffered(): void {
@@ -149,10 +183,21 @@ export class Playback implements SourceListener {
 
   onBroken(): void {
     this.drop();
-    this.onChange();
+    this.setup.onChange();
     if (!this.wanted) return;
     this.attachIn(retryDelayMs(this.failures, Math.random()));
     this.failures += 1;
+  }
+
+  /** The session on the screen, or the one beside HLS, is over. */
+  private onSessionEnded(session: WhepSource, ending: Ending): void {
+    const pauseMs = this.setup.choice.ended(ending, performance.now(), this.isLive, Math.random());
+    if (session === this.candidate) this.candidate = null;
+    if (session !== this.source) return;
+    this.drop();
+    if (this.wanted && pauseMs === 0) this.attach(this.isLive);
+    else if (this.wanted) this.attachIn(pauseMs);
+    this.setup.onChange();
   }
 
   onTooEarly(): void {
@@ -165,6 +210,12 @@ export class Playback implements SourceListener {
     this.observe();
     this.liveSinceMs = live ? (this.liveSinceMs ?? performance.now()) : null;
     if (!this.source) return;
+    if (this.source instanceof WhepSource) {
+      // It says by itself when it is over.
+      this.source.tend(live);
+      return;
+    }
+    this.tryWebRtc(live);
     // The input is live again while this playlist has ended: a new broadcast has a playlist of its own.
     if (live && this.source.complete() && !this.draining) {
       this.onBroken();
@@ -187,6 +238,45 @@ export class Playback implements SourceListener {
     if (move.kind === "reattach") this.onBroken();
   }
 
+  private get isLive(): boolean {
+    return this.liveSinceMs !== null;
+  }
+
+  private session(url: string): WhepSource {
+    const session: WhepSource = new WhepSource(url, {
+      onFirstFrame: () => this.onFirstFrame(session),
+      onEnded: (ending) => this.onSessionEnded(session, ending),
+    });
+    return session;
+  }
+
+  /** Connects a session beside the HLS source when it is time for one. */
+  private tryWebRtc(live: boolean): void {
+    const { whep, choice } = this.setup;
+    this.candidate?.tend(live);
+    if (whep === null || this.candidate || this.paused || !this.following || document.hidden) return;
+    if (this.hasPlayed && choice.wantsWebRtc(performance.now(), live)) this.candidate = this.session(whep);
+  }
+
+  private onFirstFrame(session: WhepSource): void {
+    this.setup.choice.played(performance.now());
+    if (session !== this.candidate) return;
+    this.candidate = null;
+    this.drop();
+    this.expect();
+    this.source = session;
+    session.show(this.video);
+    this.play();
+    this.setup.onChange();
+  }
+
+  /** Attaches again after a pause in which the session was over. */
+  private rejoin(): void {
+    if (this.source?.transport !== "webrtc") return;
+    this.drop();
+    if (this.wanted) this.attach(this.isLive);
+  }
+
   private observe(): void {
     const { currentTime } = this.video;
     if (!this.source) return;
@@ -196,11 +286,11 @@ export class Playback implements SourceListener {
       if (this.advancedAtMs - this.attachedAtMs > HEALTHY_AFTER_MS) this.failures = 0;
     }
     this.position = currentTime;
-    this.onChange();
+    this.setup.onChange();
   }
 
   private play(): void {
-    if (!this.paused && this.video.paused) void this.audio.start();
+    if (!this.paused && this.video.paused) void this.setup.audio.start();
   }
 
   private seek(to: number): void {
@@ -209,7 +299,13 @@ export class Playback implements SourceListener {
     this.video.currentTime = to;
   }
 
+  private dropCandidate(): void {
+    this.candidate?.detach();
+    this.candidate = null;
+  }
+
   private drop(): void {
+    this.dropCandidate();
     this.source?.detach();
     this.source = null;
     this.hasPlayed = false;
@@ -219,7 +315,7 @@ export class Playback implements SourceListener {
     clearTimeout(this.retry);
     this.retry = setTimeout(() => {
       this.retry = undefined;
-      if (this.wanted) this.attach();
+      if (this.wanted) this.attach(this.isLive);
     }, ms);
   }
 }

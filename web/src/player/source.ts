@@ -1,4 +1,5 @@
-/** One attached stream, played by hls.js or by the browser. Created at attach, dropped at detach. */
+/** One attached stream, played by WebRTC, by hls.js or by the browser. Created at attach, dropped at detach. */
+import type { Ending, Transport } from "./transport";
 
 export interface SourceListener {
   /** Media entered the buffer. */
@@ -9,7 +10,16 @@ export interface SourceListener {
   onTooEarly(): void;
 }
 
+/** Listener of a WebRTC session. */
+export interface SessionListener {
+  /** The first frame is decoded. */
+  onFirstFrame(): void;
+  /** The session is over; called once, and not after `detach`. */
+  onEnded(ending: Ending): void;
+}
+
 export interface Source {
+  readonly transport: Transport;
   /** Seconds between the newest published media and the frame on the screen; null when it is not known. */
   latency(): number | null;
   /** Position at which playback should be; null when it is not known. */

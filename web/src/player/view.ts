@@ -1,7 +1,8 @@
 /** Shows the stage: curtain, badge, notice, announcement. Writes to the page only what has changed. */
 import type { Page } from "./page";
 import type { Stage } from "./stage";
-import { AUDIO_ONLY, formatLatency, wordsFor } from "./words";
+import type { Ending, Transport } from "./transport";
+import { AUDIO_ONLY, fallbackWords, transportWords, wordsFor } from "./words";
 
 export interface Shown {
   stage: Stage;
@@ -9,6 +10,10 @@ export interface Shown {
   advancing: boolean;
   /** Seconds that the service still waits for the encoder. */
   secondsLeft: number | null;
+  transport: Transport | null;
+  isLowLatency: boolean;
+  /** Reason of a change from WebRTC to HLS a moment ago. */
+  fallback: Ending["why"] | null;
   latency: number | null;
   paused: boolean;
   /** The viewer watches behind the live edge. */
@@ -44,13 +49,18 @@ export class View {
     page.curtain.hidden = !covered && !shown.audioOnly;
     setText(page.title, onCurtain.title);
     setText(page.detail, onCurtain.detail);
-    page.notice.hidden = covered || shown.stage === "live";
-    setText(page.notice, [words.title, words.detail].filter(Boolean).join(". "));
+    const notice =
+      shown.stage === "live"
+        ? fallbackWords(shown.fallback)
+        : [words.title, words.detail].filter(Boolean).join(". ");
+    page.notice.hidden = covered || notice === "";
+    setText(page.notice, notice);
 
     const badge = BADGE_TEXT[shown.stage];
     page.badge.hidden = badge === undefined;
-    const latency = shown.stage === "live" ? formatLatency(shown.latency) : "";
-    setText(page.badgeText, [badge, latency].filter(Boolean).join(" · "));
+    const transport =
+      shown.stage === "live" ? transportWords(shown.transport, shown.isLowLatency, shown.latency) : "";
+    setText(page.badgeText, [badge, transport].filter(Boolean).join(" · "));
 
     page.unmute.hidden = !(shown.waitsForGesture && shown.hasMedia);
     page.bar.hidden = !shown.hasMedia;

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { formatLatency, secondsUntil, wordsFor } from "./words";
+import { fallbackWords, formatLatency, secondsUntil, transportWords, wordsFor } from "./words";
 
 test("latency", () => {
   const table: [number | null, string][] = [
@@ -29,4 +29,19 @@ test("the reconnecting words name the time only when it is known", () => {
   assert.equal(wordsFor("reconnecting", 41.2).detail, "Waiting for it to come back (up to 42 s).");
   assert.equal(wordsFor("reconnecting", 0).detail, "Waiting for it to come back (up to 1 s).");
   assert.equal(wordsFor("reconnecting", null).detail, "Waiting for it to come back.");
+});
+
+test("the transport is named with its delay, when that is known", () => {
+  assert.equal(transportWords("webrtc", true, 0.08), "WebRTC · 0.1 s behind");
+  assert.equal(transportWords("hls", true, 2.12), "Low-latency HLS · 2.1 s behind");
+  assert.equal(transportWords("hls", false, 14), "HLS · 14 s behind");
+  assert.equal(transportWords("webrtc", true, null), "WebRTC");
+  assert.equal(transportWords(null, true, 1), "");
+});
+
+test("a change to HLS has a reason, unless the viewer cannot have noticed it", () => {
+  for (const why of ["slow", "late", "busy", "closed", "failed", "off-air"] as const) {
+    assert.match(fallbackWords(why), /WebRTC.*more delay\.$/, why);
+  }
+  for (const why of ["unfit", null] as const) assert.equal(fallbackWords(why), "");
 });

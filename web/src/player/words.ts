@@ -1,5 +1,6 @@
 /** The words for each stage: plain language, no codes. Pure. */
 import type { Stage } from "./stage";
+import type { Ending, Transport } from "./transport";
 
 export interface Words {
   /** The one sentence of the stage; also what a screen reader announces. */
@@ -59,6 +60,37 @@ function upTo(secondsLeft: number | null): string {
 export function formatLatency(seconds: number | null): string {
   if (seconds === null || !Number.isFinite(seconds) || seconds < 0) return "";
   return seconds < 9.95 ? `${seconds.toFixed(1)} s` : `${Math.round(seconds)} s`;
+}
+
+/** The transport in use and how far behind live it is: "WebRTC · 0.1 s behind". */
+export function transportWords(
+  transport: Transport | null,
+  isLowLatency: boolean,
+  latency: number | null,
+): string {
+  if (transport === null) return "";
+  const name = transport === "webrtc" ? "WebRTC" : isLowLatency ? "Low-latency HLS" : "HLS";
+  const seconds = formatLatency(latency);
+  return seconds === "" ? name : `${name} · ${seconds} behind`;
+}
+
+/** The sentence on a change from WebRTC to HLS; empty when the viewer need not know the reason. */
+export function fallbackWords(why: Ending["why"] | null): string {
+  switch (why) {
+    case "slow":
+      return "Your connection is too slow for WebRTC. Playing with more delay.";
+    case "late":
+      return "WebRTC is blocked on this network. Playing with more delay.";
+    case "busy":
+      return "All places for WebRTC are taken. Playing with more delay.";
+    case "closed":
+    case "failed":
+    case "off-air":
+      return "WebRTC is not available now. Playing with more delay.";
+    case "unfit":
+    case null:
+      return "";
+  }
 }
 
 /**

@@ -1,7 +1,11 @@
 /** The stream as its viewers see it: muted, at the live edge, attached while there is something to play. */
 import { useEffect, useRef, useState } from "preact/hooks";
+import { attachHls, isAnyHlsSupported } from "../../../player/hls";
 import { Playback } from "../../../player/playback";
 import { isPlayable, parseReply, type Reply } from "../../../player/stage";
+import { TransportChoice } from "../../../player/transport";
+import { isWebRtcSupported } from "../../../player/whep_source";
+import { transportWords } from "../../../player/words";
 import type { LiveInput } from "../shared/live_types";
 import { words } from "./words";
 
@@ -15,10 +19,14 @@ const WAIT_S = 20;
 export function LivePlayer({ input }: { input: LiveInput }) {
   const video = useRef<HTMLVideoElement>(null);
   const [isPlaying, setPlaying] = useState(false);
-  const [isSupported] = useState(() => Playback.isSupported(document.createElement("video")));
+  const [transport, setTransport] = useState("");
+  const [isSupported] = useState(
+    () => isWebRtcSupported() || isAnyHlsSupported(document.createElement("video")),
+  );
   const url = new URL(input.playback.hlsUrl, location.href);
   const address = url.pathname + url.search;
   const status = useRef<LiveInput["status"]>("idle");
+  const isLowLatency = input.latency === "low";
   status.current = usePlayable(address, input.status);
 
   useEffect(() => {
@@ -27,13 +35,25 @@ export function LivePlayer({ input }: { input: LiveInput }) {
     // Set on the element: attributes of a template do not mute.
     element.muted = true;
     const start = () => element.play().catch(() => undefined);
-    const playback = new Playback(address, element, { start }, () => setPlaying(playback.advancing));
+    const show = () => {
+      setPlaying(playback.advancing);
+      setTransport(transportWords(playback.transport, isLowLatency, playback.latency));
+    };
+    const playback = new Playback({
+      hls: address,
+      whep: isWebRtcSupported() ? address.replace(/index\.m3u8(?=$|\?)/, "whep") : null,
+      video: element,
+      audio: { start },
+      choice: new TransportChoice({ suitable: isLowLatency, via: null }),
+      attachHls,
+      onChange: show,
+    });
     const tend = () => {
       const isLive = status.current === "live";
-      if (isLive) playback.attach();
+      if (isLive) playback.attach(true);
       else if (status.current === "idle" && !playback.draining) playback.detach();
       playback.tend(isLive);
-      setPlaying(playback.advancing);
+      show();
     };
     const timer = setInterval(tend, TEND_EVERY_MS);
     tend();
@@ -41,11 +61,12 @@ export function LivePlayer({ input }: { input: LiveInput }) {
       clearInterval(timer);
       playback.detach();
     };
-  }, [address, isSupported]);
+  }, [address, isSupported, isLowLatency]);
 
   return (
     <div class="live-player" data-playing={isPlaying}>
       <video ref={video} muted playsInline controls={isPlaying} aria-label={words.player.label} />
+      {isPlaying && transport && <p class="live-player-transport numeric">{transport}</p>}
       {!isPlaying && <p class="live-player-note">{note(input, isSupported)}</p>}
     </div>
   );
