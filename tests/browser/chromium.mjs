@@ -18,16 +18,24 @@ const FLAGS = [
 ];
 
 /**
+ * @param flags further flags of Chromium
  * @param host a name that leads to this machine, for pages without a secure context
  * @param options further options of Playwright, such as `javaScriptEnabled` and `hasTouch`
  * @returns {Promise<{page: import("playwright-core").Page, close: () => Promise<void>}>}
  */
-export async function openChromium({ width = 1280, height = 800, scheme = "light", host, ...options } = {}) {
+export async function openChromium({
+  width = 1280,
+  height = 800,
+  scheme = "light",
+  host,
+  flags = [],
+  ...options
+} = {}) {
   const profile = mkdtempSync(join(tmpdir(), "sluice-chromium-"));
   const context = await chromium.launchPersistentContext(profile, {
     executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
     headless: true,
-    args: host ? [...FLAGS, `--host-resolver-rules=MAP ${host} 127.0.0.1`] : FLAGS,
+    args: [...FLAGS, ...flags, ...(host ? [`--host-resolver-rules=MAP ${host} 127.0.0.1`] : [])],
     viewport: { width, height },
     colorScheme: scheme,
     ...options,
