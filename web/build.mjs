@@ -21,10 +21,12 @@ const entryPoints = [
   "src/styles/app.css",
   "src/player/player.ts",
   "src/watch/watch.ts",
+  "src/publish/publish.ts",
   "src/docs/docs.ts",
   "src/share/share.ts",
   "src/share/stream.ts",
   "src/styles/player.css",
+  "src/styles/publish.css",
   "src/styles/docs.css",
   "src/styles/share.css",
   "src/styles/notice.css",
@@ -34,6 +36,7 @@ const pages = [
   "pages/app.html",
   "pages/player.html",
   "pages/watch.html",
+  "pages/publish.html",
   "pages/docs.html",
   "pages/share.html",
   "pages/notice.html",
@@ -50,6 +53,8 @@ const budgets = {
   screen: 15 * kB,
   /** With the player, which has hls.js. */
   screens: { "src/app/screens/live_detail/player.tsx": 110 * kB },
+  /** Page, script and style of publishing. */
+  publish: 15 * kB,
   embedded: 600 * kB,
 };
 
@@ -171,6 +176,15 @@ function holdBudgets(outputs, sizes) {
       budgets.shellScripts,
     ],
     ["styles of the dashboard", total([outputOf("src/styles/app.css")]), budgets.shellStyles],
+    [
+      "publish page",
+      total([
+        "dist/publish.html",
+        outputOf("src/styles/publish.css"),
+        ...loadedWith(outputs, outputOf("src/publish/publish.ts")),
+      ]),
+      budgets.publish,
+    ],
     ["everything embedded", total(sizes.keys()), budgets.embedded],
   ];
   for (const { entryPoint } of outputs.values()) {

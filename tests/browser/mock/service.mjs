@@ -40,6 +40,7 @@ export class MockService {
     this.known = true;
     /** Answers an offer with {status, headers, body}; null: WebRTC is turned off. */
     this.whep = null;
+    this.whip = null;
     this.deleted = [];
   }
 
@@ -158,18 +159,22 @@ export class MockService {
     this.requests.push(request.url);
     response.setHeader("cache-control", "no-store");
     const live = url.pathname.match(/^\/live\/v1\/([^/]+)\/(.+)$/);
-    if (live?.[2] === "whep") return this.answerOffer(request, response);
+    if (live?.[2] === "whep") return this.answerOffer(request, response, this.whep);
+    if (request.method === "POST" && url.pathname === "/live/whip")
+      return this.answerOffer(request, response, this.whip);
     if (request.method === "DELETE") {
       this.deleted.push(url.pathname);
       return json(response, 200, {});
     }
     if (live) return this.answerLive(live[1], live[2], url.searchParams, response);
     if (url.pathname === "/openapi.json") return json(response, 200, this.openapi ?? {});
-    const file = url.pathname.startsWith("/live/")
-      ? "player.html"
-      : url.pathname === "/docs"
-        ? "docs.html"
-        : url.pathname.slice(1);
+    const file = url.pathname.startsWith("/live/publish/")
+      ? "publish.html"
+      : url.pathname.startsWith("/live/")
+        ? "player.html"
+        : url.pathname === "/docs"
+          ? "docs.html"
+          : url.pathname.slice(1);
     if (!/^(assets\/)?[\w.-]+$/.test(file) || !existsSync(dist + file))
       return json(response, 404, { error: "not found" });
     response.writeHead(200, { "content-type": TYPES[file.split(".").pop()], "content-security-policy": CSP });
@@ -196,11 +201,11 @@ export class MockService {
     return this.answerMedia(live, name, response, missing);
   }
 
-  async answerOffer(request, response) {
+  async answerOffer(request, response, answer) {
     let offer = "";
     for await (const piece of request) offer += piece;
     const off = { status: 404, body: JSON.stringify({ error: "WebRTC is turned off", code: "webrtc_off" }) };
-    const { status, headers = {}, body } = (await this.whep?.(offer)) ?? off;
+    const { status, headers = {}, body } = (await answer?.(offer, request)) ?? off;
     const type = status === 201 ? "application/sdp" : "application/json";
     response.writeHead(status, { "content-type": type, ...headers });
     response.end(body);

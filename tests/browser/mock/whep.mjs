@@ -13,6 +13,7 @@ export const FLAGS = [
 export class PeerServer {
   constructor() {
     this.offers = [];
+    this.credentials = [];
     /** An answer in place of a session, {status, headers, body}. */
     this.rejection = null;
     /** Whether answers name a port where nothing listens. */
@@ -27,8 +28,9 @@ export class PeerServer {
   }
 
   /** Answers an offer as the service does. */
-  answer = async (offer) => {
+  answer = async (offer, request) => {
     this.offers.push(offer);
+    this.credentials.push(request.headers.authorization ?? null);
     if (this.rejection) return this.rejection;
     const answer = await this.page.evaluate((sdp) => globalThis.answer(sdp), offer);
     return {
