@@ -1,0 +1,175 @@
+// Plays and publishes by WebRTC in pages of Chromium, and executes commands, line by line. For the Rust integration tests, and
+// by hand.
+//
+//   node tests/browser/webrtc.mjs
+//
+// Viewing pages are the 25 lines of docs/guide/webrtc.md, on an origin of their own. Every command is answered by one line of
+// JSON on stdout: {"ok": true, "command": "…", …}, or {"ok": false, …, "error": "…"}.
+//
+//   view NAME URL [tcp]        opens a WHEP address in a page; with `tcp` the page does not use UDP
+//   page NAME URL              opens any page of the service
+//   publish NAME URL [KEY]     publishes a made-up camera and microphone to a WHIP address; KEY is the bearer token
+//   report NAME                the page's connection: state, frames, audio (see observed.js)
+//   expect NAME FIELD N SECS   waits until a number of the report is at least N
+//   expect-state NAME STATE SECS   waits until its connection is in this state
+//   played NAME FRAMES SECS    waits until so many frames of the clip have passed; what was decoded meanwhile
+//   delete NAME                ends the session of a publishing page by DELETE
+//   close NAME                 closes the page without a word
+//   quit                       the end; the end of stdin does it too
+//
+// Exit status 0 when every command succeeded, else 1.
+import { readFileSync } from "node:fs";
+import { createServer } from "node:http";
+import { createInterface } from "node:readline";
+import { openChromium } from "./chromium.mjs";
+
+const POLL_MS = 50;
+const FLAGS = [
+  "--use-fake-device-for-media-stream",
+  "--use-fake-ui-for-media-stream",
+  // Audio has energy only where it is not muted.
+  "--autoplay-policy=no-user-gesture-required",
+  "--disable-background-timer-throttling",
+  "--disable-backgrounding-occluded-windows",
+  "--disable-renderer-backgrounding",
+];
+
+const here = (name) => new URL(name, import.meta.url);
+const observed = readFileSync(here("observed.js"), "utf8");
+
+/** The player of the guide, with another address and not muted. */
+function viewingPage(url) {
+  const guide = readFileSync(here("../../docs/guide/webrtc.md"), "utf8");
+  const blocks = guide.split("```html\n").slice(1);
+  const block = blocks.find((it) => it.includes("new RTCPeerConnection"))?.split("```")[0];
+  if (!block) throw new Error("the guide has no WHEP player");
+  return block.replace(/"https:[^"]*\/whep"/, JSON.stringify(url)).replace(" muted", "");
+}
+
+function publishingPage(url, key) {
+  const headers = { "Content-Type": "application/sdp", ...(key && { Authorization: `Bearer ${key}` }) };
+  return `<video id="video" autoplay muted></video><script type="module">
+  const size = { width: 640, height: 360, frameRate: 30 };
+  const media = await navigator.mediaDevices.getUserMedia({ video: size, audio: true });
+  document.getElementById("video").srcObject = media;
+  const connection = new RTCPeerConnection();
+  const video = connection.addTransceiver(media.getVideoTracks()[0], { direction: "sendonly", streams: [media] });
+  connection.addTransceiver(media.getAudioTracks()[0], { direction: "sendonly", streams: [media] });
+  const codecs = RTCRtpSender.getCapabilities("video").codecs;
+  video.setCodecPreferences(codecs.filter((it) => /H264|rtx/.test(it.mimeType)));
+  await connection.setLocalDescription();
+  const answer = await fetch(${JSON.stringify(url)}, {
+    method: "POST", headers: ${JSON.stringify(headers)}, body: connection.localDescription.sdp,
+  });
+  if (answer.status !== 201) globalThis.sluiceError = answer.status + " " + (await answer.text());
+  globalThis.sluiceSession = answer.headers.get("Location");
+  await connection.setRemoteDescription({ type: "answer", sdp: await answer.text() });
+</script>`;
+}
+
+const served = new Map();
+const server = createServer((request, response) => {
+  const html = served.get(request.url);
+  response.writeHead(html ? 200 : 404, { "Content-Type": "text/html; charset=utf-8" });
+  response.end(html ? `<!doctype html><meta charset="utf-8">${html}` : "");
+});
+await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+const origin = `http://127.0.0.1:${server.address().port}`;
+
+const { page: first, close } = await openChromium({ flags: FLAGS });
+const context = first.context();
+const pages = new Map();
+
+async function openPage(name, url, before = "") {
+  await pages.get(name)?.close();
+  const page = await context.newPage();
+  pages.set(name, page);
+  await page.addInitScript({ content: `${before}\n${observed}` });
+  await page.goto(url, { waitUntil: "domcontentloaded" });
+  return {};
+}
+
+function openHtml(name, html, before) {
+  served.set(`/${name}`, html);
+  return openPage(name, `${origin}/${name}`, before);
+}
+
+function pageOf(name) {
+  const page = pages.get(name);
+  if (!page) throw new Error(`no page ${name}`);
+  return page;
+}
+
+const report = (name) => pageOf(name).evaluate(() => globalThis.sluiceReport());
+
+async function until(name, what, seconds, condition) {
+  const deadline = performance.now() + Number(seconds) * 1000;
+  let seen = null;
+  while (performance.now() < deadline) {
+    seen = await report(name);
+    if (condition(seen)) return seen;
+    await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+  }
+  throw new Error(`not within ${seconds} s: ${what}; last seen ${JSON.stringify(seen)}`);
+}
+
+const commands = {
+  view: (name, url, how) =>
+    openHtml(name, viewingPage(url), how === "tcp" ? "globalThis.sluiceWithoutUdp = true;" : ""),
+  page: (name, url) => openPage(name, url),
+  publish: (name, url, key) => openHtml(name, publishingPage(url, key)),
+  report,
+  expect: (name, field, least, seconds) =>
+    until(name, `${field} ${least}`, seconds, (seen) => seen[field] !== null && seen[field] >= Number(least)),
+  "expect-state": (name, state, seconds) =>
+    until(name, `state ${state}`, seconds, (seen) => seen.state === state),
+  async played(name, frames, seconds) {
+    const from = await until(name, "a frame of the clip", seconds, (seen) => seen.last !== null);
+    const to = await until(
+      name,
+      `${frames} frames of the clip`,
+      seconds,
+      (seen) => seen.last - from.last >= Number(frames),
+    );
+    return { ...to, passed: to.last - from.last, decodedMeanwhile: to.decoded - from.decoded, from };
+  },
+  delete: (name) =>
+    pageOf(name).evaluate(async () => {
+      const answer = await fetch(globalThis.sluiceSession, { method: "DELETE" });
+      return { status: answer.status };
+    }),
+  async close(name) {
+    await pageOf(name).close();
+    pages.delete(name);
+    return {};
+  },
+  quit: () => ({}),
+};
+
+let failed = false;
+
+async function run(line) {
+  const [name, ...words] = line.trim().split(/\s+/);
+  if (!name) return;
+  const answer = { ok: true, command: line.trim() };
+  try {
+    if (!commands[name]) throw new Error("no such command");
+    Object.assign(answer, await commands[name](...words));
+  } catch (error) {
+    failed = true;
+    Object.assign(answer, { ok: false, error: error.message });
+  }
+  console.log(JSON.stringify(answer));
+}
+
+try {
+  console.log(JSON.stringify({ ok: true, command: "open" }));
+  for await (const line of createInterface({ input: process.stdin })) {
+    await run(line);
+    if (line.trim() === "quit") break;
+  }
+} finally {
+  await close();
+  server.close();
+}
+process.exit(failed ? 1 : 0);
