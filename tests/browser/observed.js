@@ -90,10 +90,12 @@
     const audio = pick("inbound-rtp", "audio");
     const sent = pick("outbound-rtp", "video");
     const transport = pick("transport");
+    const dtls = connection.getTransceivers().map((it) => (it.receiver ?? it.sender).transport?.state);
     const pair = stats.get(transport.selectedCandidatePairId) ?? {};
     return {
       ...report,
       transport: stats.get(pair.remoteCandidateId)?.protocol ?? null,
+      dtls: dtls.find(Boolean) ?? null,
       decoded: video.framesDecoded ?? 0,
       dropped: video.framesDropped ?? 0,
       keyFrames: video.keyFramesDecoded ?? 0,

@@ -12,6 +12,8 @@
 //   report NAME                the page's connection: state, frames, audio (see observed.js)
 //   expect NAME FIELD N SECS   waits until a number of the report is at least N
 //   expect-state NAME STATE SECS   waits until its connection is in this state
+//   expect-closed NAME SECS    waits until the other side has closed it
+//   probe NAME FIELD VALUE SECS    waits until a field of the page's `window.sluice` has this value
 //   played NAME FRAMES SECS    waits until so many frames of the clip have passed; what was decoded meanwhile
 //   delete NAME                ends the session of a publishing page by DELETE
 //   close NAME                 closes the page without a word
@@ -123,6 +125,22 @@ const commands = {
     until(name, `${field} ${least}`, seconds, (seen) => seen[field] !== null && seen[field] >= Number(least)),
   "expect-state": (name, state, seconds) =>
     until(name, `state ${state}`, seconds, (seen) => seen.state === state),
+  "expect-closed": (name, seconds) =>
+    until(
+      name,
+      "closed",
+      seconds,
+      (seen) => seen.dtls === "closed" || ["failed", "closed"].includes(seen.state),
+    ),
+  async probe(name, field, value, seconds) {
+    const page = pageOf(name);
+    const seen = await page.waitForFunction(
+      ([field, value]) => String(globalThis.sluice?.[field]) === value && { ...globalThis.sluice },
+      [field, value],
+      { timeout: Number(seconds) * 1000 },
+    );
+    return seen.jsonValue();
+  },
   async played(name, frames, seconds) {
     const from = await until(name, "a frame of the clip", seconds, (seen) => seen.last !== null);
     const to = await until(

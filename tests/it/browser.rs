@@ -214,14 +214,14 @@ fn page_of(server: &Server, input: &Input) -> String {
 }
 
 /// The right to have the browser.
-struct Turn {
+pub(crate) struct Turn {
     permit: SemaphorePermit<'static>,
 }
 
 impl Turn {
     /// `None`, said aloud, on a machine without a browser or its driver; under continuous integration that is a
     /// failure.
-    async fn begin() -> Result<Option<Self>, Failure> {
+    pub(crate) async fn begin() -> Result<Option<Self>, Failure> {
         let driver = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/browser/node_modules");
         let chromium = std::env::var_os("CHROMIUM").unwrap_or("/usr/bin/chromium".into());
         let missing = [driver.as_path(), Path::new(&chromium)]
@@ -240,10 +240,15 @@ impl Turn {
     }
 
     async fn open(self, url: &str) -> Result<Page, Failure> {
+        self.drive("player.mjs", &["--url", url]).await
+    }
+
+    /// Starts a script of `tests/browser` that takes commands line by line.
+    pub(crate) async fn drive(self, script: &str, arguments: &[&str]) -> Result<Page, Failure> {
         let profile = TempDir::with_prefix("sluice-browser-")?;
         let mut child = Command::new("node")
-            .arg("player.mjs")
-            .args(["--url", url])
+            .arg(script)
+            .args(arguments)
             .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/browser"))
             .env("TMPDIR", profile.path())
             .stdin(Stdio::piped())
@@ -266,7 +271,7 @@ impl Turn {
 }
 
 /// A page in Chromium. Both end when this is dropped: Chromium does when the pipe to its driver breaks.
-struct Page {
+pub(crate) struct Page {
     stdin: ChildStdin,
     answers: Lines<BufReader<ChildStdout>>,
     complaints: Arc<Mutex<String>>,
@@ -288,8 +293,8 @@ impl Page {
             .await
     }
 
-    /// Gives a command of `player.mjs` and waits for its answer. Fails when the command did.
-    async fn command(&mut self, command: &str) -> Result<Value, Failure> {
+    /// Gives a command of the script and waits for its answer. Fails when the command did.
+    pub(crate) async fn command(&mut self, command: &str) -> Result<Value, Failure> {
         self.stdin
             .write_all(format!("{command}\n").as_bytes())
             .await?;

@@ -33,6 +33,7 @@ mod tls;
 mod tus;
 mod video;
 mod webhooks;
+mod webrtc;
 mod worker;
 mod workflows;
 mod zip;

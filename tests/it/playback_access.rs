@@ -1,8 +1,8 @@
 //! Playback authorization of a live input, viewer counts, and the current frame.
 
 mod frames;
-mod jwt;
-mod minting;
+pub(crate) mod jwt;
+pub(crate) mod minting;
 mod owner;
 mod recordings;
 mod viewers;

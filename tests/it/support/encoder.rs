@@ -32,10 +32,11 @@ pub struct Publish {
     looped: bool,
     start_s: Option<f64>,
     audio: Option<&'static str>,
+    audio_rate: Option<u32>,
 }
 
 impl Publish {
-    /// `url` is the whole RTMP, RTMPS or SRT address with the stream key. A clip that Debian's ffmpeg cannot publish is
+    /// `url` is the whole RTMP, RTMPS, SRT or WHIP address with the stream key. A clip that Debian's ffmpeg cannot publish is
     /// published by the modern one; fails without it.
     pub fn new(clip: &Clip, url: &str) -> Result<Self, Failure> {
         let publish = Self {
@@ -45,6 +46,7 @@ impl Publish {
             looped: false,
             start_s: None,
             audio: None,
+            audio_rate: None,
         };
         if clip.recipe.needs_modern_ffmpeg() {
             publish.by_modern_ffmpeg()
@@ -76,6 +78,12 @@ impl Publish {
         self
     }
 
+    /// Encodes the audio again at this sample rate, as AAC.
+    pub fn with_audio_rate(mut self, rate: u32) -> Self {
+        self.audio_rate = Some(rate);
+        self.with_audio("aac")
+    }
+
     pub fn start(&self) -> Result<Ffmpeg, Failure> {
         let mut command = Command::new(&self.program);
         command.args(["-nostdin", "-hide_banner", "-v", "warning"]);
@@ -90,8 +98,13 @@ impl Publish {
         if let Some(encoder) = self.audio {
             command.args(["-c:a", encoder]);
         }
+        if let Some(rate) = self.audio_rate {
+            command.args(["-ar", &rate.to_string()]);
+        }
         if self.url.starts_with("srt:") {
             command.args(["-f", "mpegts"]);
+        } else if self.url.starts_with("http") {
+            command.args(["-f", "whip"]);
         } else {
             command.args(["-f", "flv", "-flvflags", "no_duration_filesize"]);
         }

@@ -53,6 +53,8 @@ pub struct Recipe {
     pub rate: (u32, u32),
     /// Seconds from key frame to key frame.
     pub group_s: u32,
+    /// True when H.264 has B-frames.
+    pub reorders: bool,
     pub video: Option<VideoCodec>,
     pub audio: Option<AudioCodec>,
 }
@@ -65,8 +67,25 @@ impl Recipe {
             seconds: SECONDS,
             rate: (30, 1),
             group_s: 2,
+            reorders: true,
             video: Some(VideoCodec::Avc),
             audio: Some(AudioCodec::Aac),
+        }
+    }
+
+    /// Without B-frames, as an encoder with zero latency sends.
+    pub fn in_order(self) -> Self {
+        Self {
+            reorders: false,
+            ..self
+        }
+    }
+
+    /// H.264 without B-frames and Opus, as WebRTC has them. Only the [`modern_ffmpeg`] can publish the clip.
+    pub fn of_webrtc() -> Self {
+        Self {
+            audio: Some(AudioCodec::Opus),
+            ..Self::numbered(0).in_order()
         }
     }
 
@@ -192,9 +211,10 @@ impl Recipe {
             Some(AudioCodec::Opus) => "opus",
             None => "none",
         };
+        let order = if self.reorders { "" } else { "-in-order" };
         let (rate, scale) = self.rate;
         format!(
-            "v{GENERATION}-{video}-{audio}-{}s-{rate}by{scale}-g{}-from{}",
+            "v{GENERATION}-{video}-{audio}-{}s-{rate}by{scale}-g{}-from{}{order}",
             self.seconds, self.group_s, self.offset
         )
     }
@@ -232,9 +252,10 @@ impl Recipe {
 
     fn video_options(&self) -> Vec<String> {
         let group = (self.rate.0 * self.group_s).div_ceil(self.rate.1);
+        let b_frames = if self.reorders { B_FRAMES } else { 0 };
         let options = match self.video {
             Some(VideoCodec::Avc) => format!(
-                "-c:v libx264 -preset veryfast -profile:v high -crf 20 -bf 2 -b_strategy 0 \
+                "-c:v libx264 -preset veryfast -profile:v high -crf 20 -bf {b_frames} -b_strategy 0 \
                  -sc_threshold 0 -g {group} -keyint_min {group}"
             ),
             Some(VideoCodec::Hevc) => format!(

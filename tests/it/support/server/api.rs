@@ -223,11 +223,24 @@ impl Input {
 
     /// Server, stream id and passphrase, as pasted into an encoder.
     pub fn srt_url(&self) -> Result<String, Failure> {
-        let url = self.record.pointer("/liveInput/ingest/srtUrl");
-        let url = url
-            .and_then(Value::as_str)
-            .ok_or("the service has no SRT listener")?;
-        Ok(url.to_owned())
+        self.url("/liveInput/ingest/srtUrl")
+    }
+
+    /// Address for WebRTC players.
+    pub fn whep_url(&self) -> Result<String, Failure> {
+        self.url("/liveInput/playback/webRtcUrl")
+    }
+
+    /// Address with the stream key, as pasted into a WHIP encoder.
+    pub fn whip_url(&self) -> Result<String, Failure> {
+        self.url("/liveInput/ingest/whipUrl")
+    }
+
+    fn url(&self, pointer: &str) -> Result<String, Failure> {
+        let url = self.record.pointer(pointer).and_then(Value::as_str);
+        Ok(url
+            .ok_or_else(|| format!("no {pointer} in {}", self.record))?
+            .to_owned())
     }
 
     /// For the controlled publisher.

@@ -1,0 +1,71 @@
+//! WebRTC as viewers and publishers meet it: Chromium and ffmpeg with the whole service, and clients that misbehave.
+
+mod chromium;
+mod gateway;
+mod hostile;
+mod offers;
+mod play;
+mod publish;
+mod reach;
+mod sessions;
+
+use std::{fs, path::Path, time::Duration};
+
+use serde_json::Value;
+
+use crate::{
+    support::{
+        Failure, eventually,
+        server::{Api, Server},
+    },
+    worker::{OF_CLIPS, workers},
+};
+
+/// For what happens at once, on a machine with other work.
+const SOON: Duration = Duration::from_secs(20);
+const PLAYED: Duration = Duration::from_secs(60);
+
+/// Processes that re-encode for the service's WebRTC viewers.
+fn branches(server: &Server) -> Result<Vec<u32>, Failure> {
+    let service = server.process_id().ok_or("the service does not run")?;
+    let parent = format!("--parent {service} ");
+    workers(|command| command.contains(&parent) && command.contains(OF_CLIPS))
+}
+
+async fn until_branches(server: &Server, count: usize) -> Result<(), Failure> {
+    let what = format!("{count} processes re-encode");
+    eventually(&what, PLAYED, async || {
+        (branches(server).ok()?.len() == count).then_some(())
+    })
+    .await
+}
+
+/// Waits until health counts so many WebRTC viewers.
+async fn until_viewers(api: &Api, id: &str, count: u64) -> Result<Value, Failure> {
+    let what = format!("{count} WebRTC viewers");
+    api.wait_health(id, &what, SOON, |health| {
+        health["webrtc"]["viewers"] == count
+    })
+    .await
+}
+
+/// The process that the service speaks WebRTC by.
+fn gateway_of(server: &Server) -> Option<u32> {
+    let tasks = format!("/proc/{}/task", server.process_id()?);
+    fs::read_dir(tasks).ok()?.flatten().find_map(|task| {
+        let children = fs::read_to_string(task.path().join("children")).ok()?;
+        children.split_whitespace().find_map(|child| {
+            let command = fs::read(Path::new("/proc").join(child).join("cmdline")).ok()?;
+            let mut words = command.split(|byte| *byte == 0);
+            let is_gateway = words.any(|word| word == b"rtc-gateway");
+            is_gateway.then(|| child.parse().ok())?
+        })
+    })
+}
+
+async fn wait_gateway(server: &Server, other_than: Option<u32>) -> Result<u32, Failure> {
+    eventually("the gateway runs", SOON, async || {
+        gateway_of(server).filter(|gateway| Some(*gateway) != other_than)
+    })
+    .await
+}

@@ -1,0 +1,104 @@
+//! Chromium as viewer and publisher: pages of `tests/browser/webrtc.mjs`.
+
+use serde_json::Value;
+
+use super::SOON;
+use crate::{
+    browser::{Page, Turn},
+    support::Failure,
+};
+
+/// Share of the source's frames that are decoded at least.
+const DECODED: f64 = 0.95;
+
+/// One browser with pages that have names. Ends when it is dropped.
+pub struct Chromium(Page);
+
+impl Chromium {
+    /// `None`, said aloud, on a machine without a browser.
+    pub async fn open() -> Result<Option<Self>, Failure> {
+        let Some(turn) = Turn::begin().await? else {
+            return Ok(None);
+        };
+        Ok(Some(Self(turn.drive("webrtc.mjs", &[]).await?)))
+    }
+
+    /// Opens the guide's player.
+    pub async fn view(&mut self, name: &str, url: &str) -> Result<(), Failure> {
+        self.0.command(&format!("view {name} {url}")).await?;
+        Ok(())
+    }
+
+    /// Opens the guide's player, which is kept from using UDP.
+    pub async fn view_by_tcp(&mut self, name: &str, url: &str) -> Result<(), Failure> {
+        self.0.command(&format!("view {name} {url} tcp")).await?;
+        Ok(())
+    }
+
+    /// Opens a page of the service.
+    pub async fn page(&mut self, name: &str, url: &str) -> Result<(), Failure> {
+        self.0.command(&format!("page {name} {url}")).await?;
+        Ok(())
+    }
+
+    /// Publishes a made-up camera and microphone.
+    pub async fn publish(&mut self, name: &str, url: &str) -> Result<(), Failure> {
+        self.0.command(&format!("publish {name} {url}")).await?;
+        Ok(())
+    }
+
+    pub async fn report(&mut self, name: &str) -> Result<Value, Failure> {
+        self.0.command(&format!("report {name}")).await
+    }
+
+    /// Waits until a number of the report is at least this.
+    pub async fn expect(&mut self, name: &str, field: &str, least: f64) -> Result<Value, Failure> {
+        let command = format!("expect {name} {field} {least} {}", SOON.as_secs());
+        self.0.command(&command).await
+    }
+
+    /// Waits until the other side has closed the connection.
+    pub async fn expect_closed(&mut self, name: &str) -> Result<Value, Failure> {
+        let command = format!("expect-closed {name} {}", SOON.as_secs());
+        self.0.command(&command).await
+    }
+
+    /// Waits until a field of the service's own player has this value.
+    pub async fn expect_player(
+        &mut self,
+        name: &str,
+        field: &str,
+        value: &str,
+    ) -> Result<Value, Failure> {
+        let command = format!("probe {name} {field} {value} {}", SOON.as_secs());
+        self.0.command(&command).await
+    }
+
+    /// Waits until so many frames of a numbered clip have passed.
+    pub async fn played(&mut self, name: &str, frames: u32) -> Result<Value, Failure> {
+        let command = format!("played {name} {frames} {}", SOON.as_secs());
+        self.0.command(&command).await
+    }
+
+    /// Ends a publishing page's session by DELETE; the status.
+    pub async fn delete(&mut self, name: &str) -> Result<Value, Failure> {
+        Ok(self.0.command(&format!("delete {name}")).await?["status"].clone())
+    }
+}
+
+/// The number in a field of a report.
+pub fn number(report: &Value, field: &str) -> f64 {
+    report[field].as_f64().unwrap_or_default()
+}
+
+/// Checks that nearly all frames of the clip that passed between two reports were decoded, and that audio was heard.
+pub fn check_played(name: &str, from: &Value, to: &Value) {
+    let grown = |field: &str| number(to, field) - number(from, field);
+    let (decoded, passed) = (grown("decoded"), grown("last"));
+    assert!(passed > 0.0, "{name}: no frame has passed: {to}");
+    assert!(
+        decoded >= passed * DECODED,
+        "{name}: {decoded} of {passed} frames are decoded: {to}"
+    );
+    assert!(grown("audioEnergy") > 0.0, "{name}: no audio: {to}");
+}

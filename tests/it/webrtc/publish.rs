@@ -1,0 +1,166 @@
+//! WHIP by ffmpeg and Chromium: what comes in is HLS, WebRTC, a recording and an output, under the same rules as by RTMP.
+
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+
+use super::{
+    PLAYED, SOON,
+    chromium::{Chromium, number},
+    offers::offer,
+};
+use crate::support::{
+    Failure,
+    encoder::Publish,
+    eventually,
+    http::client,
+    json::list,
+    media::{Recipe, check_contiguous_to_a_cut, modern_ffmpeg},
+    server::{Input, Server, Settings},
+    skip,
+    viewer::Viewer,
+};
+
+const SECONDS: u32 = 40;
+/// Longest distance of key frames that the service asks for, with slack for the encoder.
+const KEY_FRAME_INTERVAL_S: f64 = 3.0;
+
+/// What ffmpeg sends arrives frame by frame, and another encoder takes over within the same broadcast.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ffmpeg_publishes_without_losing_a_frame() -> Result<(), Failure> {
+    if modern_ffmpeg().is_none() {
+        skip("WHIP by ffmpeg", "no current ffmpeg");
+        return Ok(());
+    }
+    let clip = Recipe::of_webrtc().lasting(SECONDS).make()?;
+    let server = Server::start().await?;
+    let api = server.api();
+    let input = api.create(json!({})).await?;
+    check_rejections(&server, &input).await?;
+
+    let mut viewing = Viewer::new(&input.hls_url).start();
+    let mut first = Publish::new(&clip, &input.whip_url()?)?.start()?;
+    viewing.until_frames(120, PLAYED).await?;
+    let by = |protocol: &'static str, sessions: u64| {
+        move |health: &Value| health["protocol"] == protocol && health["sessions"] == sessions
+    };
+    let health = api
+        .wait_health(&input.id, "by WHIP", SOON, by("whip", 1))
+        .await?;
+    let broadcast = health["broadcast"].clone();
+
+    // A newer encoder with the right key takes over, over any protocol.
+    let mut second = Publish::new(&clip, &input.rtmp_url())?.start()?;
+    api.wait_health(&input.id, "RTMP has taken over", SOON, by("rtmp", 2))
+        .await?;
+    first.wait(SOON).await?;
+    let displaced = eventually("a conflict", SOON, async || {
+        let (status, body) = whip(&server, &input.obs_stream_key).await.ok()?;
+        (status == StatusCode::CONFLICT).then_some(body)
+    });
+    assert!(displaced.await?.contains("another encoder"));
+    second.kill().await?;
+    api.wait_status(&input.id, "reconnecting", SOON).await?;
+    let mut third = Publish::new(&clip, &input.whip_url()?)?.start()?;
+    let health = api
+        .wait_health(&input.id, "WHIP is back", SOON, by("whip", 3))
+        .await?;
+    assert_eq!(health["broadcast"], broadcast);
+    let so_far = viewing.collected().video_frames();
+    viewing.until_frames(so_far + 60, PLAYED).await?;
+
+    // ffmpeg sends DELETE when it is stopped: a clean end.
+    third.stop().await?;
+    let seen = viewing.until_ended(SOON).await?;
+    let ranges = seen.numbers()?;
+    assert_eq!(ranges.len(), 3, "{}", seen.summary());
+    check_contiguous_to_a_cut(&ranges[0], *ranges[0].first().ok_or("no frame")?)?;
+    check_contiguous_to_a_cut(&ranges[2], *ranges[2].first().ok_or("no frame")?)
+}
+
+/// Posts an offer to the WHIP address with a bearer token.
+async fn whip(server: &Server, key: &str) -> Result<(StatusCode, String), Failure> {
+    let answer = client()
+        .post(format!("{}/live/whip", server.base_url()))
+        .header("Content-Type", "application/sdp")
+        .bearer_auth(key)
+        .body(offer(1).replace("recvonly", "sendonly"))
+        .send()
+        .await?;
+    Ok((answer.status(), answer.text().await?))
+}
+
+async fn check_rejections(server: &Server, input: &Input) -> Result<(), Failure> {
+    let api = server.api();
+    let (slug, _) = input.obs_stream_key.split_once('.').ok_or("no slug")?;
+    let wrong = [
+        format!("{slug}.svc_live_{}", "x".repeat(32)),
+        format!("unknown.svc_live_{}", "x".repeat(32)),
+        "what is this?".to_owned(),
+    ];
+    let mut bodies = Vec::new();
+    for key in wrong {
+        let (status, body) = whip(server, &key).await?;
+        assert_eq!(status, StatusCode::UNAUTHORIZED, "{body}");
+        bodies.push(body);
+    }
+    bodies.dedup();
+    assert_eq!(bodies.len(), 1, "the cause is not said");
+    let disabled = api.create(json!({"enabled": false})).await?;
+    let (status, body) = whip(server, &disabled.obs_stream_key).await?;
+    assert_eq!(status, StatusCode::FORBIDDEN, "{body}");
+    Ok(())
+}
+
+/// A browser's camera is watched, recorded and forwarded as an encoder's stream is.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_browser_publishes_to_everything() -> Result<(), Failure> {
+    let Some(mut chromium) = Chromium::open().await? else {
+        return Ok(());
+    };
+    let server = Settings::new().reaching_this_machine().start().await?;
+    let api = server.api();
+    let input = api.create(json!({"recordMode": "automatic"})).await?;
+    let target = api.create(json!({"name": "target"})).await?;
+    let path = format!("/api/live/inputs/{}/outputs", input.id);
+    let output = json!({"url": target.rtmp_url()});
+    api.expect(StatusCode::CREATED, Method::POST, &path, Some(&output))
+        .await?;
+
+    let mut viewing = Viewer::new(&input.hls_url).start();
+    let mut forwarded = Viewer::new(&target.hls_url).start();
+    chromium.publish("camera", &input.whip_url()?).await?;
+    chromium.expect("camera", "encoded", 30.0).await?;
+    // Segments end at key frames, which a browser sends only when it is asked for them.
+    viewing.until_frames(120, PLAYED).await?;
+    chromium.view("viewer", &input.whep_url()?).await?;
+    chromium.expect("viewer", "decoded", 30.0).await?;
+    let seen = chromium
+        .expect("viewer", "audioEnergy", f64::MIN_POSITIVE)
+        .await?;
+    assert_eq!(number(&seen, "connections"), 1.0);
+    forwarded.until_frames(30, PLAYED).await?;
+    let health = api
+        .wait_health(&input.id, "key frames are measured", SOON, |health| {
+            health["keyFrameIntervalS"].is_number()
+        })
+        .await?;
+    let interval = health["keyFrameIntervalS"].as_f64().unwrap_or_default();
+    assert!(interval <= KEY_FRAME_INTERVAL_S, "{health}");
+    assert_eq!(health["webrtc"]["branch"]["video"], json!(null), "{health}");
+
+    assert_eq!(chromium.delete("camera").await?, 200);
+    let collected = viewing.until_ended(SOON).await?;
+    assert!(collected.video_frames() >= 120);
+    chromium.expect_closed("viewer").await?;
+    let path = format!("/api/live/inputs/{}/recordings", input.id);
+    let recording = eventually("the recording is ready", PLAYED, async || {
+        let answer = api.expect(StatusCode::OK, Method::GET, &path, None).await;
+        let newest = list(&answer.ok()?["recordings"]).ok()?.into_iter().next()?;
+        ["ready", "failed"]
+            .contains(&newest["status"].as_str()?)
+            .then_some(newest)
+    })
+    .await?;
+    assert_eq!(recording["status"], "ready", "{recording}");
+    Ok(())
+}
