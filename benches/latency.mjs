@@ -24,6 +24,8 @@ const BARS = 40;
 const API_KEY = "svc_LoadHarnessLoadHarnessLoadHarnessLoadHarnes";
 /** Seconds that are left out at the beginning: joining, and buffers that settle. */
 const SETTLE_S = 5;
+/** Time of the first frame: B-frames have decode times before it, and no muxer takes them below 0. */
+const OFFSET_S = 1;
 const START_MS = 20_000;
 const FLAGS = ["--autoplay-policy=no-user-gesture-required"];
 
@@ -45,13 +47,15 @@ const OBS = ["-preset", "veryfast", "-bf", "2", "-profile:v", "high"];
 const BASELINE = ["-preset", "veryfast", "-tune", "zerolatency", "-profile:v", "baseline"];
 const AAC = ["-c:a", "aac", "-b:a", "128k"];
 const OPUS = ["-c:a", "libopus", "-b:a", "96k", "-application", "lowdelay"];
+/** Neither track waits for the other one. */
+const AS_THEY_COME = ["-max_interleave_delta", "1"];
 const FLV = ["-f", "flv", "-flvflags", "no_duration_filesize", "-flush_packets", "1"];
 
 const CASES = {
   rtmp: { video: ZEROLATENCY, audio: AAC, target: (input) => [...FLV, input.rtmp] },
   "rtmp-opus": { video: ZEROLATENCY, audio: OPUS, target: (input) => [...FLV, input.rtmp] },
   srt: { video: ZEROLATENCY, audio: AAC, target: (input) => ["-f", "mpegts", "-flush_packets", "1", input.srt] },
-  obs: { video: OBS, audio: AAC, target: (input) => [...FLV, input.rtmp] },
+  obs: { video: OBS, audio: AAC, target: (input) => [...FLV, input.rtmp], interleave: [] },
   whip: {
     video: BASELINE,
     audio: OPUS,
@@ -64,7 +68,9 @@ const CASES = {
 class Clock {
   constructor(pipe) {
     this.pipe = pipe;
+    /** Times of the frames that were written. */
     this.drawnAt = [];
+    this.ticks = 0;
     this.frame = Buffer.alloc((width * height * 3) / 2, 128);
     this.noise = Buffer.alloc(width * height);
     for (let at = 0, x = 1; at < this.noise.length; at++) {
@@ -76,11 +82,11 @@ class Clock {
     this.tick();
   }
 
+  /** A frame that the encoder is too slow for is left out. */
   tick() {
-    const number = this.drawnAt.length;
-    if (this.pipe.writableLength < this.frame.length * 4) this.draw(number);
-    else this.drawnAt.push(null);
-    const due = this.startedAt + ((number + 1) * 1000) / FPS;
+    this.ticks += 1;
+    if (this.pipe.writableLength < this.frame.length * 2) this.draw(this.ticks);
+    const due = this.startedAt + (this.ticks * 1000) / FPS;
     this.timer = setTimeout(() => this.tick(), Math.max(0, due - performance.now()));
   }
 
@@ -112,8 +118,8 @@ function encode(scenario, target) {
   const child = spawn(
     options.ffmpeg,
     ["-hide_banner", "-v", "error", ...probe, ...raw, "-i", "pipe:0", ...tone, "-c:v", "libx264"]
-      .concat(scenario.video, rate, ["-pix_fmt", "yuv420p"], scenario.audio, ["-ac", "2", "-ar", "48000"])
-      .concat(["-max_interleave_delta", "0"], target),
+      .concat(scenario.video, rate, ["-pix_fmt", "yuv420p", "-fps_mode", "passthrough"], scenario.audio, ["-ac", "2", "-ar", "48000"])
+      .concat(scenario.interleave ?? AS_THEY_COME, ["-output_ts_offset", `${OFFSET_S}`], target),
     { stdio: ["pipe", "pipe", "inherit"] },
   );
   return { child, clock: new Clock(child.stdin) };
@@ -133,7 +139,7 @@ async function encoderDelay(scenario) {
       if (tag.length < 11 + length + 4) break;
       if (tag[0] === 9 && tag[12] === 1) {
         const time = tag.readUIntBE(4, 3) + tag.readIntBE(13, 3);
-        const drawn = clock.drawnAt[Math.round((time * FPS) / 1000)];
+        const drawn = clock.drawnAt[Math.round(((time - OFFSET_S * 1000) * FPS) / 1000)];
         if (drawn) delays.push(Date.now() - drawn);
       }
       bytes = tag.subarray(11 + length + 4);
