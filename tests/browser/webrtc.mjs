@@ -8,14 +8,14 @@
 //
 //   view NAME URL [tcp]        opens a WHEP address in a page; with `tcp` the page does not use UDP
 //   page NAME URL              opens any page of the service
-//   publish NAME URL [KEY]     publishes a made-up camera and microphone to a WHIP address; KEY is the bearer token
+//   publish NAME URL           opens the service's publish page and goes live with a made-up camera and microphone
+//   stop NAME                  ends its broadcast by the page's button
 //   report NAME                the page's connection: state, frames, audio (see observed.js)
 //   expect NAME FIELD N SECS   waits until a number of the report is at least N
 //   expect-state NAME STATE SECS   waits until its connection is in this state
 //   expect-closed NAME SECS    waits until the other side has closed it
 //   probe NAME FIELD VALUE SECS    waits until a field of the page's `window.sluice` has this value
 //   played NAME FRAMES SECS    waits until so many frames of the clip have passed; what was decoded meanwhile
-//   delete NAME                ends the session of a publishing page by DELETE
 //   close NAME                 closes the page without a word
 //   quit                       the end; the end of stdin does it too
 //
@@ -46,27 +46,6 @@ function viewingPage(url) {
   const block = blocks.find((it) => it.includes("new RTCPeerConnection"))?.split("```")[0];
   if (!block) throw new Error("the guide has no WHEP player");
   return block.replace(/"https:[^"]*\/whep"/, JSON.stringify(url)).replace(" muted", "");
-}
-
-function publishingPage(url, key) {
-  const headers = { "Content-Type": "application/sdp", ...(key && { Authorization: `Bearer ${key}` }) };
-  return `<video id="video" autoplay muted></video><script type="module">
-  const size = { width: 640, height: 360, frameRate: 30 };
-  const media = await navigator.mediaDevices.getUserMedia({ video: size, audio: true });
-  document.getElementById("video").srcObject = media;
-  const connection = new RTCPeerConnection();
-  const video = connection.addTransceiver(media.getVideoTracks()[0], { direction: "sendonly", streams: [media] });
-  connection.addTransceiver(media.getAudioTracks()[0], { direction: "sendonly", streams: [media] });
-  const codecs = RTCRtpSender.getCapabilities("video").codecs;
-  video.setCodecPreferences(codecs.filter((it) => /H264|rtx/.test(it.mimeType)));
-  await connection.setLocalDescription();
-  const answer = await fetch(${JSON.stringify(url)}, {
-    method: "POST", headers: ${JSON.stringify(headers)}, body: connection.localDescription.sdp,
-  });
-  if (answer.status !== 201) globalThis.sluiceError = answer.status + " " + (await answer.text());
-  globalThis.sluiceSession = answer.headers.get("Location");
-  await connection.setRemoteDescription({ type: "answer", sdp: await answer.text() });
-</script>`;
 }
 
 const served = new Map();
@@ -119,7 +98,18 @@ const commands = {
   view: (name, url, how) =>
     openHtml(name, viewingPage(url), how === "tcp" ? "globalThis.sluiceWithoutUdp = true;" : ""),
   page: (name, url) => openPage(name, url),
-  publish: (name, url, key) => openHtml(name, publishingPage(url, key)),
+  async publish(name, url) {
+    await openPage(name, url);
+    const page = pageOf(name);
+    await page.click("#share");
+    await page.waitForFunction(() => document.getElementById("video").videoWidth > 0);
+    await page.click("#go");
+    return {};
+  },
+  async stop(name) {
+    await pageOf(name).click("#stop");
+    return {};
+  },
   report,
   expect: (name, field, least, seconds) =>
     until(name, `${field} ${least}`, seconds, (seen) => seen[field] !== null && seen[field] >= Number(least)),
@@ -151,11 +141,6 @@ const commands = {
     );
     return { ...to, passed: to.last - from.last, decodedMeanwhile: to.decoded - from.decoded, from };
   },
-  delete: (name) =>
-    pageOf(name).evaluate(async () => {
-      const answer = await fetch(globalThis.sluiceSession, { method: "DELETE" });
-      return { status: answer.status };
-    }),
   async close(name) {
     await pageOf(name).close();
     pages.delete(name);

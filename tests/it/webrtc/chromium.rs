@@ -41,7 +41,7 @@ impl Chromium {
         Ok(())
     }
 
-    /// Publishes a made-up camera and microphone.
+    /// Opens the service's publish page and goes live with a made-up camera and microphone.
     pub async fn publish(&mut self, name: &str, url: &str) -> Result<(), Failure> {
         self.0.command(&format!("publish {name} {url}")).await?;
         Ok(())
@@ -80,9 +80,10 @@ impl Chromium {
         self.0.command(&command).await
     }
 
-    /// Ends a publishing page's session by DELETE; the status.
-    pub async fn delete(&mut self, name: &str) -> Result<Value, Failure> {
-        Ok(self.0.command(&format!("delete {name}")).await?["status"].clone())
+    /// Ends a page's broadcast by its button.
+    pub async fn stop(&mut self, name: &str) -> Result<(), Failure> {
+        self.0.command(&format!("stop {name}")).await?;
+        Ok(())
     }
 }
 

@@ -128,7 +128,10 @@ async fn a_browser_publishes_to_everything() -> Result<(), Failure> {
 
     let mut viewing = Viewer::new(&input.hls_url).start();
     let mut forwarded = Viewer::new(&target.hls_url).start();
-    chromium.publish("camera", &input.whip_url()?).await?;
+    let (slug, key) = input.obs_stream_key.split_once('.').ok_or("no slug")?;
+    let page = format!("{}/live/publish/{slug}#key={key}", server.base_url());
+    chromium.publish("camera", &page).await?;
+    chromium.expect_player("camera", "state", "live").await?;
     chromium.expect("camera", "encoded", 30.0).await?;
     // Segments end at key frames, which a browser sends only when it is asked for them.
     viewing.until_frames(120, PLAYED).await?;
@@ -148,7 +151,7 @@ async fn a_browser_publishes_to_everything() -> Result<(), Failure> {
     assert!(interval <= KEY_FRAME_INTERVAL_S, "{health}");
     assert_eq!(health["webrtc"]["branch"]["video"], json!(null), "{health}");
 
-    assert_eq!(chromium.delete("camera").await?, 200);
+    chromium.stop("camera").await?;
     let collected = viewing.until_ended(SOON).await?;
     assert!(collected.video_frames() >= 120);
     chromium.expect_closed("viewer").await?;
