@@ -31,7 +31,7 @@ web_sources := $(shell find web -type f -not -path '*/node_modules/*' -not -path
 .NOTPARALLEL:
 .PHONY: help run build deb test test-deb corpus fuzz bench bench-peers fmt openapi map lint check-format web \
         needs-build needs-test needs-deb needs-bench needs-quality needs-peers \
-        test-rust test-web test-browser test-proxies bench-micro bench-live bench-images bench-webhooks bench-workflows bench-video bench-zip bench-dashboard bench-quality
+        test-rust test-web test-browser test-proxies bench-micro bench-live bench-webrtc bench-images bench-webhooks bench-workflows bench-video bench-zip bench-dashboard bench-quality
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 22
@@ -62,11 +62,12 @@ corpus: needs-test web ## only the files that were made to break image libraries
 fuzz: needs-build web ## every fuzz target for TIME seconds (600), or those of TARGETS
 	@scripts/fuzz.sh $(TIME) $(TARGETS)
 
-bench: bench-micro bench-live bench-images bench-webhooks bench-workflows bench-video bench-zip bench-dashboard bench-quality ## micro-benches, the load harness with nginx and vipsthumbnail beside it, the look of images
+bench: bench-micro bench-live bench-webrtc bench-images bench-webhooks bench-workflows bench-video bench-zip bench-dashboard bench-quality ## micro-benches, the load harness with nginx and vipsthumbnail beside it, the look of images
 
-bench-peers: needs-peers build ## image delivery interleaved with the servers that registries have: oximg, ipx, thumbor
+bench-peers: needs-peers build ## image delivery and WebRTC beside the servers that registries have: oximg, ipx, thumbor, Pion
 	$(CARGO) bench --locked --bench load -- cdn-miss-unique --peers
 	$(CARGO) bench --locked --bench load -- cdn-miss-ladder --peers
+	$(CARGO) bench --locked --bench load -- web-rtc --peer pion
 
 fmt: ## write the house format
 	$(CARGO) fmt --all
@@ -142,6 +143,10 @@ bench-micro: needs-bench
 bench-live: needs-bench build
 	$(CARGO) bench --locked --bench load -- live --publishers 10 --viewers 10 --peer nginx
 	$(CARGO) bench --locked --bench load -- live --publishers 100 --bitrate 1M --viewers 0
+
+bench-webrtc: needs-bench build tests/browser/node_modules/.installed
+	$(CARGO) bench --locked --bench load -- web-rtc
+	node benches/latency.mjs
 
 bench-images: needs-bench build
 	$(CARGO) bench --locked --bench load -- cdn-hit

@@ -228,6 +228,7 @@ peers_needs() {
             && "$tools/thumbor/bin/pip" install --quiet --disable-pip-version-check thumbor==7.8.0; } \
             || { rm -rf "$tools/thumbor"; without thumbor; }
     }
+    pion_peer
 }
 
 without() { # without NAME
@@ -293,6 +294,27 @@ agent_library() {
 # Compiles the guide's receiver in Go: 80 MB to fetch, 450 MB unpacked. Without it the test says that it is skipped.
 go_toolchain() {
     has go || unpack go usr/lib/go-1.19/bin/go golang-1.19-go golang-1.19-src
+}
+
+# A server on Pion, which benches compare with the WebRTC gateway. Debian has the library as sources for a GOPATH.
+pion_peer() {
+    folder=$tools/pion
+    [ -x "$folder/pion" ] && return 0
+    go_toolchain
+    unpack pion-sources usr/share/gocode/src/github.com/pion/webrtc golang-github-pion-webrtc.v3-dev \
+        golang-github-google-uuid-dev golang-github-pion-datachannel-dev golang-github-pion-dtls.v2-dev golang-github-pion-ice.v2-dev \
+        golang-github-pion-interceptor-dev golang-github-pion-logging-dev golang-github-pion-mdns-dev golang-github-pion-randutil-dev \
+        golang-github-pion-rtcp-dev golang-github-pion-rtp-dev golang-github-pion-sctp-dev golang-github-pion-sdp-dev \
+        golang-github-pion-srtp.v2-dev golang-github-pion-stun-dev golang-github-pion-transport-dev golang-github-pion-turn.v2-dev \
+        golang-github-pion-udp-dev golang-golang-x-crypto-dev golang-golang-x-net-dev golang-golang-x-sys-dev golang-golang-x-text-dev
+    sources=$(pwd)/$tools/pion-sources/usr/share/gocode
+    [ -d "$sources" ] || { without Pion; return 0; }
+    go=$(command -v go || echo "$(pwd)/$tools/go/usr/lib/go-1.19/bin/go")
+    mkdir -p "$folder" "$sources/src/pion-peer"
+    cp benches/pion/main.go "$sources/src/pion-peer/"
+    echo 'module pion-peer' >"$sources/src/pion-peer/go.mod"
+    (cd "$sources/src/pion-peer" && GO111MODULE=off GOPATH=$sources GOFLAGS=-buildvcs=false \
+        GOCACHE=$sources/cache "$go" build -o "$OLDPWD/$folder/pion" .) || without Pion
 }
 
 # Files that were made to break image libraries: of gdk-pixbuf, librsvg and Pillow (tests/corpus).

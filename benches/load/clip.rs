@@ -11,20 +11,32 @@ use sluice_testkit::{Failure, flv::Clip};
 /// Length of the file; the publishers repeat it.
 const CLIP_SECONDS: u32 = 20;
 const FRAMES_PER_SECOND: u32 = 30;
+/// Between two other frames.
+const B_FRAMES: u32 = 2;
 const AUDIO_BITRATE_BPS: u64 = 128_000;
 
 /// The clip of this total bitrate from `folder`, made there when it is missing.
 pub(crate) fn obtain(folder: &Path, bitrate_bps: u64) -> Result<Arc<Clip>, Failure> {
-    let path = flv(folder, bitrate_bps)?;
-    Ok(Arc::new(Clip::read(
-        &std::fs::read(&path)?,
-        CLIP_SECONDS * 1000,
-    )?))
+    read(&flv(folder, bitrate_bps, B_FRAMES)?)
+}
+
+/// The same without B-frames, and the path of its file.
+pub(crate) fn obtain_in_order(
+    folder: &Path,
+    bitrate_bps: u64,
+) -> Result<(Arc<Clip>, PathBuf), Failure> {
+    let path = flv(folder, bitrate_bps, 0)?;
+    Ok((read(&path)?, path))
+}
+
+fn read(path: &Path) -> Result<Arc<Clip>, Failure> {
+    let clip = Clip::read(&std::fs::read(path)?, CLIP_SECONDS * 1000)?;
+    Ok(Arc::new(clip))
 }
 
 /// The clip as MPEG-TS, for programs that send files.
 pub(crate) fn transport_stream(folder: &Path, bitrate_bps: u64) -> Result<PathBuf, Failure> {
-    let flv = flv(folder, bitrate_bps)?;
+    let flv = flv(folder, bitrate_bps, B_FRAMES)?;
     let path = flv.with_extension("ts");
     if !path.exists() {
         let mut command = Command::new("ffmpeg");
@@ -37,11 +49,12 @@ pub(crate) fn transport_stream(folder: &Path, bitrate_bps: u64) -> Result<PathBu
     Ok(path)
 }
 
-fn flv(folder: &Path, bitrate_bps: u64) -> Result<PathBuf, Failure> {
-    let path = folder.join(format!("clip-{}k.flv", bitrate_bps / 1000));
+fn flv(folder: &Path, bitrate_bps: u64, b_frames: u32) -> Result<PathBuf, Failure> {
+    let order = if b_frames == 0 { "-in-order" } else { "" };
+    let path = folder.join(format!("clip-{}k{order}.flv", bitrate_bps / 1000));
     if !path.exists() {
         println!("making {} (once, under a minute)", path.display());
-        encode(&path, bitrate_bps)?;
+        encode(&path, bitrate_bps, b_frames)?;
     }
     Ok(path)
 }
@@ -60,8 +73,8 @@ fn make(command: &mut Command, path: &Path) -> Result<(), Failure> {
     Ok(std::fs::rename(unfinished, path)?)
 }
 
-/// A moving test frame with noise, so that the rate is real and not filler, with two B-frames and a key frame each 2 s.
-fn encode(path: &Path, bitrate_bps: u64) -> Result<(), Failure> {
+/// A moving test frame with noise, so that the rate is real and not filler, with so many B-frames and a key frame each 2 s.
+fn encode(path: &Path, bitrate_bps: u64, b_frames: u32) -> Result<(), Failure> {
     let size = if bitrate_bps >= 3_000_000 {
         "1920x1080"
     } else {
@@ -91,7 +104,7 @@ fn encode(path: &Path, bitrate_bps: u64) -> Result<(), Failure> {
             "-profile:v",
             "high",
             "-bf",
-            "2",
+            &b_frames.to_string(),
         ])
         .args(["-g", "60", "-keyint_min", "60", "-sc_threshold", "0"])
         .args([

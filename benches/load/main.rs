@@ -18,6 +18,7 @@ mod upload;
 mod video;
 mod viewer;
 mod webhooks;
+mod webrtc;
 mod workflows;
 mod zip;
 
@@ -38,6 +39,8 @@ struct Arguments {
 enum Scenario {
     /// RTMP publishers and low-latency HLS viewers.
     Live(live::Options),
+    /// One RTMP publisher and viewers by WebRTC, beside a server on Pion with the same stream.
+    WebRtc(webrtc::Options),
     /// Delivered images that are in the cache, beside nginx with the same bytes in a file.
     CdnHit(image::HitOptions),
     /// Delivered images that no one has asked for before: 100 photographs to 512 pixels.
@@ -76,6 +79,7 @@ fn main() -> Result<(), Failure> {
     runtime.block_on(async {
         match scenario {
             Scenario::Live(options) => live::run(&options).await,
+            Scenario::WebRtc(options) => webrtc::run(&options).await,
             Scenario::CdnHit(options) => image::hit(&options).await,
             Scenario::CdnMissUnique(options) => image::miss_unique(&options).await,
             Scenario::CdnMissLadder(options) => image::miss_ladder(&options).await,

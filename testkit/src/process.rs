@@ -92,6 +92,15 @@ fn family(root: u32) -> Vec<u32> {
     members
 }
 
+/// Returns the first process below `root` that was started with this argument.
+pub fn descendant(root: u32, argument: &str) -> Option<u32> {
+    family(root).into_iter().skip(1).find(|pid| {
+        let command = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let mut words = command.split(|byte| *byte == 0);
+        words.any(|word| word == argument.as_bytes())
+    })
+}
+
 /// A number of `/proc/{pid}/status`, such as that of `VmRSS:` in KiB; `None` when the process has ended.
 pub fn status_field(pid: u32, name: &str) -> Option<u64> {
     number(

@@ -9,9 +9,10 @@ mod publish;
 mod reach;
 mod sessions;
 
-use std::{fs, path::Path, time::Duration};
+use std::time::Duration;
 
 use serde_json::Value;
+use sluice_testkit::process;
 
 use crate::{
     support::{
@@ -51,16 +52,7 @@ async fn until_viewers(api: &Api, id: &str, count: u64) -> Result<Value, Failure
 
 /// The process that the service speaks WebRTC by.
 fn gateway_of(server: &Server) -> Option<u32> {
-    let tasks = format!("/proc/{}/task", server.process_id()?);
-    fs::read_dir(tasks).ok()?.flatten().find_map(|task| {
-        let children = fs::read_to_string(task.path().join("children")).ok()?;
-        children.split_whitespace().find_map(|child| {
-            let command = fs::read(Path::new("/proc").join(child).join("cmdline")).ok()?;
-            let mut words = command.split(|byte| *byte == 0);
-            let is_gateway = words.any(|word| word == b"rtc-gateway");
-            is_gateway.then(|| child.parse().ok())?
-        })
-    })
+    process::descendant(server.process_id()?, "rtc-gateway")
 }
 
 async fn wait_gateway(server: &Server, other_than: Option<u32>) -> Result<u32, Failure> {
