@@ -298,8 +298,7 @@ go_toolchain() {
 
 # A server on Pion, which benches compare with the WebRTC gateway. Debian has the library as sources for a GOPATH.
 pion_peer() {
-    folder=$tools/pion
-    [ -x "$folder/pion" ] && return 0
+    [ -x "$tools/pion/pion" ] && return 0
     go_toolchain
     unpack pion-sources usr/share/gocode/src/github.com/pion/webrtc golang-github-pion-webrtc.v3-dev \
         golang-github-google-uuid-dev golang-github-pion-datachannel-dev golang-github-pion-dtls.v2-dev golang-github-pion-ice.v2-dev \
@@ -310,11 +309,11 @@ pion_peer() {
     sources=$(pwd)/$tools/pion-sources/usr/share/gocode
     [ -d "$sources" ] || { without Pion; return 0; }
     go=$(command -v go || echo "$(pwd)/$tools/go/usr/lib/go-1.19/bin/go")
-    mkdir -p "$folder" "$sources/src/pion-peer"
+    mkdir -p "$tools/pion" "$sources/src/pion-peer"
     cp benches/pion/main.go "$sources/src/pion-peer/"
     echo 'module pion-peer' >"$sources/src/pion-peer/go.mod"
     (cd "$sources/src/pion-peer" && GO111MODULE=off GOPATH=$sources GOFLAGS=-buildvcs=false \
-        GOCACHE=$sources/cache "$go" build -o "$OLDPWD/$folder/pion" .) || without Pion
+        GOCACHE=$sources/cache "$go" build -o "$OLDPWD/$tools/pion/pion" .) || without Pion
 }
 
 # Files that were made to break image libraries: of gdk-pixbuf, librsvg and Pillow (tests/corpus).
