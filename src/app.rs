@@ -122,7 +122,13 @@ impl Service {
         let inputs = inputs.into_iter();
         let inputs = inputs.map(|input| suspension::in_force(input, &suspended));
 
-        let branch = Branch::prepare(config.live.clone(), store.clone(), inputs.collect()).await?;
+        let branch = Branch::prepare(
+            config.live.clone(),
+            config.webrtc.join_cache_bytes(),
+            store.clone(),
+            inputs.collect(),
+        )
+        .await?;
         let (stop, done, lost, component_statuses) = (
             CancellationToken::new(),
             CancellationToken::new(),

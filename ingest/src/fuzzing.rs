@@ -1,4 +1,4 @@
-//! Fuzz targets of the RTMP, SRT and MPEG-TS parsers (see [`sluice_media::fuzzing`]).
+//! Fuzz targets of the RTMP, SRT, MPEG-TS and WebRTC parsers (see [`sluice_media::fuzzing`]).
 
 use std::time::Duration;
 
@@ -18,6 +18,11 @@ use crate::{
         stream_id::StreamId,
     },
     ts::{self, annex_b},
+    webrtc::{
+        message::{self as webrtc_message, AudioFrame, VideoFrame},
+        payload::{MAX_PAYLOAD, depacketized, packetize},
+        publish::PublishedTracks,
+    },
 };
 
 /// The targets of this crate.
@@ -31,6 +36,12 @@ pub const TARGETS: &[Target] = &[
     Target::new("to_gateway", to_gateway),
     Target::new("from_gateway", from_gateway),
     Target::new("srt_stream_id", srt_stream_id),
+    Target::new("rtp_h264", rtp_h264),
+    Target::new("rtp_h265", rtp_h265),
+    Target::new("rtp_av1", rtp_av1),
+    Target::new("webrtc_publisher", webrtc_publisher),
+    Target::new("to_webrtc_gateway", to_webrtc_gateway),
+    Target::new("from_webrtc_gateway", from_webrtc_gateway),
 ];
 
 /// Reads the payload of a command.
@@ -176,5 +187,120 @@ fn from_gateway(bytes: &[u8]) {
 fn srt_stream_id(bytes: &[u8]) {
     if let Ok(id) = StreamId::parse(bytes) {
         assert!(id.stream_name().len() <= 3 * bytes.len() + 1);
+    }
+}
+
+fn rtp_h264(bytes: &[u8]) {
+    rtp_payloads(VideoCodec::Avc, bytes);
+}
+
+fn rtp_h265(bytes: &[u8]) {
+    rtp_payloads(VideoCodec::Hevc, bytes);
+}
+
+fn rtp_av1(bytes: &[u8]) {
+    rtp_payloads(VideoCodec::Av1, bytes);
+}
+
+/// Makes payloads of a frame, and of what a depacketiser gave.
+fn rtp_payloads(codec: VideoCodec, bytes: &[u8]) {
+    let frame = |data| VideoFrame {
+        of: 1,
+        codec,
+        key: true,
+        pts_90k: 0,
+        wallclock_us: 0,
+        data,
+    };
+    if let Ok(packets) = packetize(&frame(Bytes::copy_from_slice(bytes))) {
+        let is_bounded = |len: usize| (1..=MAX_PAYLOAD).contains(&len);
+        assert!(
+            packets
+                .iter()
+                .all(|packet| is_bounded(packet.payload.len()))
+        );
+        let sent: usize = packets.iter().map(|packet| packet.payload.len()).sum();
+        assert!(sent <= 4 * bytes.len());
+        let last = packets.len().wrapping_sub(1);
+        assert!(
+            (0..)
+                .zip(&packets)
+                .all(|(at, packet)| packet.marker == (at == last))
+        );
+    }
+    if let Ok(Some(frame_of_publisher)) = depacketized(codec, bytes) {
+        let packets = packetize(&frame(frame_of_publisher.data));
+        assert!(packets.is_ok(), "{packets:?}");
+    }
+}
+
+/// Reads the frames of a publisher, each behind a byte for its kind, one for the step of its time and one for its length.
+fn webrtc_publisher(bytes: &[u8]) {
+    let mut tracks = PublishedTracks::new();
+    let mut units = Vec::new();
+    let (mut rest, mut pts_90k) = (bytes, 0_i64);
+    while let [kind, step, length, tail @ ..] = rest {
+        let (data, next) = tail.split_at(tail.len().min(usize::from(*length)));
+        let data = Bytes::copy_from_slice(data);
+        pts_90k += i64::from(*step as i8) * 1_000;
+        let codec = match kind & 3 {
+            0 => Some(VideoCodec::Avc),
+            1 => Some(VideoCodec::Hevc),
+            2 => Some(VideoCodec::Av1),
+            _ => None,
+        };
+        match codec {
+            Some(codec) => {
+                let frame = VideoFrame {
+                    of: 1,
+                    codec,
+                    key: kind & 4 != 0,
+                    pts_90k,
+                    wallclock_us: 0,
+                    data,
+                };
+                tracks.video(frame, &mut units);
+            }
+            None => {
+                let frame = AudioFrame {
+                    of: 1,
+                    pts_90k,
+                    wallclock_us: 0,
+                    data,
+                };
+                tracks.audio(frame, &mut units);
+            }
+        }
+        if kind & 0x80 != 0 {
+            tracks.lost();
+        }
+        rest = next;
+    }
+    let media: u64 = units.iter().map(Unit::media_len).sum();
+    assert!(media <= 2 * bytes.len() as u64);
+}
+
+/// Decodes messages to the WebRTC gateway; each round-trips through encoding.
+fn to_webrtc_gateway(bytes: &[u8]) {
+    let mut input = BytesMut::from(bytes);
+    while let Ok(Some(message)) = webrtc_message::ToGateway::decode(&mut input) {
+        let mut encoded = Vec::new();
+        message.encode(&mut encoded);
+        let again = webrtc_message::ToGateway::decode(&mut BytesMut::from(&encoded[..]));
+        assert_eq!(again, Ok(Some(message)));
+    }
+}
+
+/// Decodes messages of the WebRTC gateway; each round-trips through encoding.
+fn from_webrtc_gateway(bytes: &[u8]) {
+    let mut input = BytesMut::from(bytes);
+    while let Ok(Some(message)) = webrtc_message::FromGateway::decode(&mut input) {
+        // Compared as bytes: a statistic may be no number.
+        let (mut once, mut twice) = (Vec::new(), Vec::new());
+        message.encode(&mut once);
+        let again = webrtc_message::FromGateway::decode(&mut BytesMut::from(&once[..]));
+        let again = again.expect("own frames are well formed");
+        again.expect("the frame is whole").encode(&mut twice);
+        assert_eq!(once, twice);
     }
 }

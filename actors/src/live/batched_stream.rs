@@ -1,22 +1,21 @@
-//! Sockets of RTMP publishers, read at an interval (`live.read_interval`) instead of at every packet.
+//! Sockets of RTMP publishers, read at an interval (`live.read_interval`) instead of at every packet, unless a viewer of WebRTC
+//! watches.
 //!
 //! An encoder sends some 77 small writes a second; waking up for each costs several times what reading them does. Once
 //! a publish is admitted, the socket leaves the event queue and is read when the process-wide read time comes: all
 //! publishers at the same moment, so that one wake-up serves them all. An interval of 50 ms delays a frame by 25 ms on
-//! average; a part lasts 200 ms.
+//! average; a part lasts 200 ms. While a prompt follower reads the input's units, its socket is in the event queue again.
 
 use std::{
     io::{self, Read, Write},
     net::Shutdown,
     pin::Pin,
-    sync::{
-        Arc, LazyLock,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, LazyLock},
     task::{Context, Poll, ready},
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use rustix::io::ioctl_fionread;
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
@@ -24,18 +23,26 @@ use tokio::{
     time::{Instant, Sleep, sleep_until},
 };
 
+use super::restream::unit_window::UnitWindow;
+
 /// Start of the read intervals, common to all connections.
 static FIRST_READ: LazyLock<Instant> = LazyLock::new(Instant::now);
 /// Pause before a peer that did not take all bytes is written to again.
 const WRITE_AGAIN: Duration = Duration::from_millis(10);
 
-/// Turns batched reads on for one socket: set once its publish is admitted.
+/// Says when one socket is read: at every packet until its publish is admitted, then at the interval, and at every packet while
+/// the window of its units has a prompt follower.
 #[derive(Clone, Debug, Default)]
-pub(super) struct BatchingSwitch(Arc<AtomicBool>);
+pub(super) struct BatchingSwitch(Arc<Mutex<Option<Arc<UnitWindow>>>>);
 
 impl BatchingSwitch {
-    pub fn turn_on(&self) {
-        self.0.store(true, Ordering::Release);
+    /// Turns batched reads on for a publisher of these units.
+    pub fn turn_on(&self, tap: Arc<UnitWindow>) {
+        *self.0.lock() = Some(tap);
+    }
+
+    fn is_on(&self) -> bool {
+        self.0.lock().as_ref().is_some_and(|tap| !tap.is_prompt())
     }
 }
 
@@ -69,15 +76,18 @@ impl BatchedStream {
         }
     }
 
-    /// Leaves the event queue when batched reads are turned on.
+    /// Leaves the event queue when batched reads are turned on, and comes back when they are turned off: seen at the next read.
     fn settle(&mut self) -> io::Result<()> {
-        let due = !self.read_interval.is_zero() && self.switch.0.load(Ordering::Acquire);
-        if !due || !matches!(self.socket, Socket::Queued(_)) {
-            return Ok(());
+        let is_batched = !self.read_interval.is_zero() && self.switch.is_on();
+        match (&self.socket, is_batched) {
+            (Socket::Queued(_), true) | (Socket::Paced(_), false) => {}
+            _ => return Ok(()),
         }
-        if let Socket::Queued(socket) = std::mem::replace(&mut self.socket, Socket::Lost) {
-            self.socket = Socket::Paced(socket.into_std()?);
-        }
+        self.socket = match std::mem::replace(&mut self.socket, Socket::Lost) {
+            Socket::Queued(socket) => Socket::Paced(socket.into_std()?),
+            Socket::Paced(socket) => Socket::Queued(TcpStream::from_std(socket)?),
+            Socket::Lost => Socket::Lost,
+        };
         Ok(())
     }
 
@@ -105,12 +115,12 @@ impl AsyncRead for BatchedStream {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        self.settle()?;
         loop {
             if self.is_waiting {
                 ready!(self.next_read.as_mut().poll(context));
                 self.is_waiting = false;
             }
+            self.settle()?;
             let socket = match &mut self.socket {
                 Socket::Queued(socket) => return Pin::new(socket).poll_read(context, buffer),
                 Socket::Paced(socket) => socket,
@@ -141,7 +151,6 @@ impl AsyncWrite for BatchedStream {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        self.settle()?;
         loop {
             if let Some(sleep) = &mut self.next_write {
                 ready!(sleep.as_mut().poll(context));
@@ -224,7 +233,7 @@ mod tests {
         });
         let mut received = vec![0; expected.len()];
         paced.read_exact(&mut received[..1000]).await.unwrap();
-        switch.turn_on();
+        switch.turn_on(Arc::default());
         paced.read_exact(&mut received[1000..]).await.unwrap();
         assert!(received == expected);
         paced.write_all(b"took").await.unwrap();
@@ -234,5 +243,23 @@ mod tests {
             0,
             "the peer's end is seen"
         );
+    }
+
+    #[tokio::test]
+    async fn a_prompt_follower_puts_the_socket_back_into_the_event_queue() {
+        let (mut peer, mut paced, switch) = pair(Duration::from_millis(5)).await;
+        let tap = Arc::new(UnitWindow::default());
+        switch.turn_on(Arc::clone(&tap));
+        let mut byte = [0; 1];
+        for (is_prompt, sent) in [(false, 1), (true, 2), (false, 3), (true, 4)] {
+            let follower = is_prompt.then(|| tap.follow(Duration::ZERO).promptly());
+            peer.write_all(&[sent]).await.unwrap();
+            paced.read_exact(&mut byte).await.unwrap();
+            assert_eq!(byte, [sent]);
+            assert_eq!(matches!(paced.socket, Socket::Queued(_)), is_prompt);
+            drop(follower);
+        }
+        drop(peer);
+        assert_eq!(paced.read(&mut byte).await.unwrap(), 0);
     }
 }

@@ -426,7 +426,12 @@ impl Message<Begin> for LiveInput {
             broadcast.begin_session(now_ms);
         }
         self.meter.begin_session(now_ms);
-        self.args.playback.tap().begin_session();
+        let tap = self.args.playback.tap();
+        tap.begin_session();
+        tap.keep_group(match is_low_latency(&self.args.row) {
+            true => self.args.services.join_cache_bytes,
+            false => 0,
+        });
         self.sessions += 1;
         self.deadline_ms = None;
         self.phase = if self.view.as_ref().is_some_and(|view| view.is_playable()) {

@@ -34,6 +34,7 @@ use super::{
     playback::{Directory, Entry},
     publisher::Ticket,
     recording_writer::WriterJob,
+    restream::unit_window::UnitWindow,
     unix_ms,
 };
 use crate::tree::OwnedActor;
@@ -349,6 +350,7 @@ impl LiveInputs {
             input: on_air.actor.get().clone(),
             ticket,
             displaced,
+            tap: entry.playback.tap(),
         })
     }
 
@@ -371,6 +373,7 @@ pub(super) struct Admitted {
     pub ticket: Arc<Ticket>,
     /// The session it takes over from, whose last units belong before its own.
     pub displaced: Option<Arc<Ticket>>,
+    pub tap: Arc<UnitWindow>,
 }
 
 /// Admit a publisher, or reject it.

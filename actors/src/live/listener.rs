@@ -183,8 +183,8 @@ impl PublishAuthorizer for BatchingAuthorizer {
 
     async fn admit(&self, request: PublishRequest) -> Result<LiveSession, Rejection> {
         let admitted = self.authorizer.admit(request).await;
-        if admitted.is_ok() {
-            self.switch.turn_on();
+        if let Ok(session) = &admitted {
+            self.switch.turn_on(session.tap());
             drop(self.place.lock().take());
         }
         admitted

@@ -288,6 +288,8 @@ impl Subsystem for Live {
 /// Parts of the process that the live branch needs; shared by all its actors.
 pub struct LiveServices {
     settings: LiveSettings,
+    /// Bytes of the open group of pictures that an input with low latency keeps for viewers of WebRTC.
+    join_cache_bytes: usize,
     /// `{data_dir}/live`
     folder: PathBuf,
     store: Store,
@@ -307,9 +309,11 @@ pub struct Branch {
 }
 
 impl Branch {
-    /// Reads what an earlier process left below `{data_dir}/live`.
+    /// Reads what an earlier process left below `{data_dir}/live`. Inputs with low latency keep `join_cache_bytes` of their open
+    /// group of pictures.
     pub async fn prepare(
         settings: LiveSettings,
+        join_cache_bytes: usize,
         store: Store,
         rows: Vec<InputRow>,
     ) -> Result<Self, Error> {
@@ -323,6 +327,7 @@ impl Branch {
         let directory = Arc::new(Directory::new(store.changes().clone()));
         let services = LiveServices {
             settings,
+            join_cache_bytes,
             folder,
             store,
             boot_id: boot_id(),

@@ -23,6 +23,7 @@ use super::{
     input::{Begin, Deliver, Finish, LiveInput, Report},
     inputs::{Admit, Admitted, Contested, NoteConflict},
     publisher::{HAND_OVER_TIMEOUT, Ticket},
+    restream::unit_window::UnitWindow,
 };
 
 /// Longest wait of an encoder for admission, after which it is rejected as [`Rejection::Busy`].
@@ -108,6 +109,7 @@ impl LiveAuthorizer {
             input,
             ticket,
             displaced,
+            tap,
         } = match admitted {
             Ok(admitted) => admitted,
             Err(kameo::error::SendError::HandlerError(rejection)) => return Err(rejection),
@@ -120,6 +122,7 @@ impl LiveAuthorizer {
         let session = LiveSession {
             input,
             ticket,
+            tap,
             finished: false,
         };
         let begin = Begin {
@@ -147,6 +150,7 @@ impl LiveAuthorizer {
 pub struct LiveSession {
     input: ActorRef<LiveInput>,
     ticket: Arc<Ticket>,
+    tap: Arc<UnitWindow>,
     finished: bool,
 }
 
@@ -213,6 +217,11 @@ impl PublishSession for LiveSession {
 }
 
 impl LiveSession {
+    /// Returns the window of the input's units, which knows whether a follower wants them without delay.
+    pub(super) fn tap(&self) -> Arc<UnitWindow> {
+        Arc::clone(&self.tap)
+    }
+
     /// Notes the end; returns the report to the input, unless a newer publisher took over.
     fn finish(&self, how: Ended) -> Option<Finish> {
         let generation = self.ticket.generation;

@@ -35,6 +35,7 @@ const AVCC: &[u8] = &[
     0x01, 0x00, 0x04, 0x68, 0xef, 0x0f, 0xcb, 0xfd, 0xf8, 0xf8, 0x00,
 ];
 const FRAME_90K: i64 = 3000;
+const JOIN_CACHE_BYTES: usize = 1 << 20;
 const KEY_EVERY: i64 = 60;
 
 struct Service {
@@ -63,7 +64,7 @@ async fn start_with(
     let rows = live_inputs::all(&mut store.read().await.unwrap())
         .await
         .unwrap();
-    let branch = Branch::prepare(live_settings, store.clone(), rows)
+    let branch = Branch::prepare(live_settings, JOIN_CACHE_BYTES, store.clone(), rows)
         .await
         .unwrap();
     let args = Args {
@@ -327,6 +328,30 @@ async fn wrong_rotated_disabled_and_deleted_are_refused_and_end_what_runs() {
         rejection("svc_live_another".into()).await,
         Some(Rejection::Unauthorized)
     );
+    service.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_follower_joins_with_the_open_group_of_an_input_on_air() {
+    let dir = tempfile::tempdir().unwrap();
+    let (service, first) = start(dir.path()).await;
+    let first = first.unwrap();
+    let mut session = service.publish(&first, 1).await;
+    send(&mut session, 0..KEY_EVERY + 3).await.unwrap();
+    let tap = service.playback(&first).tap();
+    eventually("the open group is kept", || tap.kept() == (3, 3 * 7)).await;
+
+    let mut follower = tap.follow_from_key_frame(Duration::ZERO).promptly();
+    let mut items = Vec::new();
+    follower.next(&mut items).await;
+    assert!(matches!(&items[0].unit, Unit::Video(it) if it.dts_90k == KEY_EVERY * FRAME_90K));
+    assert!(items[0].tracks.video.is_some() && items.len() == 3);
+    assert!(session.tap().is_prompt());
+
+    drop(follower);
+    assert!(!session.tap().is_prompt());
+    session.end(Ended::Clean).await;
+    eventually("nothing is kept", || tap.kept() == (0, 0)).await;
     service.stop().await;
 }
 

@@ -54,7 +54,7 @@ const CONNECTS_WITHIN: Duration = Duration::from_secs(2);
 const MAX_ORDERS: usize = 256;
 /// Callers whose handshake is done and that wait for the pump.
 const BACKLOG: usize = 64;
-/// Shortest interval; without one the pump would spin.
+/// Shortest interval, and that of connections which a viewer of WebRTC watches; without one the pump would spin.
 const SHORTEST_READ_INTERVAL: Duration = Duration::from_millis(5);
 /// Time for the pump to close its connections when the service has ended.
 const CLOSE_DELAY: Duration = Duration::from_secs(1);
@@ -200,6 +200,9 @@ impl ListenerState {
             ToGateway::Conflicts(id, addresses) => table.set_conflicts(id, addresses),
             ToGateway::Serve => return Some(Command::Serve),
             ToGateway::Close(session) => return Some(Command::Close(session)),
+            ToGateway::Prompt { session, is_prompt } => {
+                return Some(Command::Prompt(session, is_prompt));
+            }
         }
         None
     }
@@ -208,6 +211,7 @@ impl ListenerState {
 enum Command {
     Serve,
     Close(SessionId),
+    Prompt(SessionId, bool),
     /// The service has ended.
     End,
 }
@@ -284,6 +288,8 @@ struct GatewaySession {
     connection: Connection,
     /// True when payloads were discarded since the last that was sent.
     gap: bool,
+    /// True while it is read at the shortest interval.
+    is_prompt: bool,
     discarded: u64,
     line: LinkStatistics,
     /// Time at which packets were last seen to arrive, as far as reports show.
@@ -326,10 +332,21 @@ impl ConnectionLoop {
     }
 
     fn run(&mut self) -> io::Result<()> {
+        let mut next_read = Instant::now();
         loop {
-            let next = Instant::now() + self.options.read_interval;
-            self.accept();
-            self.read_all();
+            let now = Instant::now();
+            if now >= next_read {
+                next_read = now + self.options.read_interval;
+                self.accept();
+                self.read_where(|_| true);
+            } else {
+                self.read_where(|session| session.is_prompt);
+            }
+            let is_prompt = self.sessions.values().any(|session| session.is_prompt);
+            let next = match is_prompt {
+                true => next_read.min(now + SHORTEST_READ_INTERVAL),
+                false => next_read,
+            };
             let is_full = self.sessions.len() >= self.options.max_connections;
             self.listener_state
                 .is_full
@@ -348,6 +365,11 @@ impl ConnectionLoop {
             match self.orders.recv_timeout(left) {
                 Ok(Command::Serve) => self.listen()?,
                 Ok(Command::Close(session)) => drop(self.sessions.remove(&session)),
+                Ok(Command::Prompt(session, is_prompt)) => {
+                    if let Some(session) = self.sessions.get_mut(&session) {
+                        session.is_prompt = is_prompt;
+                    }
+                }
                 Ok(Command::End) | Err(RecvTimeoutError::Disconnected) => {
                     self.sessions.clear();
                     return Ok(true);
@@ -409,10 +431,13 @@ impl ConnectionLoop {
         }
     }
 
-    fn read_all(&mut self) {
+    fn read_where(&mut self, is_read: impl Fn(&GatewaySession) -> bool) {
         let now = Instant::now();
         let mut over = Vec::new();
         for (id, session) in &mut self.sessions {
+            if !is_read(session) {
+                continue;
+            }
             let is_over = match self.out.len() - self.sent < MAX_WAITING {
                 true => session.read(*id, &mut self.out),
                 false => session.discard(&mut self.spare),
@@ -498,6 +523,7 @@ impl GatewaySession {
         Self {
             connection,
             gap: false,
+            is_prompt: false,
             discarded: 0,
             line: LinkStatistics::default(),
             last_arrival: Instant::now(),

@@ -38,6 +38,11 @@ pub enum ToGateway {
     Close(SessionId),
     /// Callers from these addresses are rejected at this input.
     Conflicts(InputId, Vec<IpAddr>),
+    /// A follower wants this connection's payloads without delay, or none does any more.
+    Prompt {
+        session: SessionId,
+        is_prompt: bool,
+    },
 }
 
 /// Messages of the gateway.
@@ -103,6 +108,11 @@ impl ToGateway {
                 frame.byte(4);
                 frame.number(*session);
             }
+            Self::Prompt { session, is_prompt } => {
+                frame.byte(6);
+                frame.number(*session);
+                frame.byte((*is_prompt).into());
+            }
             Self::Conflicts(id, addresses) => {
                 frame.byte(5);
                 frame.bytes(id);
@@ -144,6 +154,10 @@ impl ToGateway {
                 }
                 Self::Conflicts(id, addresses)
             }
+            6 => Self::Prompt {
+                session: fields.number()?,
+                is_prompt: fields.flag()?,
+            },
             _ => return Err(Malformed("unknown kind")),
         };
         fields.end()?;
@@ -320,6 +334,10 @@ mod tests {
             ToGateway::Remove([7; 16]),
             ToGateway::Serve,
             ToGateway::Close(4711),
+            ToGateway::Prompt {
+                session: 4711,
+                is_prompt: true,
+            },
             ToGateway::Conflicts(
                 [1; 16],
                 vec![[10, 0, 0, 1].into(), Ipv6Addr::LOCALHOST.into()],

@@ -16,7 +16,7 @@ mod section;
 mod sync;
 mod tables;
 mod track;
-mod video;
+pub(crate) mod video;
 
 use sluice_media::unit::Unit;
 

@@ -1,4 +1,5 @@
-//! MPEG-TS video: PES packets to frames, parameter sets to configurations, bounds of NAL units and sets.
+//! Video with in-band parameter sets (MPEG-TS, WebRTC): frames to units, parameter sets to configurations, bounds of NAL units and
+//! sets.
 //!
 //! One PES packet is one frame, as every encoder in use sends it. Parameter sets that the announced configuration
 //! holds are removed from the frames; sets that change between two key frames stay in, until the next key frame
@@ -19,7 +20,7 @@ use super::{
 
 const WHAT: &str = "video frame";
 /// NAL units of one frame; levels allow at most 600 slices.
-const MAX_NAL_UNITS: usize = 4096;
+pub(crate) const MAX_NAL_UNITS: usize = 4096;
 /// Parameter sets of one kind; H.264 allows 32 sequence sets, and encoders use one.
 const MAX_SETS: usize = 32;
 /// Greatest distance of decoding and presentation of a frame, either way.
@@ -29,16 +30,16 @@ const MAX_SET_BYTES: usize = 16 * 1024;
 
 /// Times at which a frame is decoded and shown, and the flag of its transport packet.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct FrameTime {
-    pub(super) dts_90k: i64,
+pub(crate) struct FrameTime {
+    pub(crate) dts_90k: i64,
     /// Presentation minus decode time.
-    pub(super) cts_90k: i64,
-    pub(super) random_access: bool,
+    pub(crate) cts_90k: i64,
+    pub(crate) random_access: bool,
 }
 
 /// The video track of a session.
 #[derive(Debug)]
-pub(super) struct VideoTrack {
+pub(crate) struct VideoTrack {
     codec: VideoCodec,
     config: Option<Arc<VideoConfig>>,
     /// The sets that made `config`.
@@ -50,7 +51,7 @@ pub(super) struct VideoTrack {
 }
 
 impl VideoTrack {
-    pub(super) fn new(codec: VideoCodec) -> Self {
+    pub(crate) fn new(codec: VideoCodec) -> Self {
         Self {
             codec,
             config: None,
@@ -60,22 +61,33 @@ impl VideoTrack {
         }
     }
 
-    pub(super) fn codec(&self) -> VideoCodec {
+    pub(crate) fn codec(&self) -> VideoCodec {
         self.codec
     }
 
     /// Reads the byte stream of one frame. `Ok` where nothing was corrupt, which includes sets without a frame.
-    pub(super) fn push(
+    pub(crate) fn push(
         &mut self,
         time: FrameTime,
         payload: &[u8],
+        units: &mut Vec<Unit>,
+    ) -> Result<(), Corruption> {
+        self.push_nal_units(time, payload, annex_b::nal_units(payload), units)
+    }
+
+    /// As [`VideoTrack::push`], for a frame whose NAL units are at these positions.
+    pub(crate) fn push_nal_units(
+        &mut self,
+        time: FrameTime,
+        payload: &[u8],
+        nal_units: impl Iterator<Item = Range<usize>>,
         units: &mut Vec<Unit>,
     ) -> Result<(), Corruption> {
         if time.cts_90k.abs() > MAX_CTS_90K {
             let reason = "its presentation and its decode time are more than 10 s apart";
             return Err(Corruption::Invalid { what: WHAT, reason });
         }
-        self.find_nal_units(payload)?;
+        self.find_nal_units(payload, nal_units)?;
         let has = |wanted: NalKind| self.nal_units.iter().any(|(kind, _)| *kind == wanted);
         let has_idr = has(NalKind::RandomAccessSlice);
         let has_slice = has_idr || has(NalKind::Slice);
@@ -100,9 +112,13 @@ impl VideoTrack {
         Ok(())
     }
 
-    fn find_nal_units(&mut self, payload: &[u8]) -> Result<(), Corruption> {
+    fn find_nal_units(
+        &mut self,
+        payload: &[u8],
+        nal_units: impl Iterator<Item = Range<usize>>,
+    ) -> Result<(), Corruption> {
         self.nal_units.clear();
-        for range in annex_b::nal_units(payload) {
+        for range in nal_units {
             if self.nal_units.len() == MAX_NAL_UNITS {
                 let reason = "it has more than 4096 NAL units";
                 return Err(Corruption::Invalid { what: WHAT, reason });
@@ -117,7 +133,7 @@ impl VideoTrack {
             self.nal_units.push((kind, range));
         }
         if self.nal_units.is_empty() {
-            let reason = "it has no start code";
+            let reason = "it has no NAL unit";
             return Err(Corruption::Invalid { what: WHAT, reason });
         }
         Ok(())

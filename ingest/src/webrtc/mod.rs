@@ -7,7 +7,9 @@
 pub mod gateway;
 pub mod message;
 pub mod payload;
+pub mod publish;
 mod settings;
+pub mod treatment;
 
 pub use settings::{IceServer, Playout, WebRtcSettings};
 

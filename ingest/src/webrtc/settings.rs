@@ -164,6 +164,12 @@ impl WebRtcSettings {
         Ok(())
     }
 
+    /// Bytes of `join_cache`; zero while WebRTC is off.
+    pub fn join_cache_bytes(&self) -> usize {
+        let bytes = usize::try_from(self.join_cache.as_u64()).unwrap_or(usize::MAX);
+        if self.enabled { bytes } else { 0 }
+    }
+
     /// Re-encodings of video at a time, for a machine with so many cores.
     pub fn branches(&self, cores: usize) -> usize {
         match self.max_branches {

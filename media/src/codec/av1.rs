@@ -6,6 +6,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use super::{
     MAX_PIXELS_PER_SIDE, VideoCodec, VideoConfig,
     bits::BitReader,
+    format::{Chroma, SampleFormat},
     obu::{self, Obu},
     video_frame_size,
     vui::frame_rate,
@@ -37,6 +38,22 @@ pub(super) fn parse(record: Bytes) -> Result<VideoConfig, Error> {
     })?;
     let header = SequenceHeader::parse(header.body)?;
     Ok(header.into_config(record))
+}
+
+/// Reads the chroma fields of the record's third byte.
+pub(super) fn sample_format(record: &[u8], bit_depth: u8) -> Option<SampleFormat> {
+    let fields = record.get(..FIXED_BYTES)?[2];
+    let chroma = match fields >> 2 & 0b111 {
+        0b000 => Chroma::Yuv444,
+        0b010 => Chroma::Yuv422,
+        0b011 => Chroma::Yuv420,
+        _ => Chroma::Monochrome,
+    };
+    Some(SampleFormat {
+        chroma,
+        bit_depth,
+        is_interlaced: false,
+    })
 }
 
 /// Builds the record from the first key frame: some encoders send an `av1C` without sequence header.

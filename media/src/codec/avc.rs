@@ -6,6 +6,7 @@ use bytes::Bytes;
 use super::{
     MAX_PIXELS_PER_SIDE, ParameterSets, VideoCodec, VideoConfig,
     bits::{BitReader, unescape},
+    format::{Chroma as ChromaFormat, SampleFormat},
     parameter_sets::put_nal_units,
     video_frame_size,
     vui::{self, Vui},
@@ -38,6 +39,17 @@ pub(super) fn parse(record: Bytes) -> Result<VideoConfig, Error> {
         bit_depth: sps.chroma.bit_depth,
         may_reorder: sps.may_reorder(),
         record,
+    })
+}
+
+/// Reads the format of the record's first sequence parameter set.
+pub(super) fn sample_format(record: &[u8]) -> Option<SampleFormat> {
+    let (_, sps) = read_record(record).ok()?;
+    let sps = Sps::parse(sps).ok()?;
+    Some(SampleFormat {
+        chroma: ChromaFormat::of_idc(sps.chroma.format),
+        bit_depth: sps.chroma.bit_depth.max(sps.chroma.chroma_bit_depth),
+        is_interlaced: !sps.frames_only,
     })
 }
 
@@ -107,6 +119,8 @@ struct Sps {
     chroma: Chroma,
     width: u16,
     height: u16,
+    /// `frame_mbs_only_flag`
+    frames_only: bool,
     vui: Vui,
 }
 
@@ -132,7 +146,7 @@ impl Sps {
             }
         };
         skip_picture_order(&mut bits)?;
-        let (width, height) = read_size(&mut bits, &chroma)?;
+        let (width, height, frames_only) = read_size(&mut bits, &chroma)?;
         let vui = read_vui(&mut bits);
         Ok(Self {
             profile_idc,
@@ -141,6 +155,7 @@ impl Sps {
             chroma,
             width,
             height,
+            frames_only,
             vui,
         })
     }
@@ -276,8 +291,8 @@ fn skip_picture_order(bits: &mut BitReader<'_>) -> Result<(), Error> {
     bits.skip(1)
 }
 
-/// Width and height after cropping.
-fn read_size(bits: &mut BitReader<'_>, chroma: &Chroma) -> Result<(u16, u16), Error> {
+/// Width and height after cropping, and `frame_mbs_only_flag`.
+fn read_size(bits: &mut BitReader<'_>, chroma: &Chroma) -> Result<(u16, u16, bool), Error> {
     let most_macroblocks = MAX_PIXELS_PER_SIDE / 16;
     let macroblocks_across = 1 + bits.ue_up_to(most_macroblocks - 1, "pic_width_in_mbs_minus1")?;
     let map_units_down =
@@ -295,7 +310,7 @@ fn read_size(bits: &mut BitReader<'_>, chroma: &Chroma) -> Result<(u16, u16), Er
         [0; 4]
     };
     let (unit_across, unit_down) = chroma.crop_unit();
-    video_frame_size(
+    let (width, height) = video_frame_size(
         SPS,
         (
             macroblocks_across * 16,
@@ -303,7 +318,8 @@ fn read_size(bits: &mut BitReader<'_>, chroma: &Chroma) -> Result<(u16, u16), Er
         ),
         crop,
         (unit_across, unit_down * fields_per_unit),
-    )
+    )?;
+    Ok((width, height, frames_only))
 }
 
 fn read_vui(bits: &mut BitReader<'_>) -> Vui {

@@ -136,6 +136,7 @@ fn levels_and_profiles_by_name() {
             },
             width,
             height,
+            frames_only: true,
             vui: Vui::default(),
         };
         assert_eq!(

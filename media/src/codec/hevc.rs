@@ -6,6 +6,7 @@ use bytes::Bytes;
 use super::{
     MAX_PIXELS_PER_SIDE, ParameterSets, VideoCodec, VideoConfig,
     bits::{BitReader, unescape},
+    format::{Chroma, SampleFormat},
     parameter_sets::put_nal_units,
     video_frame_size,
     vui::{self, Vui},
@@ -35,6 +36,17 @@ pub(super) fn parse(record: Bytes) -> Result<VideoConfig, Error> {
         bit_depth: sps.bit_depth,
         may_reorder: Some(sps.max_num_reorder > 0),
         record,
+    })
+}
+
+/// Reads the format of the record's first sequence parameter set.
+pub(super) fn sample_format(record: &[u8]) -> Option<SampleFormat> {
+    let header = Record::read(record).ok()?;
+    let sps = Sps::parse(header.sps).ok()?;
+    Some(SampleFormat {
+        chroma: Chroma::of_idc(sps.chroma_format),
+        bit_depth: sps.bit_depth.max(sps.chroma_bit_depth),
+        is_interlaced: sps.tier_level.is_interlaced(),
     })
 }
 
@@ -234,6 +246,11 @@ impl ProfileTierLevel {
             codecs.push_str(&format!(".{byte:X}"));
         }
         codecs
+    }
+
+    /// `general_interlaced_source_flag` without `general_progressive_source_flag`.
+    fn is_interlaced(&self) -> bool {
+        self.constraints[0] >> 6 == 0b01
     }
 
     /// Returns the bytes as the parameter set and the record hold them.

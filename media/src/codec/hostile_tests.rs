@@ -18,6 +18,7 @@ fn parse_as_everything(data: &[u8]) {
         if let Ok(config) = VideoConfig::parse(codec, record.clone()) {
             assert!((1..=MAX_PIXELS_PER_SIDE).contains(&u32::from(config.width)));
             assert!((1..=MAX_PIXELS_PER_SIDE).contains(&u32::from(config.height)));
+            assert!(config.sample_format().is_some());
         }
     }
     for codec in [AudioCodec::Aac, AudioCodec::Opus, AudioCodec::Mp3] {

@@ -8,6 +8,7 @@ mod aac;
 mod av1;
 mod avc;
 mod bits;
+mod format;
 mod hevc;
 mod mp3;
 mod obu;
@@ -20,6 +21,7 @@ mod vui;
 
 pub use aac::AdtsFields;
 use bytes::Bytes;
+pub use format::{Chroma, SampleFormat};
 pub use opus::{OpusHead, OpusMapping};
 pub use parameter_sets::ParameterSets;
 pub use payload::{PayloadFacts, check_payload};

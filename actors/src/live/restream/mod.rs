@@ -14,7 +14,7 @@ mod progress;
 mod settings;
 mod sink;
 mod task;
-mod timeline;
+pub(super) mod timeline;
 pub(super) mod unit_window;
 pub(crate) mod url;
 

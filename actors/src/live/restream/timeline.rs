@@ -1,4 +1,4 @@
-//! Continuous times for an output's target, whatever jumps the clocks of publishers make.
+//! Continuous times for an output's target or a WebRTC viewer, whatever jumps the clocks of publishers make.
 //!
 //! Times start at 0 and rise. Where a track's time jumps by more than a second, or another session begins, the timeline
 //! continues right behind its end, and the other track follows by the same distance, so that audio stays with its

@@ -10,7 +10,7 @@ use std::{
 
 use bytes::Bytes;
 use sluice_ingest::{
-    publish::Ended,
+    publish::{Ended, PublishAuthorizer, PublishRequest, Rejection},
     srt::{
         message::{FromGateway, SessionId, ToGateway},
         session::{Caller, GatewayEvent, serve},
@@ -22,6 +22,7 @@ use tracing::{debug, info, warn};
 use uuid::Uuid;
 
 use super::Args;
+use crate::live::{LiveAuthorizer, LiveSession, restream::unit_window::UnitWindow};
 
 /// Most arrivals that wait for a session: about as many bytes as an input's mailbox holds of a socket's reads. When they
 /// are full the next ones are dropped, and the session continues at a key frame.
@@ -149,7 +150,16 @@ impl<'a> Calls<'a> {
             self.orders.clone(),
         );
         self.args.sessions.spawn(async move {
-            if let Err(rejection) = serve(caller, &authorizer, stop).await {
+            let (admitted, tap) = mpsc::channel(1);
+            let authorizer = PromptAuthorizer {
+                authorizer,
+                admitted,
+            };
+            let served = tokio::select! {
+                served = serve(caller, &authorizer, stop) => served,
+                never = order_prompt_reads(session, tap, &orders) => never,
+            };
+            if let Err(rejection) = served {
                 debug!(%remote, reason = rejection.message(), "an SRT connection is closed again");
             }
             // One that the peer has closed is unknown to the gateway by now, and is no error.
@@ -181,12 +191,83 @@ impl<'a> Calls<'a> {
     }
 }
 
+/// Admits as the authorizer behind it, and passes on the window of the input's units.
+#[derive(Clone)]
+struct PromptAuthorizer {
+    authorizer: LiveAuthorizer,
+    admitted: mpsc::Sender<Arc<UnitWindow>>,
+}
+
+impl PublishAuthorizer for PromptAuthorizer {
+    type Session = LiveSession;
+
+    async fn admit(&self, request: PublishRequest) -> Result<LiveSession, Rejection> {
+        let admitted = self.authorizer.admit(request).await;
+        if let Ok(session) = &admitted {
+            // One connection is admitted once.
+            let _ = self.admitted.try_send(session.tap());
+        }
+        admitted
+    }
+}
+
+/// Orders the gateway to read a connection at short intervals while a follower of its input wants that. Never ends.
+async fn order_prompt_reads<T>(
+    session: SessionId,
+    mut tap: mpsc::Receiver<Arc<UnitWindow>>,
+    orders: &mpsc::Sender<ToGateway>,
+) -> T {
+    if let Some(tap) = tap.recv().await {
+        let mut is_prompt = true;
+        loop {
+            tap.until_prompt(is_prompt).await;
+            if orders
+                .send(ToGateway::Prompt { session, is_prompt })
+                .await
+                .is_err()
+            {
+                // The gateway is gone, and its connections end.
+                break;
+            }
+            is_prompt = !is_prompt;
+        }
+    }
+    std::future::pending().await
+}
+
 /// Bytes of a live message: seven packets of a transport stream.
 const TYPICAL_PAYLOAD: usize = 1316;
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn a_connection_is_read_promptly_while_a_follower_wants_it() {
+        let (orders, mut ordered) = mpsc::channel(1);
+        let (admitted, receiver) = mpsc::channel(1);
+        let tap = Arc::new(UnitWindow::default());
+        let ordering = order_prompt_reads::<()>(7, receiver, &orders);
+        let order = |is_prompt| {
+            Some(ToGateway::Prompt {
+                session: 7,
+                is_prompt,
+            })
+        };
+        let watching = async {
+            admitted.send(Arc::clone(&tap)).await.unwrap();
+            for _ in 0..2 {
+                let follower = tap.follow(Duration::ZERO).promptly();
+                assert_eq!(ordered.recv().await, order(true));
+                drop(follower);
+                assert_eq!(ordered.recv().await, order(false));
+            }
+        };
+        tokio::select! {
+            () = ordering => {}
+            () = watching => {}
+        }
+    }
 
     #[test]
     fn rejections_are_logged_within_bounds_and_counted_beyond() {

@@ -6,7 +6,7 @@
 mod av1;
 mod h264;
 mod h265;
-mod nal;
+pub(super) mod nal;
 
 use std::sync::Arc;
 

@@ -1,6 +1,8 @@
 //! NAL units of H.264 and HEVC in RTP payloads: small ones share an aggregation packet, large ones are cut into fragments of equal
 //! size.
 
+use std::ops::Range;
+
 use bytes::{BufMut as _, BytesMut};
 use sluice_media::codec::VideoCodec;
 
@@ -12,8 +14,10 @@ const LENGTH_BYTES: usize = 4;
 /// Bytes of the length before each unit of an aggregation packet (RFC 6184 §5.7.1, RFC 7798 §4.4.2).
 const AGGREGATED_LENGTH_BYTES: usize = 2;
 
-/// Iterates over the units of a frame, without empty ones; ends after the first error.
-pub(super) fn units(frame: &[u8]) -> impl Iterator<Item = Result<&[u8], Malformed>> {
+/// Iterates over the positions of a frame's units, without empty ones; ends after the first error.
+pub(in crate::webrtc) fn positions(
+    frame: &[u8],
+) -> impl Iterator<Item = Result<Range<usize>, Malformed>> {
     let mut rest = frame;
     std::iter::from_fn(move || {
         while !rest.is_empty() {
@@ -23,11 +27,17 @@ pub(super) fn units(frame: &[u8]) -> impl Iterator<Item = Result<&[u8], Malforme
             };
             rest = behind;
             if !nal.is_empty() {
-                return Some(Ok(nal));
+                let end = frame.len() - rest.len();
+                return Some(Ok(end - nal.len()..end));
             }
         }
         None
     })
+}
+
+/// Iterates over the units of a frame, as [`positions`].
+pub(super) fn units(frame: &[u8]) -> impl Iterator<Item = Result<&[u8], Malformed>> {
+    positions(frame).map(|range| range.map(|range| &frame[range]))
 }
 
 fn split_first(frame: &[u8]) -> Option<(&[u8], &[u8])> {
