@@ -22,6 +22,7 @@ const entryPoints = [
   "src/player/player.ts",
   "src/watch/watch.ts",
   "src/publish/publish.ts",
+  "src/embed/hls.ts",
   "src/docs/docs.ts",
   "src/share/share.ts",
   "src/share/stream.ts",
@@ -44,6 +45,7 @@ const pages = [
   "pages/missing.html",
 ];
 const copied = ["pages/favicon.svg"];
+const element = "embed/sluice-player.js";
 
 /** Bytes on the wire, by brotli. */
 const kB = 1000;
@@ -53,6 +55,8 @@ const budgets = {
   screen: 15 * kB,
   /** With the player, which has hls.js. */
   screens: { "src/app/screens/live_detail/player.tsx": 110 * kB },
+  /** The element for other sites, without hls.js, which it loads when it needs it. */
+  element: 15 * kB,
   /** Page, script and style of publishing. */
   publish: 15 * kB,
   embedded: 600 * kB,
@@ -125,14 +129,30 @@ async function buildPages() {
       });
     writeFileSync(join("dist", basename(page)), html);
   }
+  await buildElement(urls.get("hls.js"));
   const sizes = compressAll();
   holdBudgets(outputs, sizes);
+}
+
+/** The one script whose address other sites write down: without a hash in its name, and no module. */
+async function buildElement(hlsModule) {
+  await esbuild.build({
+    entryPoints: ["src/embed/sluice_player.ts"],
+    outfile: `dist/${element}`,
+    bundle: true,
+    minify: true,
+    format: "iife",
+    target: "es2021",
+    define: { HLS_MODULE: JSON.stringify(`..${hlsModule}`) },
+    legalComments: "none",
+    logLevel: "warning",
+  });
 }
 
 /** Writes .br and .gz beside every file of dist/; returns the sizes by brotli. */
 function compressAll() {
   const sizes = new Map();
-  for (const folder of ["dist", "dist/assets"]) {
+  for (const folder of ["dist", "dist/assets", "dist/embed"]) {
     for (const entry of readdirSync(folder, { withFileTypes: true })) {
       if (!entry.isFile()) continue;
       const path = join(folder, entry.name);
@@ -185,6 +205,7 @@ function holdBudgets(outputs, sizes) {
       ]),
       budgets.publish,
     ],
+    ["element for other sites", total([`dist/${element}`]), budgets.element],
     ["everything embedded", total(sizes.keys()), budgets.embedded],
   ];
   for (const { entryPoint } of outputs.values()) {

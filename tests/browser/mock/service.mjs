@@ -158,6 +158,14 @@ export class MockService {
     const url = new URL(request.url, "http://mock");
     this.requests.push(request.url);
     response.setHeader("cache-control", "no-store");
+    response.setHeader("access-control-allow-origin", "*");
+    if (request.method === "OPTIONS") {
+      response.writeHead(204, {
+        "access-control-allow-methods": "GET, POST, DELETE",
+        "access-control-allow-headers": "content-type",
+      });
+      return response.end();
+    }
     const live = url.pathname.match(/^\/live\/v1\/([^/]+)\/(.+)$/);
     if (live?.[2] === "whep") return this.answerOffer(request, response, this.whep);
     if (request.method === "POST" && url.pathname === "/live/whip")
@@ -175,7 +183,7 @@ export class MockService {
         : url.pathname === "/docs"
           ? "docs.html"
           : url.pathname.slice(1);
-    if (!/^(assets\/)?[\w.-]+$/.test(file) || !existsSync(dist + file))
+    if (!/^((assets|embed)\/)?[\w.-]+$/.test(file) || !existsSync(dist + file))
       return json(response, 404, { error: "not found" });
     response.writeHead(200, { "content-type": TYPES[file.split(".").pop()], "content-security-policy": CSP });
     createReadStream(dist + file).pipe(response);
@@ -207,7 +215,11 @@ export class MockService {
     const off = { status: 404, body: JSON.stringify({ error: "WebRTC is turned off", code: "webrtc_off" }) };
     const { status, headers = {}, body } = (await answer?.(offer, request)) ?? off;
     const type = status === 201 ? "application/sdp" : "application/json";
-    response.writeHead(status, { "content-type": type, ...headers });
+    response.writeHead(status, {
+      "content-type": type,
+      "access-control-expose-headers": "location, link, retry-after",
+      ...headers,
+    });
     response.end(body);
   }
 

@@ -30,15 +30,19 @@ export class StateFeed {
   constructor(
     private readonly url: string,
     private readonly listener: FeedListener,
+    private readonly over?: AbortSignal,
   ) {}
 
-  /** Asks for as long as the page is open. */
-  async run(): Promise<never> {
-    window.addEventListener("online", () => this.hurry());
-    document.addEventListener("visibilitychange", () => {
+  /** Asks for as long as the page is open, or until `over`. */
+  async run(): Promise<void> {
+    const signal = this.over;
+    window.addEventListener("online", () => this.hurry(), { signal });
+    const onVisible = () => {
       if (document.visibilityState === "visible") this.hurry();
-    });
-    for (;;) {
+    };
+    document.addEventListener("visibilitychange", onVisible, { signal });
+    signal?.addEventListener("abort", () => this.hurry());
+    while (!signal?.aborted) {
       await this.sleep(await this.ask());
     }
   }
@@ -54,7 +58,9 @@ export class StateFeed {
     const since = this.failures === 0 ? this.reply?.version : undefined;
     const askedAt = performance.now();
     const giveUp = new AbortController();
-    const timer = setTimeout(() => giveUp.abort(), since === undefined ? GRACE_MS : WAIT_S * 1000 + GRACE_MS);
+    const stop = () => giveUp.abort();
+    this.over?.addEventListener("abort", stop);
+    const timer = setTimeout(stop, since === undefined ? GRACE_MS : WAIT_S * 1000 + GRACE_MS);
     try {
       const response = await fetch(this.question(since), {
         cache: "no-store",
@@ -65,6 +71,7 @@ export class StateFeed {
     } catch {
       return this.fail();
     } finally {
+      this.over?.removeEventListener("abort", stop);
       clearTimeout(timer);
     }
   }
@@ -98,6 +105,7 @@ export class StateFeed {
   }
 
   private fail(): number {
+    if (this.over?.aborted) return 0;
     const delay = retryDelayMs(this.failures, Math.random());
     this.failures += 1;
     this.listener.onFeed("failing", this.reply);
