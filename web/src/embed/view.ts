@@ -109,6 +109,7 @@ export function label(target: HTMLButtonElement, icon: Icon, name: string): void
   const path = document.createElementNS(SVG, "path");
   path.setAttribute("d", ICONS[icon]);
   if (icon === "play") path.setAttribute("class", "solid");
+  if (icon === "pause") path.setAttribute("stroke-width", "3");
   svg.append(path);
   target.replaceChildren(svg);
 }

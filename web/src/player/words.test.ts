@@ -33,6 +33,7 @@ test("the reconnecting words name the time only when it is known", () => {
 
 test("the transport is named with its delay, when that is known", () => {
   assert.equal(transportWords("webrtc", true, 0.08), "WebRTC · 0.1 s behind");
+  assert.equal(transportWords("webrtc", true, 0.02), "WebRTC · <0.1 s behind");
   assert.equal(transportWords("hls", true, 2.12), "Low-latency HLS · 2.1 s behind");
   assert.equal(transportWords("hls", false, 14), "HLS · 14 s behind");
   assert.equal(transportWords("webrtc", true, null), "WebRTC");

@@ -70,7 +70,8 @@ export function transportWords(
 ): string {
   if (transport === null) return "";
   const name = transport === "webrtc" ? "WebRTC" : isLowLatency ? "Low-latency HLS" : "HLS";
-  const seconds = formatLatency(latency);
+  const isTiny = latency !== null && latency >= 0 && latency < 0.05;
+  const seconds = isTiny ? "<0.1 s" : formatLatency(latency);
   return seconds === "" ? name : `${name} · ${seconds} behind`;
 }
 

@@ -14,9 +14,15 @@ import type { LiveInput, LiveInputAnswer, LiveInputWithKey } from "../shared/liv
 import type { InputProps } from "./index";
 import { words } from "./words";
 
-const WAYS = ["obs", "ffmpeg", "srt", "pull"] as const;
+const WAYS = ["obs", "ffmpeg", "srt", "browser", "pull"] as const;
 type Way = (typeof WAYS)[number];
-const LABELS: Record<Way, string> = { obs: "OBS", ffmpeg: "ffmpeg", srt: "SRT", pull: "RTSP pull" };
+const LABELS: Record<Way, string> = {
+  obs: "OBS",
+  ffmpeg: "ffmpeg",
+  srt: "SRT",
+  browser: "WebRTC",
+  pull: "RTSP pull",
+};
 
 export function Connect({ input, set }: InputProps) {
   const [way, setWay] = useState<Way>(input.pullUrl ? "pull" : "obs");
@@ -39,13 +45,18 @@ export function Connect({ input, set }: InputProps) {
         {way === "obs" && <Obs input={input} streamKey={plain ? shown.ingest.obsStreamKey : null} />}
         {way === "ffmpeg" && <Ffmpeg url={plain ? shown.ingest.rtmpUrl : withoutKey(input)} />}
         {way === "srt" && <Srt input={shown} isPlain={plain !== null} />}
+        {way === "browser" && <Browser input={input} plain={plain} />}
         {way === "pull" && <Pull input={input} set={set} />}
         {way !== "pull" && <Key input={input} set={set} plain={plain} setPlain={setPlain} />}
       </Section>
       <Section title={words.connect.watch}>
         <CopyField label={words.connect.page} value={input.playback.watchUrl} />
         <CopyField label={words.connect.hls} value={input.playback.hlsUrl} />
+        {input.playback.webRtcUrl && (
+          <CopyField label={words.connect.whep} value={input.playback.webRtcUrl} />
+        )}
         <CopyField label={words.connect.embed} value={embed(input)} code />
+        <CopyField label={words.connect.element} value={element(input)} code />
       </Section>
     </div>
   );
@@ -53,6 +64,15 @@ export function Connect({ input, set }: InputProps) {
 
 const embed = (input: LiveInput) =>
   `<iframe src="${input.playback.watchUrl}" width="960" height="540" allow="autoplay; fullscreen" style="border:0"></iframe>`;
+
+/** The element in another site's page; its script and the stream are of one host. */
+function element({ playback, playbackId }: LiveInput): string {
+  const root = playback.watchUrl.replace(/\/live\/[^/]+$/, "");
+  return (
+    `<script src="${root}/embed/sluice-player.js"></script>\n` +
+    `<sluice-player src="${root}/live/v1/${playbackId}" autoplay muted controls></sluice-player>`
+  );
+}
 
 const withoutKey = (input: LiveInput) =>
   `${input.ingest.obsServer}/${input.inputSlug}.${words.connect.hiddenKey}`;
@@ -90,6 +110,35 @@ function Srt({ input, isPlain }: { input: LiveInput; isPlain: boolean }) {
       <CopyField label={words.connect.srt.server} value={srtServer} />
       {isPlain && srtUrl && <CopyField label={words.connect.srt.url} value={srtUrl} />}
       {isPlain && srtPassphrase && <CopyField label={words.connect.srt.passphrase} value={srtPassphrase} />}
+    </>
+  );
+}
+
+/** The key goes in the fragment, which browsers do not send; the page takes it out of the address. */
+function Browser({ input, plain }: { input: LiveInput; plain: LiveInputWithKey | null }) {
+  const address = `/live/publish/${encodeURIComponent(input.inputSlug)}`;
+  const { whipUrl, obsStreamKey } = (plain?.liveInput ?? input).ingest;
+  return (
+    <>
+      <p class="soft">{words.connect.browser.lead}</p>
+      <p>
+        <a
+          class="btn btn-solid"
+          href={plain ? `${address}#key=${encodeURIComponent(plain.streamKey)}` : address}
+          target="_blank"
+          rel="noreferrer"
+        >
+          {words.connect.browser.open}
+        </a>
+      </p>
+      <p class="soft small">{plain ? words.connect.browser.filledIn : words.connect.browser.typed}</p>
+      {whipUrl && (
+        <>
+          <p class="soft">{words.connect.browser.whip}</p>
+          <CopyField label={words.connect.browser.server} value={whipUrl.replace(/\/[^/]*$/, "")} />
+          {plain && <CopyField label={words.connect.browser.token} value={obsStreamKey} />}
+        </>
+      )}
     </>
   );
 }

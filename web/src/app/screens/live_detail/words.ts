@@ -108,6 +108,15 @@ export const words = {
       off: "SRT is turned off on this installation (srt.listen).",
       passphrase: "Passphrase",
     },
+    browser: {
+      lead: "Camera, microphone or screen, from this browser and without another program.",
+      open: "Go live from this browser",
+      filledIn: "The page opens with the key filled in.",
+      typed: "Show the key first, and the page opens with it filled in.",
+      whip: "OBS 30 and newer, or another WHIP encoder:",
+      server: "WHIP server",
+      token: "Bearer token",
+    },
     pull: {
       lead: "The service fetches an RTSP source, such as a camera, by itself.",
       url: "Address of the source",
@@ -118,7 +127,9 @@ export const words = {
     watch: "Where it is watched",
     page: "Watch page",
     hls: "HLS playlist",
+    whep: "WebRTC (WHEP)",
     embed: "Embed",
+    element: "Embed as an element",
   },
   outputs: {
     new: "New output",

@@ -24,8 +24,9 @@ export interface LiveInput {
     obsStreamKey: string;
     srtPassphrase: string | null;
     srtServer: string | null;
+    whipUrl?: string | null;
   };
-  playback: { hlsUrl: string; posterUrl: string; watchUrl: string };
+  playback: { hlsUrl: string; webRtcUrl?: string | null; posterUrl: string; watchUrl: string };
   startedAt: string | null;
   reconnectUntil: string | null;
   lastStartedAt: string | null;
