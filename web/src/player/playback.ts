@@ -13,6 +13,8 @@ import { WhepSource } from "./whep_source";
 const ADVANCING_MS = 1000;
 /** Time of playback after which a source counts as healthy, and the next failure starts with the shortest pause again. */
 const HEALTHY_AFTER_MS = 5000;
+/** Advance beyond which the first one is a seek, in seconds. */
+const ENTRY_S = 2;
 /** Pause before a playlist without a segment is requested again. */
 const TOO_EARLY_MS = 200;
 /** Time without advance after which the buffer counts as played out, also when the browser fires no `ended`. */
@@ -280,7 +282,10 @@ export class Playback implements SourceListener {
   private observe(): void {
     const { currentTime } = this.video;
     if (!this.source) return;
-    if (!this.video.paused && !this.video.seeking && this.position >= 0 && currentTime > this.position) {
+    const step = this.position < 0 ? 0 : currentTime - this.position;
+    // A source begins with a seek to the live edge, which is no playback yet.
+    const isEntry = !this.hasPlayed && step > ENTRY_S;
+    if (!this.video.paused && !this.video.seeking && step > 0 && !isEntry) {
       this.advancedAtMs = performance.now();
       this.hasPlayed = true;
       if (this.advancedAtMs - this.attachedAtMs > HEALTHY_AFTER_MS) this.failures = 0;
