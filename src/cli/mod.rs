@@ -19,6 +19,7 @@ mod manual;
 mod mcp;
 mod records;
 mod restore;
+mod rtc_gateway;
 mod service;
 mod srt_gateway;
 mod transfer;
@@ -67,6 +68,9 @@ pub enum Command {
     /// Speak SRT for the service that starts it
     #[command(hide = true)]
     SrtGateway(srt_gateway::Arguments),
+    /// Speak WebRTC for the service that starts it
+    #[command(hide = true)]
+    RtcGateway(rtc_gateway::Arguments),
     /// Write the man pages and shell completions into a folder
     #[command(hide = true)]
     Manual(manual::Arguments),
@@ -104,6 +108,7 @@ impl Command {
             Self::Mcp(arguments) => mcp::run(arguments, settings),
             Self::Worker(arguments) => worker::run(arguments),
             Self::SrtGateway(arguments) => srt_gateway::run(&arguments),
+            Self::RtcGateway(arguments) => rtc_gateway::run(&arguments),
             Self::Manual(arguments) => manual::run(&arguments, program),
         };
         outcome.unwrap_or_else(|error| {

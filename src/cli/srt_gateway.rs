@@ -15,7 +15,10 @@ use sluice_ingest::srt::{
     self,
     gateway::{self, Options},
 };
-use sluice_worker::sandbox::{self, Choice, limits::Bounds};
+use sluice_worker::sandbox::{
+    self, Choice,
+    limits::{Bounds, DESCRIPTORS},
+};
 
 use super::Error;
 
@@ -75,6 +78,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Error> {
         memory_bytes: MEMORY + MEMORY_PER_CONNECTION * connections,
         // It can open no file (landlock); what it says on standard error may go into a long log.
         file_bytes: u64::MAX,
+        descriptors: DESCRIPTORS,
     };
     let layers = sandbox::enter(arguments.choice(), bounds, None).map_err(|source| Error::Io {
         action: "cannot enter the sandbox",

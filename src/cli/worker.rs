@@ -9,7 +9,7 @@ use std::{path::PathBuf, process::ExitCode};
 #[cfg(debug_assertions)]
 use sluice_worker::prove::{self, Proof};
 use sluice_worker::{
-    sandbox::limits::Bounds,
+    sandbox::limits::{Bounds, DESCRIPTORS},
     serve::{self, Args},
 };
 
@@ -54,6 +54,7 @@ pub(super) fn run(arguments: Arguments) -> Result<ExitCode, Error> {
     let bounds = Bounds {
         memory_bytes: arguments.memory,
         file_bytes: arguments.file_size,
+        descriptors: DESCRIPTORS,
     };
     #[cfg(debug_assertions)]
     if let Some(layers) = arguments.prove {

@@ -114,7 +114,9 @@ const ALLOWED: &[c_long] = &[
     libc::SYS_epoll_ctl,
     libc::SYS_epoll_pwait,
     libc::SYS_epoll_pwait2,
-    // Sockets that are there: the channel to the service, and the UDP socket of the SRT gateway.
+    // Sockets that are there: the channel to the service, and those of the gateways. No process but the WebRTC gateway has one that
+    // listens, and none can make one.
+    libc::SYS_accept4,
     libc::SYS_sendto,
     libc::SYS_sendmsg,
     libc::SYS_sendmmsg,

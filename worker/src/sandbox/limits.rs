@@ -7,8 +7,8 @@ use rustix::{
     time::{ClockId, clock_gettime},
 };
 
-/// Descriptors: those of the largest job, and what codecs open beside them.
-const DESCRIPTORS: u64 = 320;
+/// Descriptors of a worker: those of the largest job, and what codecs open beside them.
+pub const DESCRIPTORS: u64 = 320;
 /// Threads and processes of this user, all workers (and, without root, the service) together. Seccomp refuses new
 /// processes; this bounds what threads could do.
 const TASKS: u64 = 4096;
@@ -20,6 +20,8 @@ pub struct Bounds {
     pub memory_bytes: u64,
     /// Size of a file that it writes.
     pub file_bytes: u64,
+    /// Descriptors that are open.
+    pub descriptors: u64,
 }
 
 /// Lowers all limits but that of processor time, which [`allow_processor`] moves from job to job.
@@ -27,7 +29,7 @@ pub fn lower(bounds: Bounds) -> io::Result<()> {
     for (resource, most) in [
         (Resource::As, bounds.memory_bytes),
         (Resource::Fsize, bounds.file_bytes),
-        (Resource::Nofile, DESCRIPTORS),
+        (Resource::Nofile, bounds.descriptors),
         (Resource::Nproc, TASKS),
         (Resource::Memlock, 0),
         (Resource::Msgqueue, 0),
