@@ -10,7 +10,14 @@ use kameo::actor::ActorRef;
 use serde::Serialize;
 use sluice_actors::{
     component::ComponentStatuses,
-    live::{Branch, LiveAuthorizer, restream, srt::Passphrases},
+    compute,
+    live::{
+        Branch, LiveAuthorizer,
+        gateway::GatewayHost,
+        restream,
+        srt::Passphrases,
+        webrtc::{Sockets, WebRtc, WebRtcContext, branch::Branches},
+    },
     network::NetworkLimit,
     outbound,
     tree::{self, Add, Root},
@@ -31,7 +38,7 @@ use tracing::{error, info, warn};
 use crate::{
     application::{
         address::{PublicAddress, Seen},
-        context::{AppContext, MediaHandles, SrtAccess, Stage},
+        context::{AppContext, MediaHandles, PLUGIN_REGISTRY, SrtAccess, Stage},
         readiness, suspension,
     },
     config::Config,
@@ -76,6 +83,10 @@ pub struct Addresses {
     pub https: bool,
     #[serde(flatten)]
     pub ingest: Listening,
+    /// UDP address of WebRTC; `null` when it is turned off.
+    pub webrtc: Option<SocketAddr>,
+    /// TCP address of WebRTC.
+    pub webrtc_tcp: Option<SocketAddr>,
 }
 
 impl Addresses {
@@ -113,6 +124,7 @@ impl Service {
         // All sockets are bound before anything is made that only this start can show.
         let http_socket = http::bind(config.http.listen).await?;
         let protocols = protocols::bind(&config).await?;
+        let rtc_sockets = Sockets::bind(&config.webrtc).await?;
         let first =
             sluice_store::bootstrap(&store, fixed_credentials(&config), sluice_store::now_ms())
                 .await?;
@@ -150,7 +162,22 @@ impl Service {
             sessions: sessions.clone(),
             stop: stop.child_token(),
         };
-        let media = MediaHandles::start(&config, &store, OWN_PROGRAM.into(), outputs)?;
+        let authorizer = LiveAuthorizer::new(inputs);
+        let webrtc = WebRtcContext {
+            directory: branch.directory(),
+            authorizer: authorizer.clone(),
+            host: GatewayHost {
+                program: OWN_PROGRAM.into(),
+                sandbox: config.image_workers.sandbox,
+                component_statuses: component_statuses.clone(),
+                stop: stop.child_token(),
+            },
+            branches: Some(branches(&config)),
+            sessions: sessions.clone(),
+        };
+        let rtc_settings = Arc::new(config.webrtc.clone());
+        let webrtc = WebRtc::new(rtc_settings, rtc_sockets.clone(), webrtc);
+        let media = MediaHandles::start(&config, &store, OWN_PROGRAM.into(), outputs, webrtc)?;
         for subsystem in media.subsystems() {
             subsystem.load().await?;
             for component in subsystem.components() {
@@ -161,7 +188,7 @@ impl Service {
         let installation = installation::get(&mut store.read().await?).await?;
         let ingest = IngestContext {
             config: Arc::new(config.clone()),
-            authorizer: LiveAuthorizer::new(inputs),
+            authorizer,
             directory: branch.directory(),
             passphrases: Passphrases::new(installation.key()),
             certificates: certificates.clone(),
@@ -199,6 +226,8 @@ impl Service {
             http: server.address,
             https: server.is_https,
             ingest: listening,
+            webrtc: rtc_sockets.as_ref().and_then(Sockets::udp_address),
+            webrtc_tcp: rtc_sockets.as_ref().and_then(Sockets::tcp_address),
         };
         let background = vec![
             tokio::spawn(branch.run_background(done.clone())),
@@ -346,6 +375,14 @@ impl Service {
         self.app.platform.store.close().await;
         info!("stopped");
     }
+}
+
+/// Returns the re-encodings for viewers by WebRTC.
+fn branches(config: &Config) -> Branches {
+    let registry = config.store.data_dir.join(PLUGIN_REGISTRY);
+    let launch = compute::launch_av(&config.av_workers, OWN_PROGRAM.into(), registry);
+    let (webrtc, sandbox) = (&config.webrtc, config.image_workers.sandbox);
+    Branches::new(launch, sandbox, webrtc.max_branches, webrtc.branch_bitrate)
 }
 
 /// Returns where a browser on this machine finds the service; without a slash at its end.

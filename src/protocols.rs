@@ -1,4 +1,4 @@
-//! Table of the ingest protocols (RTMP, RTMPS, SRT, RTSP): sockets, components, encoder addresses, `addresses.json`, `sluice
+//! Table of the ingest protocols (RTMP, RTMPS, SRT, RTSP, WHIP): sockets, components, encoder addresses, `addresses.json`, `sluice
 //! doctor` checks.
 
 use std::{
@@ -13,6 +13,7 @@ use sluice_actors::{
     component::{Component, ComponentStatuses},
     live::{
         Directory, LiveAuthorizer,
+        gateway::GatewayHost,
         listener::{self, Acceptor},
         pull,
         srt::{self, Passphrases},
@@ -44,6 +45,8 @@ pub enum Transport {
     ),
     /// The service connects to the sources.
     Outgoing(fn(&IngestContext) -> Component),
+    /// Publishers send an offer by HTTP, and their media to the ports of WebRTC.
+    Offered,
 }
 
 /// An address that is listened on.
@@ -72,7 +75,7 @@ pub struct IngestContext {
     pub passphrases: Passphrases,
     pub certificates: Option<Arc<Certificates>>,
     pub outbound: Outbound,
-    /// This program, which is started again as the SRT gateway.
+    /// This program, which is started again as a gateway.
     pub program: PathBuf,
     pub component_statuses: ComponentStatuses,
     pub rtmp_permits: Arc<Semaphore>,
@@ -90,6 +93,7 @@ pub fn transport(protocol: Protocol) -> &'static Transport {
         Protocol::Rtmps => &RTMPS_TRANSPORT,
         Protocol::Srt => &SRT_TRANSPORT,
         Protocol::Rtsp => &RTSP_TRANSPORT,
+        Protocol::Whip => &Transport::Offered,
     }
 }
 
@@ -137,11 +141,8 @@ static SRT_TRANSPORT: Transport = Transport::Udp(&SRT, |context, udp| {
         passphrases: context.passphrases.clone(),
         settings: Arc::new(context.config.srt.clone()),
         read_interval: context.config.live.read_interval,
-        program: context.program.clone(),
-        sandbox: context.config.image_workers.sandbox,
-        component_statuses: context.component_statuses.clone(),
+        host: context.gateway_host(),
         sessions: context.sessions.clone(),
-        stop: context.stop.child_token(),
     })
 });
 
@@ -171,6 +172,15 @@ impl IngestContext {
         }
     }
 
+    fn gateway_host(&self) -> GatewayHost {
+        GatewayHost {
+            program: self.program.clone(),
+            sandbox: self.config.image_workers.sandbox,
+            component_statuses: self.component_statuses.clone(),
+            stop: self.stop.child_token(),
+        }
+    }
+
     fn acceptor(&self) -> Result<Acceptor, TlsError> {
         let certificates = self.certificates.as_ref();
         let certificates = certificates.expect("the row has an address only with a certificate");
@@ -180,11 +190,11 @@ impl IngestContext {
 }
 
 impl Transport {
-    /// Returns the listener; `None` for a protocol whose sources the service connects to.
+    /// Returns the listener; `None` for a protocol that has none of its own.
     pub fn listener(&self) -> Option<&'static Listener> {
         match self {
             Self::Tcp(listener, _) | Self::Udp(listener, _) => Some(listener),
-            Self::Outgoing(_) => None,
+            Self::Outgoing(_) | Self::Offered => None,
         }
     }
 }
@@ -279,7 +289,7 @@ pub async fn bind(config: &Config) -> Result<Vec<Bound>, sluice_actors::Error> {
                 )
             }
             (Transport::Outgoing(start), _) => (None, Box::new(|context| Ok(start(context)))),
-            (Transport::Tcp(..) | Transport::Udp(..), None) => continue,
+            (Transport::Tcp(..) | Transport::Udp(..), None) | (Transport::Offered, _) => continue,
         };
         bound.push(Bound {
             protocol,

@@ -39,6 +39,7 @@ protocols! {
     Rtmps = "rtmps";
     Srt = "srt";
     Rtsp = "rtsp";
+    Whip = "whip";
 }
 
 /// Request to publish, sent before any media. Every text is foreign and bounded by the protocol layer.

@@ -20,6 +20,7 @@ use sluice_actors::{
         LivePort,
         restream::{OutputContext, Restreams},
         srt::Passphrases,
+        webrtc::WebRtc,
     },
     outbound::{self, Outbound},
     recording::Recordings,
@@ -42,7 +43,7 @@ use super::{
 use crate::{config::Config, metrics::Metrics};
 
 /// File name of GStreamer's registry of plug-ins, in the data folder.
-const PLUGIN_REGISTRY: &str = "gstreamer-registry.bin";
+pub(crate) const PLUGIN_REGISTRY: &str = "gstreamer-registry.bin";
 
 /// Stage of the service's life, as `/readyz` reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +65,7 @@ pub struct MediaHandles {
     pub restreams: Restreams,
     pub streams: VideoStreams,
     pub webhooks: Webhooks,
+    pub webrtc: WebRtc,
     pub workflows: Workflows,
 }
 
@@ -75,6 +77,7 @@ impl MediaHandles {
         store: &Store,
         program: PathBuf,
         outputs: OutputContext,
+        webrtc: WebRtc,
     ) -> Result<Self, outbound::SetupError> {
         let outbound = Outbound::new(&config.outbound)?;
         let compute = Compute::start(
@@ -108,6 +111,7 @@ impl MediaHandles {
             ),
             streams,
             webhooks,
+            webrtc,
             restreams: Restreams::new(
                 config.restream.clone(),
                 store.clone(),
@@ -138,6 +142,7 @@ impl MediaHandles {
             Arc::new(self.compute.clone()),
             Arc::new(self.images.clone()),
             Arc::new(self.restreams.clone()),
+            Arc::new(self.webrtc.clone()),
             Arc::new(self.webhooks.clone()),
             Arc::new(self.workflows.clone()),
             Arc::new(self.recordings.clone()),

@@ -4,7 +4,11 @@ use jiff::Timestamp;
 use serde::Serialize;
 use sluice_media::meter::{AdviceContext, Measured, advice};
 
-use super::{broadcast::Broadcast, publisher::Publisher};
+use super::{
+    broadcast::Broadcast,
+    publisher::Publisher,
+    webrtc::{WebRtcHealth, WebRtcViewers},
+};
 
 /// Status of an input, as shown in its record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -58,8 +62,10 @@ pub struct Health {
     pub line_latency_ms: Option<u32>,
     /// Length of the receive buffer in time.
     pub receive_buffer_ms: Option<u32>,
-    /// Players that asked for the media playlist within the last three target durations; `null` when they are not counted.
+    /// Players that asked for the media playlist within the last three target durations or are connected by WebRTC; `null` when they
+    /// are not counted.
     pub viewers: Option<u64>,
+    pub webrtc: WebRtcHealth,
     /// Publisher sessions of this broadcast so far.
     pub sessions: u64,
     /// Encoders rejected because another one had the key.
@@ -78,6 +84,8 @@ pub(super) struct Facts<'a> {
     pub broadcast: &'a Broadcast,
     pub measured: Measured,
     pub viewers: Option<u64>,
+    pub webrtc: &'a WebRtcViewers,
+    pub now_ms: i64,
     pub sessions: u64,
     pub conflicts: u64,
     pub conflict_addresses: &'a [String],
@@ -135,7 +143,10 @@ impl Health {
                 "the recording of this broadcast has stopped ({reason}); the stream continues, and the recorded part is kept"
             ));
         }
+        let webrtc = facts.webrtc.health(facts.now_ms);
+        advice.extend(facts.webrtc.advice(&webrtc));
         Self {
+            webrtc,
             status: session.map_or(InputStatus::Reconnecting, |_| InputStatus::Live),
             broadcast: header.broadcast.clone(),
             protocol: request.map(|request| request.protocol.as_str()),

@@ -386,6 +386,8 @@ impl LiveInput {
             broadcast,
             measured,
             viewers,
+            webrtc: self.args.playback.webrtc(),
+            now_ms,
             sessions: self.sessions,
             conflicts: self.conflicts,
             conflict_addresses: &self.conflict_addresses,

@@ -241,19 +241,7 @@ impl LiveInputs {
 
     /// Returns the input whose key the publisher named, if it may be published to.
     fn authorise(&self, request: &PublishRequest) -> Result<Entry, Rejection> {
-        let (slug, key) = match request.stream.split_once('.') {
-            Some((slug, key)) => (Some(slug), key),
-            None => (None, &*request.stream),
-        };
-        let hash = sluice_store::credentials::hash(key);
-        let entry = self
-            .args
-            .directory
-            .by_key_hash(&hash)
-            .ok_or(Rejection::Unauthorized)?;
-        if slug.is_some_and(|slug| slug != entry.row.input_slug) {
-            return Err(Rejection::Unauthorized);
-        }
+        let entry = named_by(&self.args.directory, &request.stream)?;
         self.open_to_publishers(entry)
     }
 
@@ -363,6 +351,22 @@ impl LiveInputs {
             ticket.closed.cancel();
         }
         on_air.send(revoke);
+    }
+}
+
+/// Returns the input that a stream name leads to, `{inputSlug}.{streamKey}` or the key.
+pub(super) fn named_by(directory: &Directory, stream: &str) -> Result<Entry, Rejection> {
+    let (slug, key) = match stream.split_once('.') {
+        Some((slug, key)) => (Some(slug), key),
+        None => (None, stream),
+    };
+    let hash = sluice_store::credentials::hash(key);
+    let entry = directory
+        .by_key_hash(&hash)
+        .ok_or(Rejection::Unauthorized)?;
+    match slug.is_some_and(|slug| slug != entry.row.input_slug) {
+        true => Err(Rejection::Unauthorized),
+        false => Ok(entry),
     }
 }
 

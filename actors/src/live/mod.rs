@@ -15,6 +15,7 @@ mod batched_stream;
 mod broadcast;
 mod connections;
 mod disk;
+pub mod gateway;
 mod health;
 mod history;
 mod input;

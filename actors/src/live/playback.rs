@@ -29,6 +29,7 @@ use super::{
     restream::unit_window::UnitWindow,
     segment_store::SegmentStore,
     viewers::{PlayId, Viewers},
+    webrtc::WebRtcViewers,
 };
 
 /// Returns whether parts are listed.
@@ -145,6 +146,7 @@ pub struct Playback {
     /// Reason why the input's source is not pulled at the moment.
     pull_error: ArcSwapOption<String>,
     viewers: Viewers,
+    webrtc: WebRtcViewers,
     /// Units of the encoder, for outputs.
     tap: Arc<UnitWindow>,
     last_started_ms: AtomicI64,
@@ -178,6 +180,7 @@ impl Playback {
             history: Arc::default(),
             pull_error: ArcSwapOption::empty(),
             viewers: Viewers::default(),
+            webrtc: WebRtcViewers::default(),
             tap: Arc::default(),
             last_started_ms: AtomicI64::new(row.last_started_at.unwrap_or(NEVER)),
             last_ended_ms: AtomicI64::new(row.last_ended_at.unwrap_or(NEVER)),
@@ -221,9 +224,14 @@ impl Playback {
         self.viewers.note(play, now_ms, self.viewer_for_ms());
     }
 
-    /// Returns the number of players that asked for the media playlist within the last three target durations.
+    /// Returns the number of players that asked for the media playlist within the last three target durations, or are connected by
+    /// WebRTC.
     pub fn viewers(&self, now_ms: i64) -> u64 {
-        self.viewers.count(now_ms, self.viewer_for_ms())
+        self.viewers.count(now_ms, self.viewer_for_ms()) + self.webrtc.count()
+    }
+
+    pub(super) fn webrtc(&self) -> &WebRtcViewers {
+        &self.webrtc
     }
 
     /// Returns the time for which a player counts after a request; 0 when there is nothing to watch.

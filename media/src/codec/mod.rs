@@ -111,6 +111,12 @@ impl VideoConfig {
         Self::parse(codec, record.into())
     }
 
+    /// Returns the parameter sets in the record, in the order in which a decoder needs them: NAL units with their headers, without
+    /// lengths. None for AV1.
+    pub fn parameter_sets(&self) -> Vec<Bytes> {
+        parameter_sets::sets_of_record(self)
+    }
+
     /// Builds the configuration and its record from the sequence header of an AV1 key frame, for encoders whose `av1C`
     /// lacks it, which [`VideoConfig::parse`] rejects as [`Error::Unsupported`].
     pub fn from_av1_key_frame(temporal_unit: &[u8]) -> Result<Self, Error> {

@@ -2,7 +2,11 @@
 
 use bytes::Bytes;
 
+use super::{VideoCodec, VideoConfig};
 use crate::Error;
+
+/// HEVC NAL unit types of VPS, SPS and PPS.
+const HEVC_SETS: std::ops::RangeInclusive<u8> = 32..=34;
 
 /// The sets that hold for a coded sequence, each a NAL unit with its header, without start code.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -11,6 +15,66 @@ pub struct ParameterSets {
     pub vps: Vec<Bytes>,
     pub sps: Vec<Bytes>,
     pub pps: Vec<Bytes>,
+}
+
+/// Returns the parameter sets of a configuration record, as far as they are inside it: NAL units with their headers, without
+/// length. None for AV1.
+pub(super) fn sets_of_record(config: &VideoConfig) -> Vec<Bytes> {
+    match config.codec {
+        VideoCodec::Avc => avc_sets(&config.record),
+        VideoCodec::Hevc => hevc_sets(&config.record),
+        VideoCodec::Av1 => Vec::new(),
+    }
+}
+
+/// Reads an `avcC` record (ISO/IEC 14496-15 §5.3.3).
+fn avc_sets(record: &Bytes) -> Vec<Bytes> {
+    const SPS_COUNT_AT: usize = 5;
+    let mut sets = Vec::new();
+    let mut at = SPS_COUNT_AT;
+    for count_mask in [0x1f, 0xff] {
+        let Some(count) = record.get(at) else {
+            break;
+        };
+        at = take_sets(record, at + 1, (count & count_mask).into(), &mut sets);
+    }
+    sets
+}
+
+/// Reads an `hvcC` record (ISO/IEC 14496-15 §8.3.3), without its SEI messages.
+fn hevc_sets(record: &Bytes) -> Vec<Bytes> {
+    const ARRAY_COUNT_AT: usize = 22;
+    let mut sets = Vec::new();
+    let mut at = ARRAY_COUNT_AT + 1;
+    for _ in 0..record.get(ARRAY_COUNT_AT).copied().unwrap_or(0) {
+        let Some(&[_, high, low]) = record.get(at..).and_then(<[u8]>::first_chunk) else {
+            break;
+        };
+        let count = u16::from_be_bytes([high, low]).into();
+        at = take_sets(record, at + 3, count, &mut sets);
+    }
+    sets.retain(|nal| {
+        nal.first()
+            .is_some_and(|byte| HEVC_SETS.contains(&(byte >> 1 & 0x3f)))
+    });
+    sets
+}
+
+/// Takes `count` NAL units, each after a length of 2 bytes; returns where they end.
+fn take_sets(record: &Bytes, mut at: usize, count: usize, sets: &mut Vec<Bytes>) -> usize {
+    for _ in 0..count {
+        let Some(&[high, low]) = record.get(at..).and_then(<[u8]>::first_chunk) else {
+            return record.len();
+        };
+        let start = at + 2;
+        let end = start + usize::from(u16::from_be_bytes([high, low]));
+        if end > record.len() {
+            return record.len();
+        }
+        sets.push(record.slice(start..end));
+        at = end;
+    }
+    at
 }
 
 /// Writes each NAL unit behind its length in 2 bytes, as `avcC` and `hvcC` hold them.
@@ -60,10 +124,27 @@ mod tests {
         let avc = sets(&[], &[AVC_SPS], &[AVC_PPS]);
         let config = VideoConfig::from_parameter_sets(VideoCodec::Avc, &avc).unwrap();
         assert_eq!(config.record, test_bytes::avc().record);
+        assert_eq!(config.parameter_sets(), [avc.sps, avc.pps].concat());
 
         let hevc = sets(&[HEVC_VPS], &[HEVC_SPS], &[HEVC_PPS]);
         let config = VideoConfig::from_parameter_sets(VideoCodec::Hevc, &hevc).unwrap();
         assert_eq!(config.record, test_bytes::hevc().record);
+        assert_eq!(
+            config.parameter_sets(),
+            [hevc.vps, hevc.sps, hevc.pps].concat()
+        );
+    }
+
+    #[test]
+    fn a_truncated_record_gives_the_sets_that_are_in_it() {
+        for mut config in [test_bytes::avc(), test_bytes::hevc()] {
+            let (whole, record) = (config.parameter_sets(), config.record.clone());
+            for length in 0..record.len() {
+                config.record = record.slice(..length);
+                let sets = config.parameter_sets();
+                assert!(whole.starts_with(&sets) && sets.len() <= whole.len());
+            }
+        }
     }
 
     #[test]

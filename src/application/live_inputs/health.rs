@@ -17,7 +17,7 @@ pub struct LiveInputHealth {
     status: String,
     /// Name of the broadcast in the playlist's addresses.
     broadcast: Option<String>,
-    /// `rtmp`, `rtmps`, `srt` or `rtsp`.
+    /// `rtmp`, `rtmps`, `srt`, `rtsp` or `whip`.
     protocol: Option<String>,
     remote_address: Option<String>,
     /// Name that the encoder gives itself.
@@ -71,8 +71,9 @@ pub struct LiveInputHealth {
     line_latency_ms: Option<u32>,
     /// Length of the receive buffer in time.
     receive_buffer_ms: Option<u32>,
-    /// Players that requested the media playlist within the last three target durations.
+    /// Players that requested the media playlist within the last three target durations, or are connected by WebRTC.
     viewers: Option<u64>,
+    webrtc: WebRtcHealthRecord,
     /// Publisher sessions of this broadcast so far.
     sessions: u64,
     /// Encoders rejected because another one held the key.
@@ -84,6 +85,39 @@ pub struct LiveInputHealth {
     trouble: HealthIssueRecord,
     /// Advice in plain words that name the encoder's setting; empty when all is well.
     advice: Vec<String>,
+}
+
+/// Viewers by WebRTC.
+#[derive(ToSchema)]
+#[schema(as = WebRtcHealth, rename_all = "camelCase")]
+#[expect(dead_code, reason = "describes `WebRtcHealth`, which is what is sent")]
+pub struct WebRtcHealthRecord {
+    /// Connected viewers.
+    viewers: u64,
+    /// Viewers whose line is too slow: they get audio and key frames only.
+    thin: u64,
+    /// Mean of all viewers.
+    loss_percent: Option<f64>,
+    /// Mean of all viewers.
+    rtt_ms: Option<f64>,
+    branch: WebRtcBranchRecord,
+    /// Viewers of the last ten minutes who fetched an answer and from whom no packet came; 0 again once one is connected.
+    unreachable: u64,
+}
+
+/// What viewers by WebRTC are sent of each track.
+#[derive(ToSchema)]
+#[schema(as = WebRtcBranch, rename_all = "camelCase")]
+#[expect(dead_code, reason = "describes `BranchHealth`, which is what is sent")]
+pub struct WebRtcBranchRecord {
+    /// `copied`, `reencoded`, or null while no viewer is sent any.
+    video: Option<String>,
+    /// As `video`.
+    audio: Option<String>,
+    /// Reason for re-encoding video: `b-frames`, `codec`, `bit-depth`, `chroma` or `interlaced`.
+    reason: Option<String>,
+    /// Share of a core that re-encoding takes.
+    cpu_percent: Option<f64>,
 }
 
 /// Problems beside the encoder; viewers do not notice them.
@@ -149,5 +183,10 @@ mod tests {
         let sent = idle();
         assert_eq!(names(&schema("LiveInputHealth")), names(&sent));
         assert_eq!(names(&schema("HealthTrouble")), names(&sent["trouble"]));
+        assert_eq!(names(&schema("WebRtcHealth")), names(&sent["webrtc"]));
+        assert_eq!(
+            names(&schema("WebRtcBranch")),
+            names(&sent["webrtc"]["branch"])
+        );
     }
 }

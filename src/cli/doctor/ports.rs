@@ -54,7 +54,7 @@ pub(super) fn check(config: &Config, service: Option<u32>) -> Vec<Finding> {
         let (kind, bound) = match transport {
             Transport::Tcp(..) => (&TCP, TcpListener::bind(address).map(drop)),
             Transport::Udp(..) => (&UDP, UdpSocket::bind(address).map(drop)),
-            Transport::Outgoing(_) => continue,
+            Transport::Outgoing(_) | Transport::Offered => continue,
         };
         let (check, key) = (listener.check, listener.setting);
         findings.push(look(check, key, address, kind, bound, service));

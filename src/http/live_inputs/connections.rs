@@ -31,7 +31,7 @@ pub struct PublisherConnectionRecord {
     id: Uuid,
     /// The broadcast that it began or continued.
     broadcast_id: String,
-    /// `rtmp`, `rtmps`, `srt` or `rtsp`.
+    /// `rtmp`, `rtmps`, `srt`, `rtsp` or `whip`.
     protocol: String,
     /// Address of the encoder without its port.
     remote_address: String,

@@ -43,7 +43,9 @@ use serde_json::Value;
 use sluice_actors::{
     Error,
     component::ComponentStatuses,
-    live::{Health, InputStatus, LivePort, Playback, Times, restream::OutputContext},
+    live::{
+        Health, InputStatus, LivePort, Playback, Times, restream::OutputContext, webrtc::WebRtc,
+    },
     metric::Metric,
     subsystem::Subsystem,
 };
@@ -215,7 +217,14 @@ impl Browser {
 /// Handles whose workers do not start.
 fn handles(config: &Config, store: &Store) -> MediaHandles {
     let outputs = OutputContext::default();
-    MediaHandles::start(config, store, "/nonexistent".into(), outputs).expect("no ca_file")
+    MediaHandles::start(
+        config,
+        store,
+        "/nonexistent".into(),
+        outputs,
+        WebRtc::default(),
+    )
+    .expect("no ca_file")
 }
 
 /// An answer of the façade.

@@ -123,6 +123,11 @@ impl UnitWindow {
         }
     }
 
+    /// Returns the tracks of the running publisher session.
+    pub fn tracks(&self) -> Arc<Tracks> {
+        Arc::clone(&self.window.lock().tracks)
+    }
+
     /// Begins another publisher session: other configurations, other times.
     pub fn begin_session(&self) {
         let mut window = self.window.lock();

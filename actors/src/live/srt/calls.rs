@@ -146,7 +146,7 @@ impl<'a> Calls<'a> {
         };
         let (authorizer, stop, orders) = (
             self.args.authorizer.clone(),
-            self.args.stop.clone(),
+            self.args.host.stop.clone(),
             self.orders.clone(),
         );
         self.args.sessions.spawn(async move {

@@ -1,7 +1,5 @@
 //! Writes video frames for MPEG-TS outputs in Annex B form: delimiter, parameter sets before key frames, start codes.
 
-use std::ops::Range;
-
 use bytes::Bytes;
 use sluice_media::{
     codec::{VideoCodec, VideoConfig},
@@ -21,28 +19,22 @@ const HEVC_DELIMITER: &[u8] = &[0x46, 0x01, 0x50];
 pub(super) struct VideoWriter {
     codec: VideoCodec,
     length_bytes: usize,
-    record: Bytes,
-    /// Positions of the parameter sets in the record.
-    sets: Vec<Range<usize>>,
+    /// Parameter sets of the record.
+    sets: Vec<Bytes>,
 }
 
 impl VideoWriter {
     pub(super) fn new(config: &VideoConfig) -> Result<Self, Unsupported> {
-        let sets = match config.codec {
-            VideoCodec::Avc => avc_sets(&config.record),
-            VideoCodec::Hevc => hevc_sets(&config.record),
-            VideoCodec::Av1 => {
-                return Err(Unsupported {
-                    what: "AV1 video",
-                    choose: "H.264 or HEVC at the encoder, or an RTMP address",
-                });
-            }
-        };
+        if config.codec == VideoCodec::Av1 {
+            return Err(Unsupported {
+                what: "AV1 video",
+                choose: "H.264 or HEVC at the encoder, or an RTMP address",
+            });
+        }
         Ok(Self {
             codec: config.codec,
             length_bytes: config.nal_length_size.into(),
-            record: config.record.clone(),
-            sets,
+            sets: config.parameter_sets(),
         })
     }
 
@@ -59,7 +51,7 @@ impl VideoWriter {
         put_nal(delimiter, out);
         if video_frame.key {
             for set in &self.sets {
-                put_nal(&self.record[set.clone()], out);
+                put_nal(set, out);
             }
         }
         let mut has_slice = false;
@@ -87,7 +79,7 @@ impl VideoWriter {
     /// Returns whether this is one of the parameter sets of the record.
     fn holds(&self, kind: NalKind, nal: &[u8]) -> bool {
         let is_set = matches!(kind, NalKind::Vps | NalKind::Sps | NalKind::Pps);
-        is_set && self.sets.iter().any(|set| self.record[set.clone()] == *nal)
+        is_set && self.sets.iter().any(|set| set == nal)
     }
 }
 
@@ -96,72 +88,26 @@ fn put_nal(nal: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(nal);
 }
 
-/// Returns the sets in an `avcC` record (ISO/IEC 14496-15 §5.3.3), as far as they are inside it.
-fn avc_sets(record: &[u8]) -> Vec<Range<usize>> {
-    const SPS_COUNT_AT: usize = 5;
-    let mut sets = Vec::new();
-    let mut at = SPS_COUNT_AT;
-    for count_mask in [0x1f, 0xff] {
-        let Some(count) = record.get(at) else {
-            break;
-        };
-        at = take_sets(record, at + 1, (count & count_mask).into(), &mut sets);
-    }
-    sets
-}
-
-/// Returns the sets in an `hvcC` record (ISO/IEC 14496-15 §8.3.3), as far as they are inside it, without SEI messages.
-fn hevc_sets(record: &[u8]) -> Vec<Range<usize>> {
-    const ARRAY_COUNT_AT: usize = 22;
-    let mut found = Vec::new();
-    let mut at = ARRAY_COUNT_AT + 1;
-    for _ in 0..record.get(ARRAY_COUNT_AT).copied().unwrap_or(0) {
-        let Some(&[_, high, low]) = record.get(at..).and_then(<[u8]>::first_chunk) else {
-            break;
-        };
-        let count = u16::from_be_bytes([high, low]).into();
-        at = take_sets(record, at + 3, count, &mut found);
-    }
-    found.retain(|nal| {
-        let kind = annex_b::kind(VideoCodec::Hevc, &record[nal.clone()]);
-        matches!(kind, Some(NalKind::Vps | NalKind::Sps | NalKind::Pps))
-    });
-    found
-}
-
-/// Notes `count` NAL units, each after a length of 2 bytes; returns where they end.
-fn take_sets(record: &[u8], mut at: usize, count: usize, sets: &mut Vec<Range<usize>>) -> usize {
-    for _ in 0..count {
-        let Some(&[high, low]) = record.get(at..).and_then(<[u8]>::first_chunk) else {
-            return record.len();
-        };
-        let start = at + 2;
-        let end = start + usize::from(u16::from_be_bytes([high, low]));
-        if end > record.len() {
-            return record.len();
-        }
-        sets.push(start..end);
-        at = end;
-    }
-    at
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn video_frames(codec: VideoCodec, length_bytes: usize, record: &[u8]) -> VideoWriter {
-        let record = Bytes::copy_from_slice(record);
-        let sets = match codec {
-            VideoCodec::Avc => avc_sets(&record),
-            _ => hevc_sets(&record),
-        };
-        VideoWriter {
+        let config = VideoConfig {
             codec,
-            length_bytes,
-            record,
-            sets,
-        }
+            record: Bytes::copy_from_slice(record),
+            width: 160,
+            height: 90,
+            pixel_aspect: (1, 1),
+            frame_rate: None,
+            nal_length_size: length_bytes as u8,
+            codecs: String::new(),
+            profile: String::new(),
+            level: String::new(),
+            bit_depth: 8,
+            may_reorder: None,
+        };
+        VideoWriter::new(&config).unwrap()
     }
 
     /// Two sequence and one picture parameter set, and what a High profile appends.

@@ -1,4 +1,4 @@
-//! Process of the SRT gateway (`sluice srt-gateway`): arguments, sockets, end, exit status.
+//! Process of a gateway (`sluice srt-gateway`, `sluice rtc-gateway`): arguments, sockets, end, exit status.
 //!
 //! It is this same program, with the socket to the service as its standard input and the UDP socket as its output.
 
@@ -16,41 +16,41 @@ use tokio::{
     time::timeout,
 };
 
-use super::{Args, Failure};
+use super::{Failure, Gateway};
 use crate::compute::Sandbox;
 
 /// Longest time for a gateway whose socket is closed to end by itself.
 const END_WITHIN: Duration = Duration::from_secs(2);
+
+// One exit code for all gateways.
+const _: () = assert!(UNSANDBOXED == sluice_ingest::webrtc::UNSANDBOXED);
 
 /// A running gateway; killed when dropped.
 pub(super) struct Process(Child);
 
 impl Process {
     /// Starts one, and returns our end of its socket.
-    pub fn start(args: &Args) -> io::Result<(Self, UnixStream)> {
+    pub fn start<G: Gateway>(gateway: &G) -> io::Result<(Self, UnixStream)> {
         let (ours, theirs) = StdUnixStream::pair()?;
-        ours.set_nonblocking(true)?;
-        let udp = args.udp.try_clone()?;
-        let milliseconds = |duration: Duration| duration.as_millis().to_string();
-        let settings = &args.settings;
-        let child = Command::new(&args.program)
+        let host = gateway.host();
+        let child = Command::new(&host.program)
             .arg0("sluice")
-            .arg("srt-gateway")
-            .args(["--latency-ms", &milliseconds(settings.latency)])
-            .args(["--idle-timeout-ms", &milliseconds(settings.idle_timeout)])
-            .args(["--read-interval-ms", &milliseconds(args.read_interval)])
-            .args(["--max-connections", &settings.max_connections.to_string()])
-            .args((args.sandbox == Sandbox::Required).then_some("--require-sandbox"))
+            .arg(G::NAMES.command)
+            .args(gateway.arguments())
+            .args((host.sandbox == Sandbox::Required).then_some("--require-sandbox"))
             .env_clear()
             .env("MALLOC_ARENA_MAX", "2")
             .current_dir("/")
             .process_group(0)
             .stdin(OwnedFd::from(theirs))
-            .stdout(OwnedFd::from(udp))
+            .stdout(gateway.output()?)
             .stderr(Stdio::inherit())
             .kill_on_drop(true)
             .spawn()?;
-        Ok((Self(child), UnixStream::from_std(ours)?))
+        let process = Self(child);
+        gateway.greet(&ours)?;
+        ours.set_nonblocking(true)?;
+        Ok((process, UnixStream::from_std(ours)?))
     }
 
     /// Waits for its end once its socket is closed, and returns the reason.
