@@ -31,8 +31,9 @@ use tracing::{error, info, warn};
 use crate::{
     application::{
         address::{PublicAddress, Seen},
-        context::{AppContext, MediaHandles, SrtAccess, Stage},
+        context::{AppContext, LiveAccess, MediaHandles, SrtAccess, Stage},
         readiness, suspension,
+        webrtc::NoGateway,
     },
     config::Config,
     http,
@@ -182,16 +183,20 @@ impl Service {
             port,
             passphrases: ingest.passphrases.clone(),
         });
+        let is_enabled = config.webrtc.enabled;
         let app = AppContext::new(
             config,
             store.clone(),
             Arc::new(live.clone()),
             component_statuses,
             media,
-            listening
-                .port(Protocol::Rtmp)
-                .expect("RTMP cannot be turned off"),
-            srt,
+            LiveAccess {
+                rtmp_port: listening
+                    .port(Protocol::Rtmp)
+                    .expect("RTMP cannot be turned off"),
+                srt,
+                webrtc: Arc::new(NoGateway { is_enabled }),
+            },
         );
         app.platform.suspensions.set(suspended.clone());
         let server = http::server(app.clone(), http_socket, certificates.clone())?;

@@ -22,6 +22,7 @@ mod source_url;
 mod tus;
 mod video;
 mod webhooks;
+mod webrtc;
 mod workflows;
 
 use std::{
@@ -43,7 +44,7 @@ use serde_json::Value;
 use sluice_actors::{
     Error,
     component::ComponentStatuses,
-    live::{Health, InputStatus, LivePort, Playback, Times, restream::OutputContext},
+    live::{Directory, Health, InputStatus, LivePort, Playback, Times, restream::OutputContext},
     metric::Metric,
     subsystem::Subsystem,
 };
@@ -60,7 +61,7 @@ use uuid::Uuid;
 
 use super::server::application;
 use crate::{
-    application::context::{AppContext, MediaHandles, Stage},
+    application::context::{AppContext, LiveAccess, MediaHandles, Stage},
     config::Config,
 };
 
@@ -89,6 +90,8 @@ struct FakeLive {
     changes: Mutex<Vec<String>>,
     panics: AtomicBool,
     busy: AtomicBool,
+    /// Inputs that can be watched.
+    watched: Mutex<Directory>,
 }
 
 impl FakeLive {
@@ -149,8 +152,8 @@ impl LivePort for FakeLive {
         None
     }
 
-    fn playback(&self, _: &str) -> Option<Arc<Playback>> {
-        None
+    fn playback(&self, playback_id: &str) -> Option<Arc<Playback>> {
+        self.watched.lock().by_playback(playback_id)
     }
 
     fn viewers(&self, _: Uuid) -> u64 {
@@ -186,6 +189,7 @@ impl LivePort for FakeLive {
 struct Site {
     app: AppContext,
     live: Arc<FakeLive>,
+    webrtc: Arc<webrtc::FakeWebRtc>,
     first: FirstCredentials,
     _folder: tempfile::TempDir,
 }
@@ -271,6 +275,7 @@ impl Site {
             .unwrap()
             .unwrap();
         let live = Arc::new(FakeLive::default());
+        let webrtc = Arc::new(webrtc::FakeWebRtc::default());
         let media = media(&config, &store);
         for subsystem in media.subsystems() {
             subsystem.load().await.unwrap();
@@ -281,13 +286,17 @@ impl Site {
             live.clone(),
             ComponentStatuses::default(),
             media,
-            1935,
-            None,
+            LiveAccess {
+                rtmp_port: 1935,
+                srt: None,
+                webrtc: webrtc.clone(),
+            },
         );
         app.service.set_stage(Stage::Ready);
         Self {
             app,
             live,
+            webrtc,
             first,
             _folder: folder,
         }
