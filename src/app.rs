@@ -38,7 +38,7 @@ use tracing::{error, info, warn};
 use crate::{
     application::{
         address::{PublicAddress, Seen},
-        context::{AppContext, MediaHandles, PLUGIN_REGISTRY, SrtAccess, Stage},
+        context::{AppContext, LiveAccess, MediaHandles, PLUGIN_REGISTRY, SrtAccess, Stage},
         readiness, suspension,
     },
     config::Config,
@@ -209,16 +209,20 @@ impl Service {
             port,
             passphrases: ingest.passphrases.clone(),
         });
+        let webrtc = Arc::new(media.webrtc.clone());
         let app = AppContext::new(
             config,
             store.clone(),
             Arc::new(live.clone()),
             component_statuses,
             media,
-            listening
-                .port(Protocol::Rtmp)
-                .expect("RTMP cannot be turned off"),
-            srt,
+            LiveAccess {
+                rtmp_port: listening
+                    .port(Protocol::Rtmp)
+                    .expect("RTMP cannot be turned off"),
+                srt,
+                webrtc,
+            },
         );
         app.platform.suspensions.set(suspended.clone());
         let server = http::server(app.clone(), http_socket, certificates.clone())?;

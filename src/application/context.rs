@@ -20,7 +20,7 @@ use sluice_actors::{
         LivePort,
         restream::{OutputContext, Restreams},
         srt::Passphrases,
-        webrtc::WebRtc,
+        webrtc::{WebRtc, WebRtcPort},
     },
     outbound::{self, Outbound},
     recording::Recordings,
@@ -160,6 +160,15 @@ pub struct SrtAccess {
     pub passphrases: Passphrases,
 }
 
+/// Ways to live inputs besides HTTP.
+pub struct LiveAccess {
+    /// The port that the RTMP listener is bound to.
+    pub rtmp_port: u16,
+    /// `None` when SRT is not listened for.
+    pub srt: Option<SrtAccess>,
+    pub webrtc: Arc<dyn WebRtcPort>,
+}
+
 /// Settings, storage and shutdown: what the use cases of every resource act on.
 pub struct Platform {
     pub config: Config,
@@ -281,6 +290,8 @@ pub struct LiveContext {
     pub rtmp_port: u16,
     /// `None` when SRT is not listened for.
     pub srt: Option<SrtAccess>,
+    /// Sessions of viewers and publishers by WebRTC.
+    pub webrtc: Arc<dyn WebRtcPort>,
     /// Held from a change's commit until live inputs have it, so that they receive changes in the order of commits.
     pub(crate) live_changes: Mutex<()>,
     /// Permits for viewers that wait for a part or a state.
@@ -371,16 +382,16 @@ pub struct AppContext {
 }
 
 impl AppContext {
-    /// Begins in [`Stage::Starting`]. `srt`: `None` when SRT is not listened for.
+    /// Begins in [`Stage::Starting`].
     pub fn new(
         config: Config,
         store: Store,
         live: Arc<dyn LivePort>,
         components: ComponentStatuses,
         media: MediaHandles,
-        rtmp_port: u16,
-        srt: Option<SrtAccess>,
+        access: LiveAccess,
     ) -> Self {
+        let rtmp_port = access.rtmp_port;
         let platform = Arc::new(Platform {
             config,
             store,
@@ -433,7 +444,8 @@ impl AppContext {
             recordings: media.recordings,
             restreams: media.restreams,
             rtmp_port,
-            srt,
+            srt: access.srt,
+            webrtc: access.webrtc,
             live_changes: Mutex::new(()),
             waiting_viewers: Semaphore::new(config.live.max_waiting_viewers),
         });

@@ -46,6 +46,9 @@ pub enum ApiError {
     /// A field, parameter or body is wrong; the text names field, value and range.
     #[error("{0}")]
     Invalid(String),
+    /// The session description breaks a rule (400); the text names it.
+    #[error("{0}")]
+    InvalidSdp(String),
     #[error("{0}")]
     Unauthenticated(&'static str),
     #[error("{0}")]
@@ -184,9 +187,18 @@ pub enum ApiError {
         what: &'static str,
         retry_after_s: u64,
     },
-    /// The address is reserved for what this version does not do yet (501).
-    #[error("{0}")]
-    NotImplemented(&'static str),
+    /// As many of these are in use as the settings allow (503).
+    #[error("{message}; try again in {retry_after_s} s")]
+    Overloaded {
+        code: &'static str,
+        message: &'static str,
+        retry_after_s: u64,
+    },
+    /// The operator turned WebRTC off (404).
+    #[error(
+        "WebRTC is turned off in this service (webrtc.enabled): play hlsUrl, publish to rtmpUrl"
+    )]
+    WebRtcOff,
     #[error("the disk of the service is full")]
     NoSpace,
     #[error("internal error")]
@@ -250,6 +262,7 @@ impl ApiError {
             Self::NotReady { .. } => Some("not_ready"),
             Self::NoPlayback { code, .. }
             | Self::NoShare { code, .. }
+            | Self::Overloaded { code, .. }
             | Self::WrongState { code, .. } => Some(code),
             Self::ShareUsedUp => Some("download_limit_reached"),
             Self::TooLarge(_) => Some("too_large"),
@@ -264,7 +277,8 @@ impl ApiError {
             Self::Gone(_) => Some("gone"),
             Self::CursorExpired => Some("cursor_expired"),
             Self::InvalidDefinition { .. } => Some("invalid_definition"),
-            Self::NotImplemented(_) => Some("not_implemented"),
+            Self::InvalidSdp(_) => Some("sdp_invalid"),
+            Self::WebRtcOff => Some("webrtc_off"),
             _ => None,
         }
     }

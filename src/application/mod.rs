@@ -49,4 +49,5 @@ pub(crate) mod uploads;
 pub(crate) mod usage_history;
 pub(crate) mod video;
 pub(crate) mod webhooks;
+pub(crate) mod webrtc;
 pub(crate) mod workflows;

@@ -16,7 +16,9 @@ use crate::application::error::{ApiError, ErrorBody};
 impl ResponseError for ApiError {
     fn status_code(&self) -> StatusCode {
         match self {
-            Self::Invalid(_) | Self::InvalidDefinition { .. } => StatusCode::BAD_REQUEST,
+            Self::Invalid(_) | Self::InvalidSdp(_) | Self::InvalidDefinition { .. } => {
+                StatusCode::BAD_REQUEST
+            }
             Self::Unauthenticated(_) => StatusCode::UNAUTHORIZED,
             Self::Forbidden(_)
             | Self::InsufficientScope(_)
@@ -28,6 +30,7 @@ impl ResponseError for ApiError {
             | Self::ShareUnavailable
             | Self::NoSuchFile { .. }
             | Self::NotReady { .. }
+            | Self::WebRtcOff
             | Self::NoSuchTool { .. } => StatusCode::NOT_FOUND,
             Self::MethodNotAllowed { .. } => StatusCode::METHOD_NOT_ALLOWED,
             Self::NoSuchRange { .. } => StatusCode::RANGE_NOT_SATISFIABLE,
@@ -46,8 +49,7 @@ impl ResponseError for ApiError {
             Self::OperationsUsedUp { .. } => StatusCode::PAYMENT_REQUIRED,
             Self::Unprocessable { .. } => StatusCode::UNPROCESSABLE_ENTITY,
             Self::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,
-            Self::Unavailable { .. } => StatusCode::SERVICE_UNAVAILABLE,
-            Self::NotImplemented(_) => StatusCode::NOT_IMPLEMENTED,
+            Self::Unavailable { .. } | Self::Overloaded { .. } => StatusCode::SERVICE_UNAVAILABLE,
             Self::NoSpace => StatusCode::INSUFFICIENT_STORAGE,
         }
     }
@@ -83,6 +85,7 @@ fn header(error: &ApiError) -> Option<(HeaderName, HeaderValue)> {
         ApiError::TooMany { retry_after_s, .. }
         | ApiError::NotReady { retry_after_s, .. }
         | ApiError::DeliveriesUsedUp { retry_after_s, .. }
+        | ApiError::Overloaded { retry_after_s, .. }
         | ApiError::Unavailable { retry_after_s, .. } => {
             Some((header::RETRY_AFTER, HeaderValue::from(*retry_after_s)))
         }
@@ -183,6 +186,16 @@ mod tests {
             (
                 ApiError::Unavailable {
                     what: "the database",
+                    retry_after_s: 1,
+                },
+                503,
+            ),
+            (ApiError::InvalidSdp("x".into()), 400),
+            (ApiError::WebRtcOff, 404),
+            (
+                ApiError::Overloaded {
+                    code: "webrtc_full",
+                    message: "x",
                     retry_after_s: 1,
                 },
                 503,

@@ -19,7 +19,10 @@ use sluice_actors::network::NetworkLimit;
 use tokio::{net::TcpStream, time::timeout};
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
 
-use super::server::{application, workers};
+use super::{
+    server::{application, workers},
+    webrtc::LocalAddress,
+};
 use crate::{
     application::{address::is_trusted, context::AppContext},
     config::Http,
@@ -61,6 +64,9 @@ pub(super) fn server(
             .graceful_shutdown_signal(move || {
                 let stopping = stopping.clone();
                 async move { stopping.notified().await }
+            })
+            .on_connect_ext(|socket: &TlsStream<TcpStream>, connection| {
+                LocalAddress::note(socket.get_ref().0, connection);
             })
             .keep_alive(http.keep_alive)
             .client_request_timeout(http.header_timeout)

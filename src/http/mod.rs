@@ -56,6 +56,7 @@ pub(crate) mod uploads;
 mod usage;
 mod video;
 mod webhooks;
+mod webrtc;
 pub(crate) mod workflows;
 
 use openapi::Shared;
@@ -64,7 +65,7 @@ pub use server::{Bound, StartError, bind, server};
 table::routes! {
     // These put their routes below /cdn/v1, /live/v1, /video/v1, /mcp and /app themselves; here their handlers join the description.
     delivery: deliver, deliver_preset;
-    playback: multivariant, media_playlist, state, live_poster, whep, media;
+    playback: multivariant, media_playlist, state, live_poster, media;
     streams: master, rendition_file, picture, captions_file;
     agents: message;
     screens: screen;
@@ -183,6 +184,10 @@ table::routes! {
     "/docs"                            => GET docs::docs;
     "/plans"                           => GET plans::show;
     "/assets/{file}"                   => GET embedded::asset;
+    "/live/v1/{playback_id}/whep"      => POST webrtc::whep, GET webrtc::whep_get, OPTIONS webrtc::whep_options;
+    "/live/whip"                       => POST webrtc::whip_by_token, OPTIONS webrtc::whip_by_token_options;
+    "/live/whip/{stream}"              => POST webrtc::whip, OPTIONS webrtc::whip_options;
+    "/live/webrtc/{session}"           => GET webrtc::session, PATCH webrtc::session_patch, DELETE webrtc::session_delete, OPTIONS webrtc::session_options;
     "/live/{playbackId}"               => GET docs::player;
     "/video/{playbackId}"              => GET docs::watch;
     "/share/folder/{token}"            => GET share::open_page, POST share::enter_password;

@@ -1,4 +1,4 @@
-//! `/live/v1/{playbackId}`: playlists, segments, parts, poster, state (long-poll `wait`), WHEP of a live input; their
+//! `/live/v1/{playbackId}`: playlists, segments, parts, poster, state (long-poll `wait`) of a live input; their
 //! `Cache-Control`.
 //!
 //! One function admits ([`playback_access::admit`]), for every address here.
@@ -59,11 +59,6 @@ pub fn configure(routes: &mut web::ServiceConfig) {
         .service(resource("/live/v1/{playback_id}/state").route(on(Method::GET).to(state)))
         .service(
             resource("/live/v1/{playback_id}/poster.jpg").route(on(Method::GET).to(live_poster)),
-        )
-        .service(
-            web::resource("/live/v1/{playback_id}/whep")
-                .route(web::method(Method::OPTIONS).to(whep_preflight))
-                .default_service(web::to(whep)),
         )
         .service(
             resource("/live/v1/{playback_id}/{broadcast}/{name}").route(on(Method::GET).to(media)),
@@ -267,40 +262,6 @@ pub async fn live_poster(request: HttpRequest, playback_id: web::Path<String>) -
     .await
 }
 
-/// Play by WebRTC (WHEP); not implemented yet.
-///
-/// The address is reserved: it answers 501 for every stream that the viewer may watch. Play the HLS playlist until then.
-#[utoipa::path(post, path = "/live/v1/{playback_id}/whep", tag = "playback", security(()),
-    params(("playback_id" = String, Path, description = "`pb_…`, or a playback token")),
-    responses(
-        (status = 403, description = "The same as for the multivariant playlist", body = crate::application::error::ErrorBody),
-        (status = 404, description = "Unknown playback id", body = crate::application::error::ErrorBody),
-        (status = 501, description = "WebRTC is not there yet (`not_implemented`)", body = crate::application::error::ErrorBody)))]
-pub async fn whep(request: HttpRequest, playback_id: web::Path<String>) -> HttpResponse {
-    answer(&request, &playback_id, async |_| {
-        Err(ApiError::NotImplemented(
-            "this service does not play by WebRTC (WHEP) yet: play hlsUrl",
-        ))
-    })
-    .await
-}
-
-/// Answers a preflight of [`whep`]: players post an offer.
-async fn whep_preflight(request: HttpRequest) -> HttpResponse {
-    let mut response = preflight(request).await;
-    let headers = response.headers_mut();
-    for (name, allowed) in [
-        (header::ACCESS_CONTROL_ALLOW_METHODS, "POST, OPTIONS"),
-        (
-            header::ACCESS_CONTROL_ALLOW_HEADERS,
-            "Content-Type, Authorization",
-        ),
-    ] {
-        headers.insert(name, header::HeaderValue::from_static(allowed));
-    }
-    response
-}
-
 /// Query of a page for the state.
 #[derive(Debug, Default, IntoParams)]
 #[into_params(parameter_in = Query)]
@@ -428,7 +389,10 @@ where
     site::answer(answered, &cors)
 }
 
-fn find(request: &HttpRequest) -> impl AsyncFnOnce(&str) -> Result<LiveStream, ApiError> {
+/// Finds a live input by its playback id.
+pub(super) fn find(
+    request: &HttpRequest,
+) -> impl AsyncFnOnce(&str) -> Result<LiveStream, ApiError> {
     let live = context::of::<LiveContext>(request).clone();
     async move |playback_id: &str| {
         let playback = live.live.playback(playback_id);

@@ -81,8 +81,40 @@ impl Watched for Arc<video::Playback> {
 #[derive(Debug)]
 pub(super) struct Viewer<W> {
     pub watched: W,
-    /// Seconds until the token expires, and for which an owner's browser may keep an answer; `None` for what is open to all.
-    left_s: Option<i64>,
+    pub permission: Permission,
+}
+
+/// Reason for which a viewer is admitted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Permission {
+    /// The stream is open to all.
+    NotNeeded,
+    Token {
+        /// Unix time at which it expires.
+        expires_s: i64,
+        /// Seconds until then.
+        left_s: i64,
+    },
+    /// The viewer owns the stream.
+    Owner,
+}
+
+impl Permission {
+    fn of(token: Option<&VerifiedClaims>) -> Self {
+        token.map_or(Self::NotNeeded, |token| Self::Token {
+            expires_s: token.grant.exp,
+            left_s: (token.grant.exp - now_s()).max(0),
+        })
+    }
+
+    /// Returns the longest time for which an answer may be kept, and by the viewer's own browser alone; `None` for what is open to all.
+    fn kept_s(self) -> Option<i64> {
+        match self {
+            Self::NotNeeded => None,
+            Self::Token { left_s, .. } => Some(left_s),
+            Self::Owner => Some(owner::KEPT_S),
+        }
+    }
 }
 
 /// Time for which an answer may be cached.
@@ -114,7 +146,7 @@ impl<W> Viewer<W> {
             CacheLifetime::Moment => (1, ""),
             CacheLifetime::Never => return "no-store".to_owned(),
         };
-        match self.left_s {
+        match self.permission.kept_s() {
             None => format!("public, max-age={kept_s}{more}"),
             Some(left_s) => format!("private, max-age={}{more}", kept_s.min(left_s)),
         }
@@ -149,15 +181,12 @@ pub(super) async fn admit<W: Watched>(
         Err(rejection) => return (Cors::Everyone, Err(rejection)),
     };
     match decide(request, &watched, token) {
-        (cors, Ok(left_s)) => (cors, Ok(Viewer { watched, left_s })),
+        (cors, Ok(permission)) => (cors, Ok(viewer(watched, permission))),
         // Only a viewer who would be rejected is looked at more closely: all others must not wait for it.
         (cors, Err(ApiError::NoPlayback { code, message })) => {
             let account_id = watched.terms().account_id;
             match owner::is_owner(request, account_id).await {
-                Ok(true) => {
-                    let left_s = Some(owner::KEPT_S);
-                    (Cors::NoOrigin, Ok(Viewer { watched, left_s }))
-                }
+                Ok(true) => (Cors::NoOrigin, Ok(viewer(watched, Permission::Owner))),
                 Ok(false) => (cors, Err(ApiError::NoPlayback { code, message })),
                 Err(error) => (cors, Err(error)),
             }
@@ -181,18 +210,24 @@ pub(super) async fn admit_beside<W: Watched>(
     match token {
         Ok(token) => {
             let (cors, admitted) = decide(request, &watched, token);
-            (cors, admitted.map(|left_s| Viewer { watched, left_s }))
+            (cors, admitted.map(|permission| viewer(watched, permission)))
         }
         Err(rejection) => (Cors::Everyone, Err(rejection)),
     }
 }
 
-/// Returns the seconds until the token expires, `None` without one.
+fn viewer<W>(watched: W, permission: Permission) -> Viewer<W> {
+    Viewer {
+        watched,
+        permission,
+    }
+}
+
 fn decide<W: Watched>(
     request: &HttpRequest,
     watched: &W,
     token: Option<VerifiedClaims>,
-) -> (Cors, Result<Option<i64>, ApiError>) {
+) -> (Cors, Result<Permission, ApiError>) {
     let terms = watched.terms();
     let (cors, allowed) = check_site(request, &terms, token.as_ref());
     let is_suspended = context::of::<PlaybackTokens>(request)
@@ -205,7 +240,7 @@ fn decide<W: Watched>(
             code: "playback_token_required",
             message: "this stream needs a playback token in place of the playback id: ask its owner for one",
         }),
-        _ => Ok(token.as_ref().map(|token| (token.grant.exp - now_s()).max(0))),
+        token => Ok(Permission::of(token.as_ref())),
     });
     (cors, admitted)
 }
@@ -251,13 +286,6 @@ fn now_s() -> i64 {
 mod tests {
     use super::*;
 
-    fn viewer(left_s: Option<i64>) -> Viewer<()> {
-        Viewer {
-            watched: (),
-            left_s,
-        }
-    }
-
     #[test]
     fn what_needs_a_token_is_kept_by_no_one_else_and_no_longer() {
         let cases = [
@@ -289,8 +317,13 @@ mod tests {
             (CacheLifetime::Never, "no-store", "no-store"),
         ];
         for (keeping, open, with_token) in cases {
-            assert_eq!(viewer(None).cache_control(keeping), open);
-            assert_eq!(viewer(Some(90)).cache_control(keeping), with_token);
+            let token = Permission::Token {
+                expires_s: 1_790_000_090,
+                left_s: 90,
+            };
+            let everyone = viewer((), Permission::NotNeeded);
+            assert_eq!(everyone.cache_control(keeping), open);
+            assert_eq!(viewer((), token).cache_control(keeping), with_token);
         }
     }
 }

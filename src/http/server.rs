@@ -13,6 +13,7 @@ use rustix::net::sockopt::set_tcp_user_timeout;
 use super::{
     context, https,
     middleware::{admit, end_unread, observe, reject_encoded},
+    webrtc::LocalAddress,
 };
 use crate::{
     application::{context::AppContext, error::ApiError},
@@ -78,6 +79,7 @@ fn plain(app: AppContext, listener: TcpListener, http: &Http) -> io::Result<Serv
     let server = HttpServer::new(move || application(app.clone()))
         .workers(workers(http))
         .max_connections(http.max_connections)
+        .on_connect(LocalAddress::note_plain)
         .keep_alive(http.keep_alive)
         .client_request_timeout(http.header_timeout)
         .shutdown_timeout(http.drain.as_secs())

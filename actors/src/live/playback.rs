@@ -373,6 +373,16 @@ impl Directory {
         }
     }
 
+    /// Makes a directory of these inputs, for tests of requests.
+    #[doc(hidden)]
+    pub fn of(rows: impl IntoIterator<Item = InputRow>) -> Self {
+        let directory = Self::default();
+        for row in rows {
+            directory.put(row);
+        }
+        directory
+    }
+
     pub fn by_input(&self, input_id: Uuid) -> Option<Arc<Playback>> {
         self.entry(input_id).map(|entry| entry.playback)
     }

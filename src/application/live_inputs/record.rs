@@ -1,5 +1,5 @@
-//! Fields of a live input in answers: `status`, ingest and playback addresses (`rtmpUrl`, `srtUrl`, `hlsUrl`, `watchUrl`), masked
-//! secrets.
+//! Fields of a live input in answers: `status`, ingest and playback addresses (`rtmpUrl`, `srtUrl`, `whipUrl`, `hlsUrl`, `watchUrl`),
+//! masked secrets.
 
 use serde::Serialize;
 use sluice_actors::live::{InputStatus, address::MASK, pull::masked};
@@ -72,6 +72,7 @@ pub struct Ingest {
     srt_passphrase: Option<String>,
     /// Server of SRT without stream id and passphrase; null when SRT is turned off.
     srt_server: Option<String>,
+    /// Address for WebRTC encoders (WHIP) with the key in it; null when WebRTC is turned off.
     whip_url: Option<String>,
 }
 
@@ -80,7 +81,8 @@ pub struct Ingest {
 #[serde(rename_all = "camelCase")]
 pub struct Playback {
     hls_url: String,
-    /// Address for WebRTC players (WHEP); 501 until this service speaks it. Play `hlsUrl` until then.
+    /// Address for WebRTC players (WHEP). They play within a fraction of a second of live; `hlsUrl` is for all others, and when WebRTC
+    /// is turned off or does not connect.
     web_rtc_url: String,
     /// The newest key frame, a few seconds old at most.
     poster_url: String,
@@ -158,12 +160,14 @@ impl Record<'_> {
         let (srt_url, srt_passphrase) = self.srt(input, shown).unzip();
         let (config, address) = (&self.context.config, &self.reached.address);
         let obs_server = protocols::RTMP.server(config, address, self.context.rtmp_port);
-        let (rtmp_url, obs_stream_key) = match shown {
-            Shown::InPlain(key) => (
+        let base = &address.base;
+        let [rtmp_url, whip_url, obs_stream_key] = match shown {
+            Shown::InPlain(key) => [
                 format!("{obs_server}/{input_slug}.{key}"),
+                format!("{base}/live/whip/{input_slug}.{key}"),
                 format!("{input_slug}.{key}"),
-            ),
-            Shown::Masked => (MASK.to_owned(), MASK.to_owned()),
+            ],
+            Shown::Masked => [MASK; 3].map(str::to_owned),
         };
         Ingest {
             rtmp_url,
@@ -172,7 +176,7 @@ impl Record<'_> {
             obs_stream_key,
             srt_passphrase,
             srt_server: self.srt_server(),
-            whip_url: None,
+            whip_url: config.webrtc.enabled.then_some(whip_url),
         }
     }
 

@@ -10,6 +10,7 @@ mod outbound;
 mod ports;
 mod public_address;
 mod storage;
+mod webrtc;
 mod workers;
 
 use std::{path::Path, process::ExitCode};
@@ -53,6 +54,7 @@ fn examine(settings: Option<&Path>) -> Vec<Finding> {
             let holder = storage::lock_holder(&config.store.data_dir);
             findings.extend(storage::check(&config.store, holder));
             findings.extend(ports::check(&config, holder));
+            findings.extend(webrtc::check(&config, holder));
             findings.extend(certificate::check(&config.http));
             findings.extend(public_address::check(&config));
             findings.extend(outbound::check(&config.outbound));

@@ -59,6 +59,24 @@ pub(super) fn check(config: &Config, service: Option<u32>) -> Vec<Finding> {
         let (check, key) = (listener.check, listener.setting);
         findings.push(look(check, key, address, kind, bound, service));
     }
+    findings.extend(webrtc(config, service));
+    findings
+}
+
+/// Both listeners of WebRTC, which belong to no protocol of encoders alone.
+fn webrtc(config: &Config, service: Option<u32>) -> Vec<Finding> {
+    let settings = &config.webrtc;
+    if !settings.enabled {
+        return Vec::new();
+    }
+    let (key, address) = ("webrtc.listen", settings.listen);
+    let bound = UdpSocket::bind(address).map(drop);
+    let mut findings = vec![look("webrtc port", key, address, &UDP, bound, service)];
+    if let Some(address) = settings.tcp_listen {
+        let (check, key) = ("webrtc tcp port", "webrtc.tcp_listen");
+        let bound = TcpListener::bind(address).map(drop);
+        findings.push(look(check, key, address, &TCP, bound, service));
+    }
     findings
 }
 
@@ -252,6 +270,7 @@ mod tests {
         });
         let mut expected = vec!["http port".to_owned()];
         expected.extend(listened.map(|protocol| format!("{} port", protocol.as_str())));
+        expected.extend(["webrtc port", "webrtc tcp port"].map(str::to_owned));
         let checks: Vec<&str> = check(&config, None).iter().map(|it| it.check).collect();
         assert_eq!(checks, expected);
         assert!(checks.contains(&"srt port") && !checks.contains(&"rtmps port"));

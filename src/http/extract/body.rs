@@ -40,14 +40,28 @@ pub(crate) fn bytes(
     request: &HttpRequest,
     payload: Payload,
 ) -> impl Future<Output = Result<BytesMut, ApiError>> + use<> {
-    let http = &context::of::<Platform>(request).config.http;
-    let (limit, timeout) = (http.max_json.as_u64(), http.body_timeout);
+    let limit = context::of::<Platform>(request)
+        .config
+        .http
+        .max_json
+        .as_u64();
+    bounded(request, payload, limit, move || too_large(limit))
+}
+
+/// The bytes of a body: at most `limit`, or `too_large`; within `http.body_timeout` (408).
+pub(crate) fn bounded<F: Fn() -> ApiError>(
+    request: &HttpRequest,
+    payload: Payload,
+    limit: u64,
+    too_large: F,
+) -> impl Future<Output = Result<BytesMut, ApiError>> + use<F> {
+    let timeout = context::of::<Platform>(request).config.http.body_timeout;
     let declared = declared_length(request);
     async move {
         if declared.is_some_and(|length| length > limit) {
-            return Err(too_large(limit));
+            return Err(too_large());
         }
-        tokio::time::timeout(timeout, read(payload, limit))
+        tokio::time::timeout(timeout, read(payload, limit, too_large))
             .await
             .map_err(|_| {
                 ApiError::Timeout(format!(
@@ -80,12 +94,16 @@ fn too_large(limit: u64) -> ApiError {
     ))
 }
 
-async fn read(mut payload: Payload, limit: u64) -> Result<BytesMut, ApiError> {
+async fn read(
+    mut payload: Payload,
+    limit: u64,
+    too_large: impl Fn() -> ApiError,
+) -> Result<BytesMut, ApiError> {
     let mut bytes = BytesMut::new();
     while let Some(chunk) = payload.next().await {
         let chunk = chunk.map_err(|error| invalid!("the body could not be read: {error}"))?;
         if (bytes.len() + chunk.len()) as u64 > limit {
-            return Err(too_large(limit));
+            return Err(too_large());
         }
         bytes.extend_from_slice(&chunk);
     }

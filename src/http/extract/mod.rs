@@ -7,7 +7,7 @@ mod page;
 mod reached;
 
 pub use body::Body;
-pub(crate) use body::{bytes, is_json};
+pub(crate) use body::{bounded, bytes, is_json};
 pub(crate) use caller::identity;
 pub use caller::{Operator, OwnOrigin, SessionCaller};
 pub use page::PageQuery;

@@ -27,7 +27,7 @@ pub struct LivePlaybackToken {
     token: String,
     expires_at: Timestamp,
     hls_url: String,
-    /// Same as in the live input's `playback`: 501 until this service speaks WHEP.
+    /// For WebRTC players (WHEP); the session ends when the token expires.
     web_rtc_url: String,
     poster_url: String,
 }

@@ -41,7 +41,8 @@ async fn a_new_input_has_every_field_and_addresses_to_paste() {
         "ingest": {
             "rtmpUrl": format!("rtmp://media.test:1935/live/{slug}.{key}"), "srtUrl": null,
             "obsServer": "rtmp://media.test:1935/live", "obsStreamKey": format!("{slug}.{key}"),
-            "srtPassphrase": null, "srtServer": null, "whipUrl": null,
+            "srtPassphrase": null, "srtServer": null,
+            "whipUrl": format!("http://media.test:8080/live/whip/{slug}.{key}"),
         },
         "playback": {
             "hlsUrl": format!("http://media.test:8080/live/v1/{playback_id}/index.m3u8"),

@@ -22,6 +22,7 @@ mod source_url;
 mod tus;
 mod video;
 mod webhooks;
+mod webrtc;
 mod workflows;
 
 use std::{
@@ -44,7 +45,8 @@ use sluice_actors::{
     Error,
     component::ComponentStatuses,
     live::{
-        Health, InputStatus, LivePort, Playback, Times, restream::OutputContext, webrtc::WebRtc,
+        Directory, Health, InputStatus, LivePort, Playback, Times, restream::OutputContext,
+        webrtc::WebRtc,
     },
     metric::Metric,
     subsystem::Subsystem,
@@ -62,7 +64,7 @@ use uuid::Uuid;
 
 use super::server::application;
 use crate::{
-    application::context::{AppContext, MediaHandles, Stage},
+    application::context::{AppContext, LiveAccess, MediaHandles, Stage},
     config::Config,
 };
 
@@ -91,6 +93,8 @@ struct FakeLive {
     changes: Mutex<Vec<String>>,
     panics: AtomicBool,
     busy: AtomicBool,
+    /// Inputs that can be watched.
+    watched: Mutex<Directory>,
 }
 
 impl FakeLive {
@@ -151,8 +155,8 @@ impl LivePort for FakeLive {
         None
     }
 
-    fn playback(&self, _: &str) -> Option<Arc<Playback>> {
-        None
+    fn playback(&self, playback_id: &str) -> Option<Arc<Playback>> {
+        self.watched.lock().by_playback(playback_id)
     }
 
     fn viewers(&self, _: Uuid) -> u64 {
@@ -188,6 +192,7 @@ impl LivePort for FakeLive {
 struct Site {
     app: AppContext,
     live: Arc<FakeLive>,
+    webrtc: Arc<webrtc::FakeWebRtc>,
     first: FirstCredentials,
     _folder: tempfile::TempDir,
 }
@@ -280,6 +285,7 @@ impl Site {
             .unwrap()
             .unwrap();
         let live = Arc::new(FakeLive::default());
+        let webrtc = Arc::new(webrtc::FakeWebRtc::default());
         let media = media(&config, &store);
         for subsystem in media.subsystems() {
             subsystem.load().await.unwrap();
@@ -290,13 +296,17 @@ impl Site {
             live.clone(),
             ComponentStatuses::default(),
             media,
-            1935,
-            None,
+            LiveAccess {
+                rtmp_port: 1935,
+                srt: None,
+                webrtc: webrtc.clone(),
+            },
         );
         app.service.set_stage(Stage::Ready);
         Self {
             app,
             live,
+            webrtc,
             first,
             _folder: folder,
         }

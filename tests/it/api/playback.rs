@@ -19,31 +19,37 @@ use crate::support::{
 };
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_address_of_webrtc_is_known_before_it_works() -> Result<(), Failure> {
+async fn the_address_of_webrtc_answers_before_a_broadcast() -> Result<(), Failure> {
     let server = Server::start().await?;
     let input = server.api().create(json!({})).await?;
     let record = server.api().get(&input.id).await?;
     let url = record["playback"]["webRtcUrl"].as_str().ok_or("no URL")?;
-    for method in [Method::POST, Method::GET, Method::PATCH, Method::DELETE] {
-        let answer = client()
-            .request(method.clone(), url)
-            .header("content-type", "application/sdp")
-            .header("origin", "https://player.example")
-            .body("v=0")
-            .send()
-            .await?;
-        assert_eq!(answer.status(), 501, "{method}");
+    let ask = async |method: Method, content_type: &'static str| {
+        let request = client().request(method, url).body("v=0");
+        let request = request.header("origin", "https://player.example");
+        let answer = request.header("content-type", content_type).send().await?;
+        let cors = text_of(answer.headers(), "access-control-allow-origin");
+        Ok::<_, Failure>((answer.status().as_u16(), cors))
+    };
+    let everyone = "*".to_owned();
+    for (method, content_type, status) in [
+        (Method::GET, "application/sdp", 200),
+        (Method::HEAD, "application/sdp", 200),
+        (Method::POST, "application/sdp", 404),
+        (Method::POST, "text/plain", 415),
+    ] {
+        let answer = ask(method.clone(), content_type).await?;
         assert_eq!(
-            text_of(answer.headers(), "access-control-allow-origin"),
-            "*"
+            answer,
+            (status, everyone.clone()),
+            "{method} {content_type}"
         );
-        let error: Value = answer.json().await?;
-        assert_eq!(error["code"], "not_implemented");
     }
+    assert_eq!(ask(Method::PATCH, "application/sdp").await?.0, 405);
     let preflight = client().request(Method::OPTIONS, url).send().await?;
     assert_eq!(preflight.status(), 204);
     let allowed = text_of(preflight.headers(), "access-control-allow-methods");
-    assert_eq!(allowed, "POST, OPTIONS");
+    assert_eq!(allowed, "GET, HEAD, POST, PATCH, DELETE, OPTIONS");
     let unknown = url.replace(&input.playback_id, "pb_00000000000000000000");
     assert_eq!(status_of(client().post(unknown)).await?, 404);
     Ok(())

@@ -264,9 +264,7 @@ impl Walk {
         for path in walk.described().await? {
             let below = path.strip_prefix(BELOW).unwrap_or_default();
             let found = match below {
-                "index.m3u8" | "state" | "poster.jpg" => vec![(below.to_owned(), true)],
-                // 501 with a valid token.
-                "whep" => vec![(below.to_owned(), false)],
+                "index.m3u8" | "state" | "poster.jpg" | "whep" => vec![(below.to_owned(), true)],
                 "media.m3u8" => vec![
                     (media.clone(), true),
                     (below.to_owned(), true),
