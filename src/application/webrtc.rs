@@ -7,10 +7,9 @@ use std::{
     sync::Arc,
 };
 
-use futures_util::{FutureExt as _, future::BoxFuture};
 use sluice_actors::live::{
     Playback,
-    webrtc::{Answer, Offer, PublisherOffer, ViewerOffer, WebRtcError, WebRtcPort},
+    webrtc::{Answer, Offer, PublisherOffer, ViewerOffer, WebRtcError},
 };
 use sluice_ingest::{
     publish::Rejection,
