@@ -183,7 +183,9 @@ table::routes! {
     "/docs"                            => GET docs::docs;
     "/plans"                           => GET plans::show;
     "/assets/{file}"                   => GET embedded::asset;
+    "/embed/{file}"                    => GET embedded::embed;
     "/live/{playbackId}"               => GET docs::player;
+    "/live/publish/{inputSlug}"        => GET docs::publish;
     "/video/{playbackId}"              => GET docs::watch;
     "/share/folder/{token}"            => GET share::open_page, POST share::enter_password;
 }
