@@ -148,6 +148,34 @@ describe("the publish page", () => {
     assert.equal(await page.evaluate(() => document.getElementById("video").videoWidth > 0), true);
   });
 
+  it("a session that the service closes again and again is left to whom it was given", async () => {
+    await page.click("#go");
+    await untilState("live");
+    await peer.close();
+    await untilState("reconnecting");
+    await untilState("live");
+    await peer.close();
+    await problem(/ended this stream/);
+    assert.equal(await state(), "setup");
+  });
+
+  it("a screen is shown as it is, and published", async () => {
+    await page.check("input[value=screen]");
+    await page.click("#share");
+    await page.waitForFunction(() => document.getElementById("video").videoWidth > 0);
+    assert.equal(
+      await page.evaluate(() => getComputedStyle(document.getElementById("video")).transform),
+      "none",
+    );
+    await page.click("#go");
+    await untilState("live");
+    await expectAccessible(page, "screen", "publish-screen");
+    await page.click("#stop");
+    await page.check("input[value=camera]");
+    await page.click("#share");
+    await page.waitForFunction(() => document.getElementById("video").videoWidth > 0);
+  });
+
   it("every rejection has words", async () => {
     for (const [status, code, words] of [
       [401, "stream_key_invalid", /stream key is wrong/],

@@ -302,7 +302,7 @@ class Publisher {
     const isBusy = stage !== "setup";
     page.root.dataset.stage = stage;
     page.root.dataset.source = capture.video ? capture.source : this.source;
-    page.curtain.hidden = capture.video !== null;
+    page.curtain.hidden = capture.video?.readyState === "live";
     page.share.textContent = SHARE_WORDS[this.source];
     page.cameraField.hidden = this.source !== "camera";
     page.meters.hidden = !capture.microphone && !capture.system;
