@@ -67,7 +67,9 @@ describe("the publish page", () => {
     );
     assert.match(await page.textContent("#camera option"), /fake_device_0/);
     // The fake microphone beeps.
-    await page.waitForFunction(() => document.getElementById("microphone-level").value > -40);
+    await page.waitForFunction(
+      () => Number(document.getElementById("microphone-level").getAttribute("aria-valuenow")) > -40,
+    );
     assert.equal(await page.inputValue("#rate"), "2500000");
     assert.match(await page.textContent("#resolution option:checked"), /720p, 30 fps/);
     await expectAccessible(page, "preview", "publish-preview");
@@ -101,9 +103,13 @@ describe("the publish page", () => {
   it("the microphone is muted and unmuted", async () => {
     await page.click("#mute");
     assert.equal(await page.getAttribute("#mute", "aria-pressed"), "true");
-    await page.waitForFunction(() => document.getElementById("microphone-level").value === -60);
+    await page.waitForFunction(
+      () => Number(document.getElementById("microphone-level").getAttribute("aria-valuenow")) === -60,
+    );
     await page.click("#mute");
-    await page.waitForFunction(() => document.getElementById("microphone-level").value > -40);
+    await page.waitForFunction(
+      () => Number(document.getElementById("microphone-level").getAttribute("aria-valuenow")) > -40,
+    );
   });
 
   it("another resolution is sent without another session", async () => {

@@ -332,8 +332,9 @@ class Publisher {
     ] as const) {
       if (!level) continue;
       const db = level.read();
-      meter.value = db;
-      meter.textContent = db <= SILENCE_DB ? "silence" : `${Math.round(db)} dB`;
+      meter.style.setProperty("--level", `${(1 - db / SILENCE_DB) * 100}%`);
+      meter.setAttribute("aria-valuenow", String(Math.round(db)));
+      meter.setAttribute("aria-valuetext", db <= SILENCE_DB ? "silence" : `${Math.round(db)} dB`);
       meter.dataset.loud = String(db >= LOUD_DB);
     }
   }
