@@ -14,6 +14,7 @@ fn main() {
     let pages = [
         ("player.html", PLACEHOLDER),
         ("watch.html", PLACEHOLDER),
+        ("publish.html", PLACEHOLDER),
         ("docs.html", PLACEHOLDER),
         ("share.html", FRAME),
         ("notice.html", FRAME),

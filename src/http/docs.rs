@@ -1,4 +1,5 @@
-//! `/openapi.json`, `/docs`, the player pages `/live/{playbackId}` and `/video/{playbackId}`, and their content security policies.
+//! `/openapi.json`, `/docs`, the player pages `/live/{playbackId}` and `/video/{playbackId}`, `/live/publish/{inputSlug}`, and their content
+//! security policies.
 
 use actix_web::{HttpRequest, HttpResponse, http::header, web};
 use sluice_store::credentials::is_playback_id;
@@ -67,6 +68,20 @@ pub async fn player(
     playback_id: web::Path<String>,
 ) -> Result<HttpResponse, ApiError> {
     viewing(&request, &playback_id, "player.html")
+}
+
+/// Publish to a live input from the browser
+///
+/// The page asks for the stream key, which the fragment `#key=` fills in. It is the same page for every input, known or not.
+#[utoipa::path(get, path = "/live/publish/{inputSlug}", tag = "pages", security(()), params(
+    ("inputSlug" = String, Path, description = "`inputSlug` of the live input"),
+), responses(
+    (status = 200, description = "A page", body = String, content_type = "text/html")))]
+pub async fn publish(
+    request: HttpRequest,
+    _input_slug: web::Path<String>,
+) -> Result<HttpResponse, ApiError> {
+    Ok(embedded::page(&request, "publish.html", PAGE_POLICY)?.finish())
 }
 
 /// Watch a video stream

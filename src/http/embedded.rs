@@ -1,4 +1,4 @@
-//! Files of `web/dist` compiled in: `/assets/{file}`, pages, `Accept-Encoding` (Brotli, gzip), entity tags, `Cache-Control`.
+//! Files of `web/dist` compiled in: `/assets/{file}`, `/embed/{file}`, pages, `Accept-Encoding` (Brotli, gzip), entity tags, `Cache-Control`.
 //!
 //! Beside a file there may be the same file in Brotli and gzip (`x.js.br`, `x.js.gz`); nothing is compressed at run time.
 
@@ -23,6 +23,8 @@ struct Front;
 const PAGE_CACHE: &str = "no-cache";
 /// `Cache-Control` of scripts and styles, whose names carry a hash of their content.
 const ASSET_CACHE: &str = "public, max-age=31536000, immutable";
+/// `Cache-Control` of scripts that other sites name by a fixed address.
+const EMBED_CACHE: &str = "public, max-age=300";
 
 /// Scripts and styles of the pages
 ///
@@ -34,14 +36,38 @@ pub async fn asset(
     request: HttpRequest,
     file: web::Path<String>,
 ) -> Result<HttpResponse, ApiError> {
-    let is_name = !file.contains(['/', '\\']) && Coding::of_name(&file) == Coding::Identity;
-    let path = format!("assets/{file}");
-    let mut response = Respond::with(&request, &path)
+    script_for_all(&request, "assets", &file, ASSET_CACHE)
+}
+
+/// Scripts for pages of other sites
+///
+/// `sluice-player.js` defines the element `<sluice-player>`.
+#[utoipa::path(get, path = "/embed/{file}", tag = "pages", security(()), params(
+    ("file" = String, Path, description = "`sluice-player.js`"),
+), responses((status = 200, description = "A script", body = String, content_type = "text/javascript")))]
+pub async fn embed(
+    request: HttpRequest,
+    file: web::Path<String>,
+) -> Result<HttpResponse, ApiError> {
+    script_for_all(&request, "embed", &file, EMBED_CACHE)
+}
+
+/// Answers with a file of a folder. Pages of every site may read it: the element loads hls.js as a module, and browsers load modules
+/// of another origin with CORS.
+fn script_for_all(
+    request: &HttpRequest,
+    folder: &str,
+    file: &str,
+    cache: &'static str,
+) -> Result<HttpResponse, ApiError> {
+    let is_name = !file.contains(['/', '\\']) && Coding::of_name(file) == Coding::Identity;
+    let mut response = Respond::with(request, &format!("{folder}/{file}"))
         .filter(|_| is_name)
         .ok_or(ApiError::NotFound("asset"))?;
     response
         .head
-        .insert_header((header::CACHE_CONTROL, ASSET_CACHE));
+        .insert_header((header::CACHE_CONTROL, cache))
+        .insert_header((header::ACCESS_CONTROL_ALLOW_ORIGIN, "*"));
     Ok(response.finish())
 }
 

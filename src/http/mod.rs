@@ -188,7 +188,9 @@ table::routes! {
     "/live/whip"                       => POST webrtc::whip_by_token, OPTIONS webrtc::whip_by_token_options;
     "/live/whip/{stream}"              => POST webrtc::whip, OPTIONS webrtc::whip_options;
     "/live/webrtc/{session}"           => GET webrtc::session, PATCH webrtc::session_patch, DELETE webrtc::session_delete, OPTIONS webrtc::session_options;
+    "/embed/{file}"                    => GET embedded::embed;
     "/live/{playbackId}"               => GET docs::player;
+    "/live/publish/{inputSlug}"        => GET docs::publish;
     "/video/{playbackId}"              => GET docs::watch;
     "/share/folder/{token}"            => GET share::open_page, POST share::enter_password;
 }

@@ -67,7 +67,9 @@ describe("the publish page", () => {
     );
     assert.match(await page.textContent("#camera option"), /fake_device_0/);
     // The fake microphone beeps.
-    await page.waitForFunction(() => document.getElementById("microphone-level").value > -40);
+    await page.waitForFunction(
+      () => Number(document.getElementById("microphone-level").getAttribute("aria-valuenow")) > -40,
+    );
     assert.equal(await page.inputValue("#rate"), "2500000");
     assert.match(await page.textContent("#resolution option:checked"), /720p, 30 fps/);
     await expectAccessible(page, "preview", "publish-preview");
@@ -101,9 +103,13 @@ describe("the publish page", () => {
   it("the microphone is muted and unmuted", async () => {
     await page.click("#mute");
     assert.equal(await page.getAttribute("#mute", "aria-pressed"), "true");
-    await page.waitForFunction(() => document.getElementById("microphone-level").value === -60);
+    await page.waitForFunction(
+      () => Number(document.getElementById("microphone-level").getAttribute("aria-valuenow")) === -60,
+    );
     await page.click("#mute");
-    await page.waitForFunction(() => document.getElementById("microphone-level").value > -40);
+    await page.waitForFunction(
+      () => Number(document.getElementById("microphone-level").getAttribute("aria-valuenow")) > -40,
+    );
   });
 
   it("another resolution is sent without another session", async () => {
@@ -146,6 +152,34 @@ describe("the publish page", () => {
     assert.equal(service.deleted.length, 1);
     assert.equal(await page.evaluate(() => document.activeElement.id), "go");
     assert.equal(await page.evaluate(() => document.getElementById("video").videoWidth > 0), true);
+  });
+
+  it("a session that the service closes again and again is left to whom it was given", async () => {
+    await page.click("#go");
+    await untilState("live");
+    await peer.close();
+    await untilState("reconnecting");
+    await untilState("live");
+    await peer.close();
+    await problem(/ended this stream/);
+    assert.equal(await state(), "setup");
+  });
+
+  it("a screen is shown as it is, and published", async () => {
+    await page.check("input[value=screen]");
+    await page.click("#share");
+    await page.waitForFunction(() => document.getElementById("video").videoWidth > 0);
+    assert.equal(
+      await page.evaluate(() => getComputedStyle(document.getElementById("video")).transform),
+      "none",
+    );
+    await page.click("#go");
+    await untilState("live");
+    await expectAccessible(page, "screen", "publish-screen");
+    await page.click("#stop");
+    await page.check("input[value=camera]");
+    await page.click("#share");
+    await page.waitForFunction(() => document.getElementById("video").videoWidth > 0);
   });
 
   it("every rejection has words", async () => {

@@ -8,6 +8,7 @@
 //
 //   view NAME URL [tcp]        opens a WHEP address in a page; with `tcp` the page does not use UDP
 //   page NAME URL              opens any page of the service
+//   embed NAME BASE ID [hls]   opens a page of another site with the service's element; with `hls` it does not use WebRTC
 //   publish NAME URL           opens the service's publish page and goes live with a made-up camera and microphone
 //   stop NAME                  ends its broadcast by the page's button
 //   report NAME                the page's connection: state, frames, audio (see observed.js)
@@ -46,6 +47,17 @@ function viewingPage(url) {
   const block = blocks.find((it) => it.includes("new RTCPeerConnection"))?.split("```")[0];
   if (!block) throw new Error("the guide has no WHEP player");
   return block.replace(/"https:[^"]*\/whep"/, JSON.stringify(url)).replace(" muted", "");
+}
+
+/** A page with the element, and with the element's state as the service's own pages tell theirs. */
+function embeddingPage(base, playbackId, via = "") {
+  return `<script src="${base}/embed/sluice-player.js"></script>
+    <sluice-player src="${base}/live/v1/${playbackId}" via="${via}" autoplay muted></sluice-player>
+    <script>
+      const player = document.querySelector("sluice-player");
+      const told = () => ({ state: player.state, transport: player.transport, latency: player.latency });
+      Object.defineProperty(globalThis, "sluice", { get: told });
+    </script>`;
 }
 
 const served = new Map();
@@ -98,6 +110,7 @@ const commands = {
   view: (name, url, how) =>
     openHtml(name, viewingPage(url), how === "tcp" ? "globalThis.sluiceWithoutUdp = true;" : ""),
   page: (name, url) => openPage(name, url),
+  embed: (name, base, playbackId, via) => openHtml(name, embeddingPage(base, playbackId, via)),
   async publish(name, url) {
     await openPage(name, url);
     const page = pageOf(name);

@@ -93,19 +93,31 @@ describe("the player page by WebRTC", () => {
 
   it("while the encoder is away the session stays", async () => {
     service.drop();
-    await peer.send(false);
+    await peer.send();
     await observer.until("curtain", 10, (seen) => seen.state === "reconnecting" && seen.text !== "");
     // Longer than the frozen time that is a slow line's.
     await observer.evaluate(skip(5_000));
     service.publish();
-    await peer.send(true);
+    await peer.send("audio", "video");
     await byTransport("webrtc", 10);
     await observer.untilPlayed(1, 10);
     assert.equal(peer.offers.length, 3);
   });
 
+  it("an encoder that stalls is waited for", async () => {
+    await peer.send();
+    await chromium.page.evaluate(() => {
+      globalThis.stalledAt = performance.now();
+    });
+    await chromium.page.waitForFunction(() => performance.now() > globalThis.stalledAt + 4_000);
+    await peer.send("audio", "video");
+    await byTransport("webrtc", 10);
+    await observer.untilPlayed(2, 10);
+    assert.equal(peer.offers.length, 3);
+  });
+
   it("frozen video is followed by HLS, with the reason, and a minute later by WebRTC", async () => {
-    await peer.send(false);
+    await peer.send("audio");
     await byTransport("hls", 10);
     const seen = await observer.until("reason", 5, (now) => now.text !== "");
     assert.match(seen.text, /too slow for WebRTC/);

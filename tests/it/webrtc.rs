@@ -1,6 +1,7 @@
 //! WebRTC as viewers and publishers meet it: Chromium and ffmpeg with the whole service, and clients that misbehave.
 
 mod chromium;
+mod embed;
 mod gateway;
 mod hostile;
 mod offers;

@@ -66,6 +66,46 @@ async fn asset(site: &Site) -> Option<String> {
     asset.map(str::to_owned)
 }
 
+/// The element for other sites loads hls.js from here as a module, which browsers do with CORS.
+#[actix_web::test]
+async fn pages_of_other_sites_load_the_element_and_what_it_needs() {
+    let site = Site::open().await;
+    let Some(path) = asset(&site).await else {
+        return;
+    };
+    for (path, cache) in [
+        (path.as_str(), "immutable"),
+        ("/embed/sluice-player.js", "max-age=300"),
+    ] {
+        let answer = site.send(request("GET", path)).await;
+        assert_eq!(answer.status, 200, "{path}");
+        assert_eq!(answer.header("access-control-allow-origin"), "*", "{path}");
+        assert!(answer.header("cache-control").contains(cache), "{path}");
+    }
+    for missing in ["nothing.js", "sluice-player.js.br", "..%2Fplayer.html"] {
+        let answer = site
+            .send(request("GET", &format!("/embed/{missing}")))
+            .await;
+        assert_eq!(answer.status, 404, "{missing}");
+    }
+}
+
+#[actix_web::test]
+async fn the_publish_page_is_in_no_frame_of_other_sites() {
+    let page = Site::open()
+        .await
+        .send(request("GET", "/live/publish/any-slug"))
+        .await;
+    assert_eq!(page.status, 200);
+    let policy = page.header("content-security-policy");
+    assert!(policy.contains("frame-ancestors 'none'"), "{policy}");
+    assert_eq!(
+        page.header("permissions-policy"),
+        "",
+        "it needs camera, microphone and screen"
+    );
+}
+
 /// Files of a program without a front end have no other coding; then the plain one is answered.
 #[actix_web::test]
 async fn each_coding_of_an_asset_is_its_own_representation() {

@@ -125,6 +125,11 @@ journey("live inputs", { host: HOST, expected }, (step, at) => {
     address.srt = await copied(page, "Address with key and passphrase", elsewhere);
     secrets.push(key.split(".")[1], await copied(page, "Passphrase", elsewhere));
     await expectAccessible(page, "connect");
+    await page.getByText("WebRTC", { exact: true }).click();
+    const link = page.getByRole("link", { name: "Go live from this browser" });
+    const target = new URL(await link.getAttribute("href"), page.url());
+    assert.equal(target.hash, `#key=${key.split(".")[1]}`);
+    await expectAccessible(page, "connect by WebRTC");
     await press(page, "Hide the key");
     await expectNoSecrets(page, secrets);
   });

@@ -47,9 +47,9 @@ export class PeerServer {
     return this.page.evaluate(() => globalThis.closeAll());
   }
 
-  /** Sends nothing more, or all again. */
-  send(on) {
-    return this.page.evaluate((on) => globalThis.send(on), on);
+  /** Sends nothing more of some kinds, or all again. */
+  send(...kinds) {
+    return this.page.evaluate((kinds) => globalThis.send(kinds), kinds);
   }
 
   /** Frames that came from publishers, with their codec. */
@@ -94,11 +94,11 @@ function serve() {
     for (const pc of sessions) pc.close();
     sessions.clear();
   };
-  globalThis.send = async (on) => {
+  globalThis.send = async (kinds) => {
     for (const pc of sessions) {
       for (const { sender } of pc.getTransceivers()) {
         sender.kept ??= sender.track;
-        await sender.replaceTrack(on ? sender.kept : null);
+        await sender.replaceTrack(kinds.includes(sender.kept?.kind) ? sender.kept : null);
       }
     }
   };

@@ -41,6 +41,19 @@ impl Chromium {
         Ok(())
     }
 
+    /// Opens a page of another site with the service's element, by WebRTC or by HLS.
+    pub async fn embed(
+        &mut self,
+        name: &str,
+        base: &str,
+        playback_id: &str,
+        transport: &str,
+    ) -> Result<(), Failure> {
+        let command = format!("embed {name} {base} {playback_id} {transport}");
+        self.0.command(&command).await?;
+        Ok(())
+    }
+
     /// Opens the service's publish page and goes live with a made-up camera and microphone.
     pub async fn publish(&mut self, name: &str, url: &str) -> Result<(), Failure> {
         self.0.command(&format!("publish {name} {url}")).await?;

@@ -108,13 +108,10 @@ export class Playback implements SourceListener {
     if (this.source || this.retry !== undefined) return;
     this.expect();
     const { whep, hls, video, choice, attachHls } = this.setup;
-    if (whep !== null && choice.pick(performance.now(), live) === "webrtc") {
-      const session = this.session(whep);
-      session.show(video);
-      this.source = session;
-    } else {
-      this.source = attachHls(hls, video, this);
-    }
+    const isByWebRtc = whep !== null && choice.pick(performance.now(), live) === "webrtc";
+    const session = isByWebRtc ? this.session(whep) : null;
+    session?.show(video);
+    this.source = session ?? attachHls(hls, video, this);
     this.play();
   }
 
@@ -193,9 +190,15 @@ export class Playback implements SourceListener {
 
   /** The session on the screen, or the one beside HLS, is over. */
   private onSessionEnded(session: WhepSource, ending: Ending): void {
-    const pauseMs = this.setup.choice.ended(ending, performance.now(), this.isLive, Math.random());
-    if (session === this.candidate) this.candidate = null;
-    if (session !== this.source) return;
+    const { choice } = this.setup;
+    const { fallback } = choice;
+    const pauseMs = choice.ended(ending, performance.now(), this.isLive, Math.random());
+    if (session !== this.source) {
+      // What was beside HLS is nothing that the viewer has seen.
+      choice.fallback = fallback;
+      this.candidate = null;
+      return;
+    }
     this.drop();
     if (this.wanted && pauseMs === 0) this.attach(this.isLive);
     else if (this.wanted) this.attachIn(pauseMs);
@@ -244,12 +247,18 @@ export class Playback implements SourceListener {
     return this.liveSinceMs !== null;
   }
 
-  private session(url: string): WhepSource {
-    const session: WhepSource = new WhepSource(url, {
-      onFirstFrame: () => this.onFirstFrame(session),
-      onEnded: (ending) => this.onSessionEnded(session, ending),
-    });
-    return session;
+  /** Null where the browser has WebRTC and a policy forbids its use. */
+  private session(url: string): WhepSource | null {
+    try {
+      const session: WhepSource = new WhepSource(url, {
+        onFirstFrame: () => this.onFirstFrame(session),
+        onEnded: (ending) => this.onSessionEnded(session, ending),
+      });
+      return session;
+    } catch {
+      this.setup.choice.ended({ why: "unfit" }, performance.now(), true, 0);
+      return null;
+    }
   }
 
   /** Connects a session beside the HLS source when it is time for one. */

@@ -14,6 +14,10 @@ const SAMPLE_EVERY_MS = 250;
 const FIRST_SAMPLE_EVERY_MS = 50;
 /** Samples between two statements of the delay. */
 const DELAY_EVERY = 4;
+/** Time without a packet of any kind after which the connection counts as lost. */
+const SILENT_MS = 2_000;
+/** Time without media on a connection that lives, after which it is the encoder that stalls. */
+const STALLED_MS = 1_000;
 /** Frozen time from which on a session that is closed counts as one of a slow line. */
 const SLOW_IF_FROZEN_MS = 500;
 
@@ -35,6 +39,11 @@ export class WhepSource implements Source {
   private hasFrame = false;
   private isLive = true;
   private samples = 0;
+  private heard = 0;
+  private heardAtMs = 0;
+  private media = 0;
+  private mediaAtMs = 0;
+  private stalledAtMs = Number.NEGATIVE_INFINITY;
   private last: Snapshot | null = null;
   private beforeDelay: Snapshot | null = null;
   private delay: number | null = null;
@@ -165,16 +174,37 @@ export class WhepSource implements Source {
       this.beforeDelay = seen;
     }
     this.samples += 1;
-    // Pages that cannot be seen are slow by the browser's choice.
-    if (!this.isLive || !seen.video || document.hidden) {
+    const nowMs = performance.now();
+    this.hear(seen, nowMs);
+    const isWatched = this.isLive && !document.hidden;
+    if (isWatched && seen.heard !== null && nowMs - this.heardAtMs > SILENT_MS) {
+      this.end({ why: "closed" });
+      return;
+    }
+    // Pages that cannot be seen are slow by the browser's choice. A freeze is counted when it is over, and so a little later.
+    if (!isWatched || !seen.video || nowMs - this.stalledAtMs < STALLED_MS) {
       this.meter.reset();
       return;
     }
     this.meter.add({
-      nowMs: performance.now(),
+      nowMs,
       framesDecoded: seen.video.framesDecoded ?? 0,
       freezesS: seen.video.totalFreezesDuration ?? 0,
     });
     if (this.meter.frozenMs() > FROZEN_LIMIT_MS) this.end({ why: "slow" });
+  }
+
+  /**
+   * Notes what came. On a slow line some media comes, audio at least; when none comes and the connection lives, the encoder
+   * stalls. Of video alone that cannot be told: a slow line gets its key frames only.
+   */
+  private hear({ video, audio, heard }: Snapshot, nowMs: number): void {
+    const ofAudio = audio?.packetsReceived ?? 0;
+    const media = ofAudio + (video?.packetsReceived ?? 0);
+    if (media !== this.media) this.mediaAtMs = nowMs;
+    if (heard !== this.heard || media !== this.media) this.heardAtMs = nowMs;
+    this.media = media;
+    this.heard = heard ?? 0;
+    if (ofAudio > 0 && nowMs - this.mediaAtMs > STALLED_MS) this.stalledAtMs = nowMs;
   }
 }

@@ -3,12 +3,14 @@ import { retryDelayMs } from "../player/backoff";
 import type { Rejection } from "../webrtc/exchange";
 import { type Offered, PublishSession, type SessionListener } from "./session";
 import { bitrateBetween, droppedSince, type Sent } from "./statistics";
-import { type Problem, rejectionWords, type Stage, UNREACHABLE } from "./words";
+import { CLOSED, type Problem, rejectionWords, type Stage, UNREACHABLE } from "./words";
 
 /** Longest pause before a lost session is replaced. */
 const LONGEST_RECONNECT_MS = 5_000;
 /** Time for which the service may take the lost session for another encoder. */
 const OWN_CONFLICT_MS = 30_000;
+/** A session that the service closes so soon after it replaced another one is not replaced: two pages would take over from each other. */
+const CLOSED_AGAIN_MS = 15_000;
 
 export interface Measured {
   bitrate: number;
@@ -41,7 +43,8 @@ export class Broadcast {
   private session: PublishSession | null = null;
   private timer: ReturnType<typeof setTimeout> | undefined;
   private attempts = 0;
-  private lostAtMs = 0;
+  private lostAtMs: number | null = null;
+  private connectedAtMs = 0;
   private first: Sent | null = null;
   private last: Sent | null = null;
   private droppedBefore = 0;
@@ -112,17 +115,23 @@ export class Broadcast {
       onRejected: (rejection) => present(() => this.onRejected(rejection)),
       onUnreachable: () =>
         present(() => (this.stage === "reconnecting" ? this.again() : this.fail(UNREACHABLE))),
-      onLost: () => present(() => this.onLost()),
+      onLost: (byService) => present(() => this.onLost(byService)),
     };
   }
 
   private onConnected(): void {
     this.attempts = 0;
-    this.liveSinceMs ??= performance.now();
+    this.connectedAtMs = performance.now();
+    this.liveSinceMs ??= this.connectedAtMs;
     this.become("live");
   }
 
-  private onLost(): void {
+  private onLost(byService: boolean): void {
+    const isSoon = performance.now() - this.connectedAtMs < CLOSED_AGAIN_MS;
+    if (byService && isSoon && this.lostAtMs !== null) {
+      this.fail(CLOSED);
+      return;
+    }
     if (this.first && this.last) this.droppedBefore += droppedSince(this.first, this.last) ?? 0;
     this.first = null;
     this.last = null;
@@ -133,7 +142,7 @@ export class Broadcast {
 
   private onRejected({ status, code, message, afterS }: Rejection): void {
     const isReconnect = this.stage === "reconnecting";
-    if (isReconnect && isWorthAnotherTry(status, performance.now() - this.lostAtMs)) {
+    if (isReconnect && isWorthAnotherTry(status, performance.now() - (this.lostAtMs ?? 0))) {
       this.again(status === 429 || status === 503 ? afterS * 1000 : 0);
     } else {
       this.fail(rejectionWords(status, code, message));

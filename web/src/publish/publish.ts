@@ -302,7 +302,7 @@ class Publisher {
     const isBusy = stage !== "setup";
     page.root.dataset.stage = stage;
     page.root.dataset.source = capture.video ? capture.source : this.source;
-    page.curtain.hidden = capture.video !== null;
+    page.curtain.hidden = capture.video?.readyState === "live";
     page.share.textContent = SHARE_WORDS[this.source];
     page.cameraField.hidden = this.source !== "camera";
     page.meters.hidden = !capture.microphone && !capture.system;
@@ -332,8 +332,9 @@ class Publisher {
     ] as const) {
       if (!level) continue;
       const db = level.read();
-      meter.value = db;
-      meter.textContent = db <= SILENCE_DB ? "silence" : `${Math.round(db)} dB`;
+      meter.style.setProperty("--level", `${(1 - db / SILENCE_DB) * 100}%`);
+      meter.setAttribute("aria-valuenow", String(Math.round(db)));
+      meter.setAttribute("aria-valuetext", db <= SILENCE_DB ? "silence" : `${Math.round(db)} dB`);
       meter.dataset.loud = String(db >= LOUD_DB);
     }
   }

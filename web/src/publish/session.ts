@@ -13,8 +13,8 @@ export interface SessionListener {
   onRejected(rejection: Rejection): void;
   /** Nothing came through to the service's ports. */
   onUnreachable(): void;
-  /** A connection was there and is lost. */
-  onLost(): void;
+  /** A connection was there and is lost. @param byService it was closed on purpose */
+  onLost(byService: boolean): void;
 }
 
 export interface Offered {
@@ -123,7 +123,7 @@ export class PublishSession {
   private hearClose(): void {
     const { transport } = this.video.sender;
     transport?.addEventListener("statechange", () => {
-      if (transport.state === "closed") this.lose();
+      if (transport.state === "closed") this.lose(true);
     });
   }
 
@@ -146,7 +146,7 @@ export class PublishSession {
     }
   }
 
-  private lose(): void {
-    this.abandon(() => (this.isConnected ? this.listener.onLost() : this.listener.onUnreachable()));
+  private lose(byService = false): void {
+    this.abandon(() => (this.isConnected ? this.listener.onLost(byService) : this.listener.onUnreachable()));
   }
 }

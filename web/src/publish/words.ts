@@ -94,6 +94,11 @@ export const UNREACHABLE: Problem = {
     "A firewall is in the way, or the service does not know its own address: UDP and TCP port 8189 have to be open, see webrtc.public_addresses in the guide.",
 };
 
+export const CLOSED: Problem = {
+  title: "The service has ended this stream",
+  detail: "Another encoder took over, or the stream was ended in the dashboard.",
+};
+
 export const NO_WEBRTC: Problem = {
   title: "This browser cannot send video here",
   detail: "It has no WebRTC. Try a current Chrome, Edge, Firefox or Safari.",
@@ -114,7 +119,10 @@ export function captureWords(name: string, source: SourceKind): Problem | null {
       };
     case "NotFoundError":
     case "DevicesNotFoundError":
-      return { title: `No ${what} was found`, detail: "Connect one, or choose another source." };
+      return {
+        title: `No ${what} was found`,
+        detail: "Connect one, choose another source, or choose “No microphone”.",
+      };
     case "NotReadableError":
     case "TrackStartError":
       return {

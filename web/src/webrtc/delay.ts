@@ -32,6 +32,7 @@ export interface Report {
   packetsLost?: number;
   bytesReceived?: number;
   bytesSent?: number;
+  responsesReceived?: number;
   nominated?: boolean;
   state?: string;
   currentRoundTripTime?: number;
@@ -49,10 +50,12 @@ export interface Snapshot {
   audio: Report | null;
   sender: Report | null;
   roundTripS: number;
+  /** Count that rises with every packet of the other side, also of those without media; null where browsers do not count them. */
+  heard: number | null;
 }
 
 export function snapshotOf(reports: Iterable<Report>): Snapshot {
-  const found: Snapshot = { video: null, audio: null, sender: null, roundTripS: 0 };
+  const found: Snapshot = { video: null, audio: null, sender: null, roundTripS: 0, heard: null };
   for (const report of reports) {
     if (report.type === "inbound-rtp" && report.kind === "video") found.video = report;
     if (report.type === "inbound-rtp" && report.kind === "audio") found.audio = report;
@@ -61,6 +64,8 @@ export function snapshotOf(reports: Iterable<Report>): Snapshot {
     if (report.type === "candidate-pair" && report.nominated && report.currentRoundTripTime !== undefined) {
       found.roundTripS = report.currentRoundTripTime;
     }
+    const heard = report.type === "transport" ? report.packetsReceived : report.responsesReceived;
+    if (heard !== undefined) found.heard = (found.heard ?? 0) + heard;
   }
   return found;
 }
