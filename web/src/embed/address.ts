@@ -13,7 +13,9 @@ export function streamBase(src: string, token: string, documentUrl: string): str
   } catch {
     return null;
   }
-  const match = /^(.*\/live)\/(?:v1\/)?(?!v1\/?$)([^/]+)(?:\/(?:index\.m3u8|whep|state))?\/?$/.exec(url.pathname);
+  const match = /^(.*\/live)\/(?:v1\/)?(?!v1\/?$)([^/]+)(?:\/(?:index\.m3u8|whep|state))?\/?$/.exec(
+    url.pathname,
+  );
   if (!match || !/^https?:$/.test(url.protocol)) return null;
   const [, before = "", name = ""] = match;
   return `${url.origin}${before}/v1/${token === "" ? name : encodeURIComponent(token)}`;
