@@ -103,7 +103,7 @@ fn counts(metrics: &str) -> Option<Counts> {
     };
     Some(Counts {
         connected: value("sluice_webrtc_connect_seconds_count")?,
-        unreachable: value("sluice_webrtc_closed_total{why=\"unreachable\"}")?,
+        unreachable: value("sluice_webrtc_closed{why=\"unreachable\"}")?,
     })
 }
 
@@ -111,9 +111,9 @@ fn counts(metrics: &str) -> Option<Counts> {
 mod tests {
     use super::{super::finding::Level, *};
 
-    const METRICS: &str = "HTTP/1.0 200 OK\r\n\r\n# TYPE sluice_webrtc_closed counter\n\
-        sluice_webrtc_closed_total{why=\"client\"} 7\n\
-        sluice_webrtc_closed_total{why=\"unreachable\"} 3\n\
+    const METRICS: &str = "HTTP/1.0 200 OK\r\n\r\n# TYPE sluice_webrtc_closed gauge\n\
+        sluice_webrtc_closed{why=\"client\"} 7\n\
+        sluice_webrtc_closed{why=\"unreachable\"} 3\n\
         sluice_webrtc_connect_seconds_sum 0.2\nsluice_webrtc_connect_seconds_count 2\n# EOF\n";
 
     #[test]

@@ -196,7 +196,7 @@ impl Counters {
             )
             .with_unit(MetricUnit::Seconds),
             Metric::histogram(
-                "webrtc_first_picture",
+                "webrtc_first_frame",
                 "Time from a viewer's connection to the first frame sent",
                 self.first_frames.read(),
             )
