@@ -38,7 +38,7 @@ const MAY_DEPEND_ON: [(&str, &str, &[&str]); 7] = [
     ("ingest", "sluice-ingest", &["sluice-media"]),
     ("media", "sluice-media", &[]),
     ("store", "sluice-store", &[]),
-    ("testkit", "sluice-testkit", &[]),
+    ("testkit", "sluice-testkit", &["sluice-ingest"]),
     ("worker", "sluice-worker", &["sluice-media"]),
 ];
 

@@ -1,7 +1,8 @@
 //! Crate of the parts that scenarios (`tests/it`) and the load harness (`benches/load`) share; `eventually` waits for a
 //! condition.
 //!
-//! It shares no code with the service, so that an error of the service is not repeated in what checks it.
+//! It shares no code with the service, so that an error of the service is not repeated in what checks it; of its WebRTC, ciphers and
+//! hashes alone.
 
 pub mod attributes;
 pub mod flv;
@@ -10,6 +11,7 @@ pub mod process;
 pub mod publisher;
 pub mod rtmp;
 mod status;
+pub mod webrtc;
 
 use std::time::Duration;
 
