@@ -42,6 +42,20 @@ pub const TARGETS: &[Target] = &[
     Target::new("webrtc_publisher", webrtc_publisher),
     Target::new("to_webrtc_gateway", to_webrtc_gateway),
     Target::new("from_webrtc_gateway", from_webrtc_gateway),
+    #[cfg(feature = "webrtc")]
+    Target::new("peer_certificate", peer_certificate),
+    #[cfg(feature = "webrtc")]
+    Target::new("webrtc_offer", crate::webrtc::gateway::fuzzing::offer),
+    #[cfg(feature = "webrtc")]
+    Target::new(
+        "webrtc_datagrams",
+        crate::webrtc::gateway::fuzzing::datagrams,
+    ),
+    #[cfg(feature = "webrtc")]
+    Target::new(
+        "webrtc_tcp_frames",
+        crate::webrtc::gateway::fuzzing::tcp_frames,
+    ),
 ];
 
 /// Reads the payload of a command.
@@ -303,4 +317,15 @@ fn from_webrtc_gateway(bytes: &[u8]) {
         again.expect("the frame is whole").encode(&mut twice);
         assert_eq!(once, twice);
     }
+}
+
+/// Finds the public key of a certificate of DTLS, and checks a signature of it.
+#[cfg(feature = "webrtc")]
+fn peer_certificate(bytes: &[u8]) {
+    use crate::webrtc::gateway::crypto::{has_signed, public_key};
+    if let Ok(key) = public_key(bytes) {
+        assert!(bytes.as_ptr_range().contains(&key.point.as_ptr()) || key.point.is_empty());
+        assert!(key.point.len() < bytes.len());
+    }
+    assert!(!has_signed(bytes, b"data", b"no signature"));
 }

@@ -15,6 +15,7 @@ mod burst;
 pub mod crypto;
 mod demux;
 mod frame;
+pub(crate) mod fuzzing;
 mod group;
 mod inbox;
 mod line;

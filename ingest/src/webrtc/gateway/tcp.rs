@@ -27,7 +27,7 @@ use super::{
 };
 
 /// Most bytes of a frame.
-const MAX_FRAME: usize = 2_048;
+pub(super) const MAX_FRAME: usize = 2_048;
 /// Most bytes of whole frames that wait behind those in the kernel.
 const MAX_UNSENT: usize = 64 << 10;
 /// Bytes that the kernel keeps for sending: a third of a second of 6 Mbit/s, and a large key frame.
@@ -339,14 +339,14 @@ pub(super) fn canonical(address: SocketAddr) -> SocketAddr {
 
 /// Frames of a byte stream: a length of two bytes, then so many bytes.
 #[derive(Default)]
-struct FrameReader {
+pub(super) struct FrameReader {
     bytes: Vec<u8>,
 }
 
 impl FrameReader {
     /// Returns the next whole frame; `None` until there is one; an error at the end of the stream or of a frame that is too
     /// long or empty.
-    fn next(&mut self, stream: &mut impl Read) -> io::Result<Option<Vec<u8>>> {
+    pub(super) fn next(&mut self, stream: &mut impl Read) -> io::Result<Option<Vec<u8>>> {
         loop {
             let wanted = match self.bytes.first_chunk::<2>() {
                 None => 2,

@@ -66,13 +66,13 @@ fn generate() -> Result<DtlsCert, rcgen::Error> {
 
 /// Public key of a certificate: a point of an elliptic curve, as SEC 1 writes it.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct PublicKey<'a> {
-    pub(super) curve: NamedGroup,
-    pub(super) point: &'a [u8],
+pub(crate) struct PublicKey<'a> {
+    pub(crate) curve: NamedGroup,
+    pub(crate) point: &'a [u8],
 }
 
 /// Finds the public key in a certificate in DER (RFC 5280, section 4.1).
-pub(super) fn public_key(certificate: &[u8]) -> Result<PublicKey<'_>, CryptoError> {
+pub(crate) fn public_key(certificate: &[u8]) -> Result<PublicKey<'_>, CryptoError> {
     let info = public_key_info(certificate).ok_or(CryptoError::CertificateParseFailed)?;
     let mut info = Der(info);
     let mut algorithm = Der(info
@@ -232,6 +232,28 @@ mod tests {
                 point: &[4; 97]
             })
         );
+    }
+
+    #[test]
+    fn certificates_of_openssl_are_read_or_named_in_the_error() {
+        for (name, expected) in [
+            ("p256", Ok(NamedGroup::Secp256r1)),
+            ("p384", Ok(NamedGroup::Secp384r1)),
+            ("version_1", Ok(NamedGroup::Secp256r1)),
+            ("explicit_curve", Err(CryptoError::InvalidEcCurveParameter)),
+            ("rsa", Err(CryptoError::UnsupportedPublicKeyAlgorithm)),
+        ] {
+            let seeds = concat!(
+                env!("CARGO_MANIFEST_DIR"),
+                "/../fuzz/seeds/peer_certificate"
+            );
+            let certificate = std::fs::read(format!("{seeds}/{name}")).unwrap();
+            assert_eq!(
+                public_key(&certificate).map(|key| key.curve),
+                expected,
+                "{name}"
+            );
+        }
     }
 
     #[test]

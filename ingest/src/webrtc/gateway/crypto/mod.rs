@@ -21,6 +21,8 @@ use std::sync::{Arc, LazyLock};
 use str0m::crypto::CryptoProvider;
 
 pub use certificate::certificate;
+pub(crate) use certificate::public_key;
+pub(crate) use signature::has_signed;
 
 /// The provider for `RtcConfig::set_crypto_provider`; one for the whole process.
 pub fn provider() -> Arc<CryptoProvider> {

@@ -109,6 +109,14 @@ impl SignatureVerifier for Ecdsa {
     }
 }
 
+/// True when the certificate's key has signed `data`, with SHA-256; for the fuzz target.
+pub(crate) fn has_signed(certificate: &[u8], data: &[u8], signature: &[u8]) -> bool {
+    let (hash, algorithm) = (HashAlgorithm::SHA256, SignatureAlgorithm::ECDSA);
+    Ecdsa
+        .verify_signature(certificate, data, signature, hash, algorithm)
+        .is_ok()
+}
+
 #[cfg(test)]
 mod tests {
     use rcgen::{CertificateParams, KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_ECDSA_P384_SHA384};
