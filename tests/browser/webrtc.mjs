@@ -55,8 +55,8 @@ function embeddingPage(base, playbackId, via = "") {
     <sluice-player src="${base}/live/v1/${playbackId}" via="${via}" autoplay muted></sluice-player>
     <script>
       const player = document.querySelector("sluice-player");
-      const told = () => ({ state: player.state, transport: player.transport, latency: player.latency });
-      Object.defineProperty(globalThis, "sluice", { get: told });
+      const account = () => ({ state: player.state, transport: player.transport, latency: player.latency });
+      Object.defineProperty(globalThis, "sluice", { get: account });
     </script>`;
 }
 

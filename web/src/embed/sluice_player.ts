@@ -101,7 +101,7 @@ class SluicePlayer extends HTMLElement {
   static readonly observedAttributes = ["src", "token", "via", "controls", "muted"];
 
   private readonly view: View = makeView(this.attachShadow({ mode: "open" }));
-  private readonly sound = new EmbedAudio(this.view.video, () => this.refresh());
+  private readonly audio = new EmbedAudio(this.view.video, () => this.refresh());
   private watching: Watching | null = null;
   private shown: { state: string; transport: Transport | null } = { state: "idle", transport: null };
   private problem = "";
@@ -110,7 +110,7 @@ class SluicePlayer extends HTMLElement {
     super();
     const { start, unmute, play, mute, volume, fullscreen, video } = this.view;
     start.addEventListener("click", () => this.play());
-    unmute.addEventListener("click", () => this.sound.allow());
+    unmute.addEventListener("click", () => this.audio.allow());
     play.addEventListener("click", () => (this.paused ? this.play() : this.pause()));
     mute.addEventListener("click", () => {
       this.muted = !this.muted;
@@ -129,7 +129,7 @@ class SluicePlayer extends HTMLElement {
   }
 
   connectedCallback(): void {
-    this.sound.muted = this.hasAttribute("muted");
+    this.audio.muted = this.hasAttribute("muted");
     if (this.hasAttribute("autoplay")) this.open();
     this.refresh();
   }
@@ -140,7 +140,7 @@ class SluicePlayer extends HTMLElement {
 
   attributeChangedCallback(name: string, before: string | null, now: string | null): void {
     if (before === now || !this.isConnected) return;
-    if (name === "muted") this.sound.muted = now !== null;
+    if (name === "muted") this.audio.muted = now !== null;
     else if (name !== "controls" && this.watching) {
       this.close();
       this.open();
@@ -171,7 +171,7 @@ class SluicePlayer extends HTMLElement {
   }
 
   set muted(muted: boolean) {
-    this.sound.muted = muted;
+    this.audio.muted = muted;
   }
 
   get volume(): number {
@@ -179,7 +179,7 @@ class SluicePlayer extends HTMLElement {
   }
 
   set volume(volume: number) {
-    this.sound.volume = volume;
+    this.audio.volume = volume;
   }
 
   play(): void {
@@ -209,7 +209,7 @@ class SluicePlayer extends HTMLElement {
     this.watching = new Watching(
       base,
       this.view.video,
-      this.sound,
+      this.audio,
       via === "hls" || via === "webrtc" ? via : null,
       () => this.refresh(),
     );
@@ -234,7 +234,7 @@ class SluicePlayer extends HTMLElement {
     view.badge.hidden = stage !== "live";
     setText(view.badge, ["Live", delay].filter(Boolean).join(" · "));
     view.start.hidden = this.problem !== "" || (watching !== null && !this.paused);
-    view.unmute.hidden = !this.sound.waitsForGesture || !playback?.hasPlayed;
+    view.unmute.hidden = !this.audio.waitsForGesture || !playback?.hasPlayed;
     view.bar.hidden = !this.hasAttribute("controls") || !playback?.hasPlayed;
     view.bar.dataset.playing = String(!this.paused);
     label(view.play, this.paused ? "play" : "pause", this.paused ? "Play" : "Pause");

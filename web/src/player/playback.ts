@@ -256,7 +256,7 @@ export class Playback implements SourceListener {
       });
       return session;
     } catch {
-      this.setup.choice.ended({ why: "unfit" }, performance.now(), true, 0);
+      this.setup.choice.ended({ why: "unsuitable" }, performance.now(), true, 0);
       return null;
     }
   }

@@ -87,7 +87,7 @@ test("a service without room is asked again when it says so, but not within a mi
 
 test("what does not fit is not tried again", () => {
   const chosen = choice();
-  assert.equal(chosen.ended({ why: "unfit" }, T, true, 0.5), 0);
+  assert.equal(chosen.ended({ why: "unsuitable" }, T, true, 0.5), 0);
   assert.equal(chosen.pick(T + 10 * AGAIN_AFTER_MS, true), "hls");
   assert.equal(chosen.fallback, null);
 });
@@ -113,13 +113,13 @@ test("every answer of the service has its meaning", () => {
     [503, "webrtc_busy", { why: "busy", afterS: 7 }],
     [503, "webrtc_full", { why: "busy", afterS: 7 }],
     [429, "rate_limited", { why: "busy", afterS: 7 }],
-    [404, "webrtc_off", { why: "unfit" }],
+    [404, "webrtc_off", { why: "unsuitable" }],
     [404, "not_live", { why: "off-air" }],
     [404, "", { why: "off-air" }],
-    [422, "no_common_codec", { why: "unfit" }],
-    [403, "playback_token_required", { why: "unfit" }],
-    [400, "sdp_invalid", { why: "unfit" }],
-    [405, "", { why: "unfit" }],
+    [422, "no_common_codec", { why: "unsuitable" }],
+    [403, "playback_token_required", { why: "unsuitable" }],
+    [400, "sdp_invalid", { why: "unsuitable" }],
+    [405, "", { why: "unsuitable" }],
   ];
   for (const [status, code, expected] of table) {
     assert.deepEqual(endingOf(status, code, 7), expected, `${status} ${code}`);

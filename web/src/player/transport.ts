@@ -34,7 +34,7 @@ export type Ending =
   /** The service has no room at present. */
   | { why: "busy"; afterS: number }
   /** This stream and this browser do not fit, or WebRTC is turned off. */
-  | { why: "unfit" }
+  | { why: "unsuitable" }
   /** The offer got no answer. */
   | { why: "failed" };
 
@@ -93,7 +93,7 @@ export class TransportChoice {
     if (playedMs >= HEALED_AFTER_MS) this.failures = 0;
     if (this.options.via === "webrtc") return this.reconnect(random);
     switch (ending.why) {
-      case "unfit":
+      case "unsuitable":
         this.failures = MOST_FAILURES;
         return 0;
       case "busy":
@@ -129,9 +129,9 @@ export class TransportChoice {
 /** Reads the ending out of a rejection of the service. */
 export function endingOf(status: number, code: string, afterS: number): Ending {
   if (status === 429 || status === 503) return { why: "busy", afterS };
-  if (status === 404) return { why: code === "webrtc_off" ? "unfit" : "off-air" };
+  if (status === 404) return { why: code === "webrtc_off" ? "unsuitable" : "off-air" };
   // Of another client's making or none: 400, 403, 415, 422. HLS says the same, or plays.
-  if (status >= 400 && status < 500) return { why: "unfit" };
+  if (status >= 400 && status < 500) return { why: "unsuitable" };
   return { why: "failed" };
 }
 

@@ -196,7 +196,7 @@ export class WhepSource implements Source {
 
   /**
    * Notes what came. On a slow line some media comes, audio at least; when none comes and the connection lives, the encoder
-   * stalls. Of video alone that cannot be told: a slow line gets its key frames only.
+   * stalls. Of video alone there is no such sign: a slow line gets its key frames only.
    */
   private hear({ video, audio, heard }: Snapshot, nowMs: number): void {
     const ofAudio = audio?.packetsReceived ?? 0;

@@ -44,5 +44,5 @@ test("a change to HLS has a reason, unless the viewer cannot have noticed it", (
   for (const why of ["slow", "late", "busy", "closed", "failed", "off-air"] as const) {
     assert.match(fallbackWords(why), /WebRTC.*more delay\.$/, why);
   }
-  for (const why of ["unfit", null] as const) assert.equal(fallbackWords(why), "");
+  for (const why of ["unsuitable", null] as const) assert.equal(fallbackWords(why), "");
 });

@@ -88,7 +88,7 @@ export function fallbackWords(why: Ending["why"] | null): string {
     case "failed":
     case "off-air":
       return "WebRTC is not available now. Playing with more delay.";
-    case "unfit":
+    case "unsuitable":
     case null:
       return "";
   }
