@@ -1,5 +1,6 @@
 /** One WHIP session: tracks that are sent to the service until they are stopped or the connection is lost. */
 import { exchange, Rejection, type Resource } from "../webrtc/exchange";
+import { withStartBitrate } from "../webrtc/sdp";
 import { preferred } from "./quality";
 import { type Sent, sentOf } from "./statistics";
 
@@ -7,6 +8,9 @@ import { type Sent, sentOf } from "./statistics";
 const CONNECT_WITHIN_MS = 10_000;
 /** Time for which a connection without packets may come back by itself. */
 const DISCONNECTED_MS = 4_000;
+
+/** Most bits a second of video to begin with, before the browser has measured the line. */
+const MOST_START_BITRATE = 1_500_000;
 
 export interface SessionListener {
   onConnected(): void;
@@ -62,7 +66,7 @@ export class PublishSession {
         sendEncodings: [{ maxBitrate: offered.audioBitrate }],
       });
     pc.addEventListener("connectionstatechange", () => this.follow());
-    void this.begin(url, credential);
+    void this.begin(url, credential, offered.videoBitrate);
   }
 
   /** Sends another track in place of the one before. */
@@ -102,11 +106,13 @@ export class PublishSession {
     tell();
   }
 
-  private async begin(url: string, credential: string): Promise<void> {
+  private async begin(url: string, credential: string, videoBitrate: number): Promise<void> {
     try {
+      await this.keepResolution();
       this.resource = await exchange(this.pc, url, {
         headers: { authorization: `Bearer ${credential}` },
         signal: this.over.signal,
+        adapt: (answer) => withStartBitrate(answer, Math.min(MOST_START_BITRATE, videoBitrate / 2)),
       });
       if (this.over.signal.aborted) return this.resource.delete();
       this.hearClose();
@@ -125,6 +131,17 @@ export class PublishSession {
     transport?.addEventListener("statechange", () => {
       if (transport.state === "closed") this.lose(true);
     });
+  }
+
+  /**
+   * On a slow line frames are left out and the resolution stays: each change of it is a discontinuity for viewers by HLS and
+   * in recordings. Browsers that do not know the preference keep theirs.
+   */
+  private async keepResolution(): Promise<void> {
+    const parameters: RTCRtpSendParameters & { degradationPreference?: string } =
+      this.video.sender.getParameters();
+    parameters.degradationPreference = "maintain-resolution";
+    await this.video.sender.setParameters(parameters).catch(() => undefined);
   }
 
   private follow(): void {

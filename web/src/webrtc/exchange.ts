@@ -28,6 +28,13 @@ export interface Resource {
   delete(): void;
 }
 
+export interface Terms {
+  headers?: Record<string, string>;
+  signal: AbortSignal;
+  /** Changes the answer before the browser reads it. */
+  adapt?(answer: string): string;
+}
+
 /**
  * Negotiates `pc` with the service. The offer becomes the local description only when the answer is there, because the
  * answer names the ICE servers, and they count for candidates that are gathered later. The service needs no candidates in
@@ -38,7 +45,7 @@ export interface Resource {
 export async function exchange(
   pc: RTCPeerConnection,
   url: string,
-  { headers = {}, signal }: { headers?: Record<string, string>; signal: AbortSignal },
+  { headers = {}, signal, adapt = (answer) => answer }: Terms,
 ): Promise<Resource> {
   const { sdp: offered = "" } = await pc.createOffer();
   const sdp = withStereo(offered);
@@ -53,7 +60,7 @@ export async function exchange(
     await pc
       .setLocalDescription({ type: "offer", sdp })
       .catch(() => pc.setLocalDescription({ type: "offer", sdp: offered }));
-    await pc.setRemoteDescription({ type: "answer", sdp: answer });
+    await pc.setRemoteDescription({ type: "answer", sdp: adapt(answer) });
     return resource;
   } catch (error) {
     resource.delete();

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { iceServersOf, retryAfterS, withStereo } from "./sdp";
+import { iceServersOf, retryAfterS, withStartBitrate, withStereo } from "./sdp";
 
 test("stereo is asked for in Opus and in nothing else", () => {
   const offer = [
@@ -19,6 +19,23 @@ test("stereo is asked for in Opus and in nothing else", () => {
   assert.ok(asked.includes("a=fmtp:63 111/111\r\n"));
   assert.equal(withStereo(asked), asked, "asked for once");
   assert.equal(withStereo(""), "");
+});
+
+test("a rate to begin with is asked for in each codec of video", () => {
+  const answer = [
+    "v=0",
+    "m=video 9 UDP/TLS/RTP/SAVPF 102 103",
+    "a=fmtp:102 packetization-mode=1",
+    "a=fmtp:103 apt=102",
+    "m=audio 9 UDP/TLS/RTP/SAVPF 111",
+    "a=fmtp:111 stereo=1",
+    "",
+  ].join("\r\n");
+  const asked = withStartBitrate(answer, 1_500_000);
+  assert.equal(asked, answer.replace("mode=1", "mode=1;x-google-start-bitrate=1500"));
+  const last = answer.replace(/m=audio.*$/s, "");
+  assert.equal(withStartBitrate(last, 800_000), last.replace("mode=1", "mode=1;x-google-start-bitrate=800"));
+  assert.equal(withStartBitrate("", 1), "");
 });
 
 test("ICE servers are read from Link headers", () => {
