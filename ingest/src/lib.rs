@@ -3,7 +3,6 @@
 
 mod corruption;
 mod error;
-mod framing;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod publish;
@@ -14,3 +13,4 @@ pub mod ts;
 pub mod webrtc;
 
 pub use error::Error;
+pub(crate) use sluice_media::framing;

@@ -33,6 +33,7 @@ pub mod captions;
 pub mod codec;
 mod error;
 pub mod format;
+pub mod framing;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod geometry;

@@ -31,6 +31,9 @@ pub struct Arguments {
     /// Load the codecs of video and audio too; the file is GStreamer's memory of its plug-ins
     #[arg(long, value_name = "FILE")]
     av_registry: Option<PathBuf>,
+    /// Re-encode a live stream: behind the service in turn, before conversions
+    #[arg(long)]
+    live: bool,
     /// For tests: inputs may ask for misbehaviour
     #[cfg(debug_assertions)]
     #[arg(long)]
@@ -71,6 +74,7 @@ pub(super) fn run(arguments: Arguments) -> Result<ExitCode, Error> {
         parent: arguments.parent,
         bounds,
         av_registry: arguments.av_registry,
+        is_live: arguments.live,
         #[cfg(debug_assertions)]
         faults: arguments.faults,
     };

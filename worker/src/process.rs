@@ -70,6 +70,8 @@ pub enum Ring {
     Image,
     /// GStreamer beside them: one task, then it ends. `registry`: where GStreamer keeps what it knows of its plug-ins.
     Av { registry: PathBuf },
+    /// As `Av`, for a live stream, which is watched while it is made: a better turn.
+    Live { registry: PathBuf },
 }
 
 /// A job with its descriptors.
@@ -130,6 +132,9 @@ impl Ring {
         match self {
             Self::Image => Vec::new(),
             Self::Av { registry } => vec!["--av-registry".into(), registry.into()],
+            Self::Live { registry } => {
+                vec!["--live".into(), "--av-registry".into(), registry.into()]
+            }
         }
     }
 
@@ -137,7 +142,9 @@ impl Ring {
     fn environment(&self) -> Option<(&'static str, &OsStr)> {
         match self {
             Self::Image => None,
-            Self::Av { registry } => Some(("GST_REGISTRY", registry.as_os_str())),
+            Self::Av { registry } | Self::Live { registry } => {
+                Some(("GST_REGISTRY", registry.as_os_str()))
+            }
         }
     }
 
@@ -145,7 +152,7 @@ impl Ring {
     fn section(&self) -> &'static str {
         match self {
             Self::Image => "image_workers",
-            Self::Av { .. } => "av_workers",
+            Self::Av { .. } | Self::Live { .. } => "av_workers",
         }
     }
 
@@ -153,7 +160,7 @@ impl Ring {
     fn cpu_per_second(&self) -> u64 {
         match self {
             Self::Image => CPU_PER_SECOND,
-            Self::Av { .. } => thread::available_parallelism()
+            Self::Av { .. } | Self::Live { .. } => thread::available_parallelism()
                 .map_or(CPU_PER_SECOND, |cores| cores.get() as u64)
                 .max(CPU_PER_SECOND),
         }

@@ -38,6 +38,8 @@ pub struct Args {
     pub bounds: Bounds,
     /// File of GStreamer's registry of plug-ins; `None`: a worker for images.
     pub av_registry: Option<PathBuf>,
+    /// True for a worker of a live stream.
+    pub is_live: bool,
     /// For tests: inputs may ask for misbehaviour ([`faults`]).
     #[cfg(debug_assertions)]
     pub faults: bool,
@@ -65,7 +67,7 @@ enum Next {
 /// Serves the channel that is this process's standard input until the service closes it.
 pub fn serve(args: Args) -> Result<(), ServeError> {
     descriptors::close_inherited()?;
-    own::step_back();
+    own::step_back(args.is_live);
     let channel = Channel::new(io::stdin().as_fd().try_clone_to_owned()?);
     let processor = ImageProcessor::new();
     let mut missing_elements = Vec::new();

@@ -4,6 +4,7 @@
 
 mod facts;
 pub mod ladder;
+pub mod live;
 pub mod plan;
 mod report;
 mod task;

@@ -1,4 +1,4 @@
-//! Tasks on clips: still, storyboard, animation, waveform, transcode, concatenation, ladder. Inputs are numbered
+//! Tasks on clips: still, storyboard, animation, waveform, transcode, concatenation, ladder, live. Inputs are numbered
 //! descriptors; outputs come back in order.
 
 use serde::{Deserialize, Serialize};
@@ -28,6 +28,8 @@ pub enum AvTask {
     Concat(Concat),
     /// Input 0 → one file for each rendition, video first, then audio. Files are written from where they end.
     Ladder(Ladder),
+    /// A live stream, until the service closes it: input 0 is a socket for the messages of [`live`](super::live); no output.
+    Live,
 }
 
 impl AvTask {
@@ -42,13 +44,14 @@ impl AvTask {
             Self::Transcode(_) => "transcode",
             Self::Concat(_) => "concat",
             Self::Ladder(_) => "ladder",
+            Self::Live => "live",
         }
     }
 
     /// Number of results.
     pub fn outputs(&self) -> usize {
         match self {
-            Self::Probe => 0,
+            Self::Probe | Self::Live => 0,
             Self::Sheet(_) => 2,
             Self::Ladder(ladder) => {
                 let sheet = if ladder.sheet.is_some() { 2 } else { 0 };

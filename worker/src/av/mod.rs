@@ -1,4 +1,4 @@
-//! Video and audio tasks of a worker (probe, transcode, ladder, still, sheet, animation, waveform): one process
+//! Video and audio tasks of a worker (probe, transcode, ladder, still, sheet, animation, waveform, live): one process
 //! performs one with GStreamer.
 //!
 //! ```text
@@ -15,6 +15,7 @@ pub(crate) mod bus;
 pub mod drive;
 pub mod graph;
 mod ladder;
+mod live;
 mod movie;
 mod open;
 pub mod probe;
@@ -38,7 +39,7 @@ use source::Input;
 
 pub use start::{REGISTRY_VARIABLE, missing, start};
 
-/// Performs a task. `inputs` and `outputs` are seekable files; each output is written from its beginning, but a
+/// Performs a task. `inputs` and `outputs` are seekable files, but the socket of a live stream; each output is written from its beginning, but a
 /// ladder's, which is written from its end. `on_report` receives the progress.
 pub fn perform(
     task: &AvTask,
@@ -47,6 +48,9 @@ pub fn perform(
     limits: &Limits,
     on_report: &mut (dyn FnMut(Report) + Send),
 ) -> Result<Done, Failure> {
+    if let AvTask::Live = task {
+        return live::perform(inputs);
+    }
     let inputs = open(inputs)?;
     let first = inputs
         .first()
@@ -75,6 +79,7 @@ pub fn perform(
         AvTask::Concat(wanted) => {
             transcode::concat(wanted, &inputs, &outputs[0], limits, on_report)
         }
+        AvTask::Live => Err(internal("a live stream is no file")),
     }
 }
 

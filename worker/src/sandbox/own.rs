@@ -11,12 +11,14 @@ use rustix::{
 const NAME: &CStr = c"sluice-worker";
 /// Behind every thread of the service, so that no conversion costs a live stream its turn.
 const NICE: i32 = 10;
+/// For a live stream's frames, which viewers wait for: before the conversions, behind the service.
+const NICE_OF_LIVE: i32 = 5;
 /// The kernel takes a worker before anything else when memory runs out.
 const OOM_SCORE: &str = "1000";
 
 /// Steps back behind the rest of the machine. Where the machine does not allow it, only the priority is lost.
-pub fn step_back() {
-    let _ = nice(NICE);
+pub fn step_back(is_live: bool) {
+    let _ = nice(if is_live { NICE_OF_LIVE } else { NICE });
     let _ = fs::write("/proc/self/oom_score_adj", OOM_SCORE);
     let _ = set_name(NAME);
 }

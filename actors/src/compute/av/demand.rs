@@ -49,6 +49,7 @@ impl Demand {
 fn memory(task: &AvTask, pixels: u64) -> u64 {
     let per_pixel = match task {
         AvTask::Probe
+        | AvTask::Live
         | AvTask::Still(_)
         | AvTask::Waveform(_)
         | AvTask::Concat(_)

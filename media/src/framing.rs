@@ -1,7 +1,8 @@
-//! Framing of the messages between the service and its gateways: a length of four bytes, a kind and fields, big-endian.
+//! Framing of messages between the service and processes that read foreign bytes (gateways, live workers): a length of four bytes,
+//! a kind and fields, big-endian.
 //!
-//! Pure. Neither side trusts the other, the service least of all, since a gateway reads foreign bytes: a frame is bounded, its
-//! fields are checked, and nothing is allocated by a declared length.
+//! Pure. Neither side trusts the other, the service least of all: a frame is bounded, its fields are checked, and nothing is
+//! allocated by a declared length.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -9,11 +10,11 @@ use bytes::{Buf as _, Bytes, BytesMut};
 
 /// Error of a frame that breaks the rules: the connection is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a message of the gateway's socket is malformed: {0}")]
-pub struct Malformed(pub(crate) &'static str);
+#[error("a message of the process's socket is malformed: {0}")]
+pub struct Malformed(pub &'static str);
 
 /// A frame in the making.
-pub(crate) struct Frame<'a> {
+pub struct Frame<'a> {
     pub out: &'a mut Vec<u8>,
     pub start: usize,
 }
@@ -70,7 +71,7 @@ impl<'a> Frame<'a> {
 }
 
 /// Takes the fields of the next whole frame of at most `most` bytes off `input`; `None` until there is one.
-pub(crate) fn next_frame(input: &mut BytesMut, most: usize) -> Result<Option<Fields>, Malformed> {
+pub fn next_frame(input: &mut BytesMut, most: usize) -> Result<Option<Fields>, Malformed> {
     let Some(len) = input.first_chunk::<4>() else {
         return Ok(None);
     };
@@ -86,7 +87,7 @@ pub(crate) fn next_frame(input: &mut BytesMut, most: usize) -> Result<Option<Fie
 }
 
 /// Remaining bytes of a frame.
-pub(crate) struct Fields(pub Bytes);
+pub struct Fields(pub Bytes);
 
 impl Fields {
     pub fn array<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
