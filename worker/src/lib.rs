@@ -27,3 +27,5 @@ mod resident;
 pub mod sandbox;
 #[cfg(feature = "codecs")]
 pub mod serve;
+
+pub use resident::ProcessorTime;

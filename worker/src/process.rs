@@ -28,7 +28,7 @@ use crate::{
     channel::{Channel, ChannelError, Patience},
     postmortem::{End, Limit, StderrTail},
     protocol::{Job, Layers, Reply, VERSION},
-    resident::Resident,
+    resident::{ProcessorTime, Resident},
 };
 
 /// Environment of a worker, beside the search path.
@@ -239,6 +239,11 @@ impl WorkerProcess {
     /// Returns the resident memory; `None` where the kernel does not report it.
     pub fn resident_bytes(&self) -> Option<u64> {
         self.resident.bytes()
+    }
+
+    /// Returns the handle of the processor time that it uses.
+    pub fn processor_time(&self) -> ProcessorTime {
+        ProcessorTime::of(self.child.id())
     }
 
     /// Returns whether the process still listens.

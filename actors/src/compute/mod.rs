@@ -11,6 +11,7 @@ mod av;
 mod caller;
 #[cfg(test)]
 mod library_contract;
+mod live;
 mod output;
 mod pool_state;
 mod recovery;
@@ -35,6 +36,7 @@ use admission::{AdmissionQueue, Ticket};
 pub use assignment::{Assignment, Error, Finished, Follow, Lane, Output};
 pub use av::{VideoSettings, launch as launch_av};
 use caller::Caller;
+pub(crate) use live::{LiveProcess, LiveStartError};
 pub(crate) use output::count as count_outputs;
 use pool_state::PoolState;
 pub use settings::{ComputeSettings, Sandbox};

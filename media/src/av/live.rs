@@ -91,14 +91,15 @@ pub enum ToLive {
     },
 }
 
-/// Counts of a worker's video since its start.
+/// Counts of a worker since its start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LiveProgress {
-    /// Coded frames that the decoder took.
-    pub taken: u64,
-    /// Frames that it gave.
+    /// Coded frames that have left the queue before the decoder, dropped ones too: as many as were sent, when none waits.
+    pub video_taken: u64,
+    pub audio_taken: u64,
+    /// Video frames that were decoded.
     pub decoded: u64,
-    /// Coded or decoded frames that were left out, because the machine is too slow or the stream is damaged.
+    /// Coded or decoded video frames that were left out, because the machine is too slow or the stream is damaged.
     pub dropped: u64,
 }
 
@@ -290,7 +291,12 @@ impl FromLive {
             }
             Self::Progress(progress) => {
                 frame.byte(3);
-                for count in [progress.taken, progress.decoded, progress.dropped] {
+                for count in [
+                    progress.video_taken,
+                    progress.audio_taken,
+                    progress.decoded,
+                    progress.dropped,
+                ] {
                     frame.bytes(&count.to_be_bytes());
                 }
             }
@@ -319,7 +325,8 @@ impl FromLive {
                 data: bounded(&mut fields, MAX_MEDIA)?,
             },
             3 => Self::Progress(LiveProgress {
-                taken: fields.count()?,
+                video_taken: fields.count()?,
+                audio_taken: fields.count()?,
                 decoded: fields.count()?,
                 dropped: fields.count()?,
             }),
@@ -397,7 +404,8 @@ mod tests {
             },
             FromLive::Audio { pts_90k: 585, data },
             FromLive::Progress(LiveProgress {
-                taken: 3,
+                video_taken: 3,
+                audio_taken: 4,
                 decoded: 2,
                 dropped: 1,
             }),

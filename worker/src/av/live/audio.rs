@@ -1,7 +1,10 @@
 //! Audio of a live stream: any codec to Opus, stereo, 20 ms, constrained variable bit rate, without in-band FEC and DTX.
 
 use std::{
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
     time::{Duration, Instant},
 };
 
@@ -17,6 +20,7 @@ use sluice_media::{
 };
 
 use super::{
+    intake::Intake,
     outlet::Outlet,
     times::{to_90k, to_clock},
 };
@@ -25,9 +29,8 @@ use crate::av::{
     sink::{filter, make},
 };
 
-/// Samples at 48 kHz by which Opus delays: what goes in comes out of a decoder so much later (RFC 7845 calls it pre-skip).
-const LOOK_AHEAD: i64 = 312;
-const LOOK_AHEAD_90K: i64 = LOOK_AHEAD * 90_000 / 48_000;
+/// Length of a packet.
+const PACKET_90K: i64 = 90_000 / 50;
 /// Coded frames that wait, some seconds.
 const MOST_WAITING: u64 = 250;
 /// Jump of the times from which on the chain is begun again.
@@ -40,13 +43,14 @@ pub(super) struct Audio {
     bitrate: Option<u32>,
     config: Option<(AudioCodec, Bytes)>,
     chain: Option<AudioChain>,
+    taken: Arc<AtomicU64>,
     last_pts_90k: i64,
     started_at: Option<Instant>,
 }
 
 struct AudioChain {
     pipeline: gst::Pipeline,
-    source: gst_app::AppSrc,
+    intake: Intake,
 }
 
 impl Drop for AudioChain {
@@ -62,6 +66,7 @@ impl Audio {
             bitrate: None,
             config: None,
             chain: None,
+            taken: Arc::default(),
             last_pts_90k: 0,
             started_at: None,
         }
@@ -91,8 +96,17 @@ impl Audio {
 
     /// Passes a coded frame on. Fails once for a configuration that cannot be decoded.
     pub fn push(&mut self, pts_90k: i64, data: Bytes) -> Result<(), Failure> {
+        let pushed = self.try_push(pts_90k, data);
+        if pushed != Ok(true) {
+            self.taken.fetch_add(1, Relaxed);
+        }
+        pushed.map(drop)
+    }
+
+    /// Returns whether the chain has the frame.
+    fn try_push(&mut self, pts_90k: i64, data: Bytes) -> Result<bool, Failure> {
         let (Some(bitrate), Some(pts)) = (self.bitrate, to_clock(pts_90k)) else {
-            return Ok(());
+            return Ok(false);
         };
         if pts_90k.abs_diff(self.last_pts_90k) > JUMP_90K {
             self.chain = None;
@@ -104,10 +118,16 @@ impl Audio {
                 .started_at
                 .is_some_and(|started_at| started_at.elapsed() < RESTART_PAUSE);
             let Some((codec, record)) = self.config.clone().filter(|_| !is_early) else {
-                return Ok(());
+                return Ok(false);
             };
             self.started_at = Some(Instant::now());
-            let chain = AudioChain::start(codec, record, &data, bitrate, self.outlet.clone());
+            let chain = AudioChain::start(
+                coded_caps(codec, record, &data)?,
+                codec,
+                bitrate,
+                &self.taken,
+                self.outlet.clone(),
+            );
             match chain {
                 Ok(chain) => self.chain = Some(chain),
                 Err(failure) => {
@@ -116,15 +136,14 @@ impl Audio {
                 }
             }
         }
-        if let Some(chain) = &self.chain
-            && chain.source.current_level_buffers() < MOST_WAITING
-        {
-            let mut buffer = gst::Buffer::from_slice(data);
-            buffer.get_mut().expect("it has one owner").set_pts(pts);
-            // A chain that takes no more has its error on the bus.
-            let _ = chain.source.push_buffer(buffer);
-        }
-        Ok(())
+        Ok(self.chain.as_mut().is_some_and(|chain| {
+            chain.intake.source.current_level_buffers() < MOST_WAITING
+                && chain.intake.push(pts, None, data)
+        }))
+    }
+
+    pub fn taken(&self) -> u64 {
+        self.taken.load(Relaxed)
     }
 
     /// Ends a chain that has failed; the next frame begins another.
@@ -137,21 +156,14 @@ impl Audio {
 }
 
 impl AudioChain {
-    /// `first`: the first frame, by whose header MP3 is known.
     fn start(
+        caps: gst::Caps,
         codec: AudioCodec,
-        record: Bytes,
-        first: &[u8],
         bitrate: u32,
+        taken: &Arc<AtomicU64>,
         outlet: Arc<Outlet>,
     ) -> Result<Self, Failure> {
-        let source = gst_app::AppSrc::builder()
-            .caps(&coded_caps(codec, record, first)?)
-            .format(gst::Format::Time)
-            .is_live(true)
-            .max_buffers(0)
-            .max_bytes(0)
-            .build();
+        let intake = Intake::new(&caps, taken.clone());
         let sink = gst_app::AppSink::builder()
             .async_(false)
             .sync(false)
@@ -169,7 +181,7 @@ impl AudioChain {
             AudioCodec::Mp3 => "avdec_mp3",
         };
         let elements = [
-            source.upcast_ref(),
+            intake.source.upcast_ref(),
             &make(decoder)?,
             &make("audioconvert")?,
             &make("audioresample")?,
@@ -182,7 +194,7 @@ impl AudioChain {
             .add_many(elements)
             .and_then(|()| gst::Element::link_many(elements))
             .map_err(|error| internal(format!("the audio's chain cannot be built: {error}")))?;
-        let this = Self { pipeline, source };
+        let this = Self { pipeline, intake };
         this.pipeline
             .set_state(gst::State::Playing)
             .map_err(|_| internal("the audio's chain does not start"))?;
@@ -202,27 +214,32 @@ fn opus(bitrate: u32) -> Result<gst::Element, Failure> {
 }
 
 fn callbacks(outlet: Arc<Outlet>) -> gst_app::AppSinkCallbacks {
+    let mut due_90k = None;
     gst_app::AppSinkCallbacks::builder()
         .new_sample(move |sink| {
             let sample = sink.pull_sample().map_err(|_| gst::FlowError::Eos)?;
-            if let Some(message) = encoded(&sample) {
-                outlet.send(&message);
+            if let Some((pts_90k, data)) = encoded(&sample) {
+                // Nanoseconds round a tick away: packets that follow each other do so exactly.
+                let follows = |due: &i64| due.abs_diff(pts_90k) <= 2;
+                let pts_90k = due_90k.filter(follows).unwrap_or(pts_90k);
+                due_90k = Some(pts_90k + PACKET_90K);
+                outlet.send(&FromLive::Audio { pts_90k, data });
             }
             Ok(gst::FlowSuccess::Ok)
         })
         .build()
 }
 
-fn encoded(sample: &gst::Sample) -> Option<FromLive> {
+/// Returns time and bytes of a packet.
+fn encoded(sample: &gst::Sample) -> Option<(i64, Bytes)> {
     let buffer = sample.buffer()?;
-    let pts_90k = to_90k(buffer.pts()?) - LOOK_AHEAD_90K;
+    // The encoder's look-ahead, 312 samples, is cut off the first packet's time and not off its samples: its end is right.
+    let pts_90k = to_90k(buffer.pts()? + buffer.duration()?) - PACKET_90K;
     let packet = buffer.map_readable().ok()?;
-    (packet.len() <= MAX_MEDIA).then(|| FromLive::Audio {
-        pts_90k,
-        data: Bytes::copy_from_slice(&packet),
-    })
+    (packet.len() <= MAX_MEDIA).then(|| (pts_90k, Bytes::copy_from_slice(&packet)))
 }
 
+/// `first`: the first frame, by whose header MP3 is known.
 fn coded_caps(codec: AudioCodec, record: Bytes, first: &[u8]) -> Result<gst::Caps, Failure> {
     let odd = |error: sluice_media::Error| refused(&error.to_string());
     match codec {

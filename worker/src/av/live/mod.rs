@@ -10,6 +10,7 @@
 //! single frames.
 
 mod audio;
+mod intake;
 mod outlet;
 mod size;
 mod times;
@@ -148,7 +149,10 @@ impl Session {
         self.looked_at = Instant::now();
         self.video.look_after();
         self.audio.look_after();
-        let progress = self.video.progress();
+        let progress = LiveProgress {
+            audio_taken: self.audio.taken(),
+            ..self.video.progress()
+        };
         if progress != self.reported {
             self.reported = progress;
             self.outlet.send(&FromLive::Progress(progress));

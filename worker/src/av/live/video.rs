@@ -22,7 +22,7 @@ use super::{
 
 /// Encoders of a stream.
 const MOST_ENCODERS: usize = 8;
-/// Jump of the decode times from which on a decoder is begun again.
+/// Jump of the decode times, ahead, from which on a decoder is begun again.
 const JUMP_90K: u64 = 10 * 90_000;
 /// Shortest time between two starts of a decoder.
 const RESTART_PAUSE: Duration = Duration::from_millis(500);
@@ -109,9 +109,11 @@ impl Video {
         data: Bytes,
     ) -> Result<(), Failure> {
         if self.config.is_none() || self.encoders.lock().is_empty() {
+            self.counts.taken.fetch_add(1, Relaxed);
             return Ok(());
         }
-        if dts_90k.abs_diff(self.last_dts_90k) > JUMP_90K {
+        let jumps = dts_90k < self.last_dts_90k || dts_90k.abs_diff(self.last_dts_90k) > JUMP_90K;
+        if jumps && self.decoder.is_some() {
             self.begin_again();
         }
         self.last_dts_90k = dts_90k;
@@ -125,12 +127,17 @@ impl Video {
             self.drop_frame();
             return restarted;
         }
-        if self.decoder.is_none() && !self.begin()? {
-            self.drop_frame();
-            return restarted;
+        if self.decoder.is_none() {
+            match self.begin() {
+                Ok(true) => {}
+                other => {
+                    self.drop_frame();
+                    return other.and(restarted);
+                }
+            }
         }
         self.waits_for_key = false;
-        let decoder = self.decoder.as_ref();
+        let decoder = self.decoder.as_mut();
         if !decoder.is_some_and(|it| it.push(is_old, dts_90k, cts_90k, data)) {
             self.drop_frame();
         }
@@ -166,7 +173,9 @@ impl Video {
         self.waits_for_key = true;
     }
 
+    /// Counts a coded frame that the decoder does not get.
     fn drop_frame(&mut self) {
+        self.counts.taken.fetch_add(1, Relaxed);
         self.counts.dropped.fetch_add(1, Relaxed);
     }
 
@@ -195,9 +204,10 @@ impl Video {
 
     pub fn progress(&self) -> LiveProgress {
         LiveProgress {
-            taken: self.counts.taken.load(Relaxed),
+            video_taken: self.counts.taken.load(Relaxed),
             decoded: self.counts.decoded.load(Relaxed),
             dropped: self.counts.dropped.load(Relaxed),
+            ..LiveProgress::default()
         }
     }
 }

@@ -16,7 +16,7 @@ use sluice_media::{
     task::Failure,
 };
 
-use super::times::to_clock;
+use super::{intake::Intake, times::to_clock};
 use crate::av::{
     bus, internal,
     sink::{filter, make},
@@ -33,14 +33,14 @@ const CAUGHT_UP: gst::ClockTime = gst::ClockTime::from_mseconds(200);
 /// Counts of the track.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
-    pub taken: AtomicU64,
+    pub taken: Arc<AtomicU64>,
     pub decoded: AtomicU64,
     pub dropped: AtomicU64,
 }
 
 pub(super) struct VideoDecoder {
     pipeline: gst::Pipeline,
-    source: gst_app::AppSrc,
+    intake: Intake,
     /// Time up to which frames are not encoded.
     old_until: Arc<AtomicU64>,
     has_caught_up: bool,
@@ -59,13 +59,7 @@ impl VideoDecoder {
         counts: &Arc<Counts>,
         on_frame: impl Fn(&gst::Sample) + Send + 'static,
     ) -> Result<Self, Failure> {
-        let source = gst_app::AppSrc::builder()
-            .caps(&coded_caps(config))
-            .format(gst::Format::Time)
-            .is_live(true)
-            .max_buffers(0)
-            .max_bytes(0)
-            .build();
+        let intake = Intake::new(&coded_caps(config), counts.taken.clone());
         let old_until = Arc::new(AtomicU64::new(0));
         let sink = gst_app::AppSink::builder()
             .async_(false)
@@ -81,7 +75,7 @@ impl VideoDecoder {
             .field("format", "I420")
             .build();
         let elements = [
-            source.upcast_ref(),
+            intake.source.upcast_ref(),
             &parser,
             &decoder,
             &make("videoconvertscale")?,
@@ -94,10 +88,9 @@ impl VideoDecoder {
             .add_many(elements)
             .and_then(|()| gst::Element::link_many(elements))
             .map_err(|error| internal(format!("a decoder cannot be built: {error}")))?;
-        count_taken(&source, counts.clone());
         let this = Self {
             pipeline,
-            source,
+            intake,
             old_until,
             has_caught_up: false,
         };
@@ -114,15 +107,15 @@ impl VideoDecoder {
 
     /// Returns whether more waits than the decoder will make up for.
     pub fn is_behind(&mut self) -> bool {
-        let waiting = self.source.current_level_time();
+        let waiting = self.intake.source.current_level_time();
         self.has_caught_up |= waiting <= CAUGHT_UP;
-        self.source.current_level_buffers() >= MOST_WAITING
-            || self.source.current_level_bytes() >= MOST_WAITING_BYTES
+        self.intake.source.current_level_buffers() >= MOST_WAITING
+            || self.intake.source.current_level_bytes() >= MOST_WAITING_BYTES
             || self.has_caught_up && waiting > LATEST
     }
 
     /// Passes a coded frame; false when its times are none.
-    pub fn push(&self, is_old: bool, dts_90k: i64, cts_90k: i32, data: Bytes) -> bool {
+    pub fn push(&mut self, is_old: bool, dts_90k: i64, cts_90k: i32, data: Bytes) -> bool {
         let pts = dts_90k.checked_add(cts_90k.into()).and_then(to_clock);
         let (Some(pts), Some(dts)) = (pts, to_clock(dts_90k)) else {
             return false;
@@ -130,11 +123,7 @@ impl VideoDecoder {
         if is_old {
             self.old_until.fetch_max(pts.nseconds(), Relaxed);
         }
-        let mut buffer = gst::Buffer::from_slice(data);
-        let fields = buffer.get_mut().expect("it has one owner");
-        fields.set_pts(pts);
-        fields.set_dts(dts);
-        self.source.push_buffer(buffer).is_ok()
+        self.intake.push(pts, Some(dts), data)
     }
 }
 
@@ -154,14 +143,6 @@ fn callbacks(
             Ok(gst::FlowSuccess::Ok)
         })
         .build()
-}
-
-fn count_taken(source: &gst_app::AppSrc, counts: Arc<Counts>) {
-    let pad = source.static_pad("src").expect("a source has a pad");
-    pad.add_probe(gst::PadProbeType::BUFFER, move |_, _| {
-        counts.taken.fetch_add(1, Relaxed);
-        gst::PadProbeReturn::Ok
-    });
 }
 
 /// Returns parser and decoder of a codec.

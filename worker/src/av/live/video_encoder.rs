@@ -27,8 +27,9 @@ use crate::av::{
     sink::{filter, make},
 };
 
-/// Decoded frames that wait.
-const WAITING_FRAMES: u64 = 3;
+/// Decoded frames that wait: those that a reader's beat brings at once, and no more time than that of a beat or two.
+const WAITING_FRAMES: std::ops::RangeInclusive<u64> = 3..=12;
+const WAITING_TIME: gst::ClockTime = gst::ClockTime::from_mseconds(150);
 /// Longest time between two key frames.
 const GROUP: gst::ClockTime = gst::ClockTime::from_seconds(2);
 /// Shortest time between two key frames on demand.
@@ -137,7 +138,7 @@ impl VideoEncoder {
         let Some(running) = &mut self.running else {
             return Pushed::Dropped;
         };
-        if running.source.current_level_buffers() >= WAITING_FRAMES {
+        if running.is_behind() {
             return Pushed::Dropped;
         }
         let is_demanded = self.wants_key && self.key_at.elapsed() >= DEMAND_PAUSE;
@@ -234,6 +235,12 @@ impl VideoEncoder {
 }
 
 impl Running {
+    fn is_behind(&self) -> bool {
+        let frames = self.source.current_level_buffers();
+        frames >= *WAITING_FRAMES.end()
+            || frames >= *WAITING_FRAMES.start() && self.source.current_level_time() >= WAITING_TIME
+    }
+
     fn force_key_frame(&mut self, pts: gst::ClockTime) {
         self.group_start = pts;
         if let Some(pad) = self.encoder.static_pad("src") {
