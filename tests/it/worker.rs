@@ -20,6 +20,7 @@ mod fairness;
 mod figures;
 #[cfg(debug_assertions)]
 mod layers;
+mod live;
 mod orphans;
 #[cfg(debug_assertions)]
 mod pool;
