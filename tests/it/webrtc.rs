@@ -4,6 +4,7 @@ mod chromium;
 mod embed;
 mod gateway;
 mod hostile;
+mod loss;
 mod offers;
 mod play;
 mod publish;

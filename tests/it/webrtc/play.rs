@@ -1,6 +1,7 @@
 //! Stock encoders in Chromium: video and audio without a setting, and what it costs.
 
 use serde_json::json;
+use sluice_testkit::webrtc::{Crowd, Seat};
 
 use super::{
     PLAYED, SOON, branches,
@@ -10,6 +11,7 @@ use super::{
 use crate::support::{
     Failure,
     encoder::Publish,
+    eventually,
     media::Recipe,
     server::{Server, Settings},
 };
@@ -18,6 +20,8 @@ use crate::support::{
 const SECONDS: u32 = 240;
 /// Frames that are watched: ten seconds.
 const WATCHED: u32 = 300;
+/// Viewers of one input beside the browser.
+const CROWD: u64 = 20;
 /// Frames from key frame to key frame of the clip with long groups.
 const GROUP: u32 = 300;
 
@@ -69,18 +73,24 @@ async fn what_obs_sends_is_seen_and_heard() -> Result<(), Failure> {
 
     // Each input has one process, however many watch.
     until_branches(&server, names.len()).await?;
-    for viewer in 0..4 {
-        chromium
-            .view(&format!("more{viewer}"), &inputs[0].whep_url()?)
-            .await?;
+    let crowd = Crowd::new();
+    for _ in 0..CROWD {
+        crowd.join(&inputs[0].whep_url()?).await?;
     }
-    let health = until_viewers(&api, &inputs[0].id, 5).await?;
+    let health = until_viewers(&api, &inputs[0].id, CROWD + 1).await?;
+    eventually("all of them have frames", SOON, async || {
+        let has_played = |seat: &Seat| seat.frames >= 30;
+        crowd.seats().iter().all(has_played).then_some(())
+    })
+    .await?;
     assert_eq!(branches(&server)?.len(), names.len());
     assert_eq!(health["webrtc"]["branch"]["video"], "reencoded", "{health}");
     assert_eq!(health["webrtc"]["branch"]["reason"], "b-frames", "{health}");
     let advice = health["advice"].to_string();
     assert!(advice.contains("B-frames"), "{health}");
-    drop(chromium);
+    let watched = api.get(&inputs[0].id).await?;
+    assert_eq!(watched["viewers"], CROWD + 1, "{watched}");
+    drop((chromium, crowd));
     until_viewers(&api, &inputs[0].id, 0).await?;
     until_branches(&server, 0).await?;
     Ok(())
