@@ -17,7 +17,7 @@
 //   expect-closed NAME SECS    waits until the other side has closed it
 //   probe NAME FIELD VALUE SECS    waits until a field of the page's `window.sluice` has this value
 //   played NAME FRAMES SECS    waits until so many frames of the clip have passed; what was decoded meanwhile
-//   close NAME                 closes the page without a word
+//   leave NAME                 leaves the page for an empty one
 //   quit                       the end; the end of stdin does it too
 //
 // Exit status 0 when every command succeeded, else 1.
@@ -154,11 +154,7 @@ const commands = {
     );
     return { ...to, passed: to.last - from.last, decodedMeanwhile: to.decoded - from.decoded, from };
   },
-  async close(name) {
-    await pageOf(name).close();
-    pages.delete(name);
-    return {};
-  },
+  leave: (name) => pageOf(name).goto("about:blank").then(() => ({})),
   quit: () => ({}),
 };
 

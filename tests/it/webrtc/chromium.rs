@@ -93,6 +93,12 @@ impl Chromium {
         self.0.command(&command).await
     }
 
+    /// Leaves a page for an empty one.
+    pub async fn leave(&mut self, name: &str) -> Result<(), Failure> {
+        self.0.command(&format!("leave {name}")).await?;
+        Ok(())
+    }
+
     /// Ends a page's broadcast by its button.
     pub async fn stop(&mut self, name: &str) -> Result<(), Failure> {
         self.0.command(&format!("stop {name}")).await?;
