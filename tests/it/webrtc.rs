@@ -5,7 +5,7 @@ mod embed;
 mod gateway;
 mod hostile;
 mod loss;
-mod offers;
+pub(crate) mod offers;
 mod play;
 mod publish;
 mod reach;

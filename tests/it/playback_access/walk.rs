@@ -11,10 +11,13 @@ use super::{
     minting::Key,
     on_air, text, token_for,
 };
-use crate::support::{
-    Failure,
-    http::client,
-    server::{API_KEY, Api, Input, Server},
+use crate::{
+    support::{
+        Failure,
+        http::client,
+        server::{API_KEY, Api, Input, Server},
+    },
+    webrtc::offers::offer,
 };
 
 /// Prefix of the addresses that players of a live input fetch.
@@ -334,6 +337,12 @@ impl Walk {
         let preflight = self.ask(Method::OPTIONS, &bad.leave, address).await?;
         assert_eq!(preflight.status(), 204, "OPTIONS, {case}");
         assert!(preflight.bytes().await?.is_empty());
+        if address == "whep" {
+            let url = format!("{}/live/v1/{}/whep", self.base, bad.leave);
+            let posted = self.client.post(url).body(offer(1));
+            let posted = posted.header("content-type", "application/sdp");
+            check_rejection(posted.send().await?, bad.code, &format!("POST, {case}")).await?;
+        }
         Ok(())
     }
 
