@@ -8,6 +8,8 @@ use crate::{
     support::Failure,
 };
 
+/// Energy of audio that is not silence.
+pub const HEARD: f64 = 1e-6;
 /// Share of the source's frames that are decoded at least.
 const DECODED: f64 = 0.95;
 

@@ -25,7 +25,7 @@ use crate::support::{
 };
 
 const SECONDS: u32 = 240;
-const OFFERS: u32 = 10_000;
+const OFFERS: u32 = 2_500;
 const AT_ONCE: usize = 32;
 const DATAGRAMS: usize = 100_000;
 /// Sent without a pause.

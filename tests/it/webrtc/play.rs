@@ -5,7 +5,7 @@ use sluice_testkit::webrtc::{Crowd, Seat};
 
 use super::{
     PLAYED, SOON, branches,
-    chromium::{Chromium, check_played, number},
+    chromium::{Chromium, HEARD, check_played, number},
     until_branches, until_viewers,
 };
 use crate::support::{
@@ -58,9 +58,7 @@ async fn what_obs_sends_is_seen_and_heard() -> Result<(), Failure> {
     let mut from = Vec::new();
     for (name, input) in names.iter().zip(&inputs) {
         chromium.view(name, &input.whep_url()?).await?;
-        chromium
-            .expect(name, "audioEnergy", f64::MIN_POSITIVE)
-            .await?;
+        chromium.expect(name, "audioEnergy", HEARD).await?;
         chromium.played(name, 30).await?;
         from.push(chromium.report(name).await?);
     }
