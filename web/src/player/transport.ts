@@ -23,7 +23,7 @@ const LONGEST_RECONNECT_MS = 5_000;
 
 /** Reason why a session ended, or why there is none. */
 export type Ending =
-  /** No frame in time: the ports are blocked, most of the time. */
+  /** No connection in time: the ports are blocked, most of the time. */
   | { why: "late" }
   /** The line is too slow: frozen too much, or closed by the service while it was. */
   | { why: "slow" }
@@ -35,7 +35,7 @@ export type Ending =
   | { why: "busy"; afterS: number }
   /** This stream and this browser do not fit, or WebRTC is turned off. */
   | { why: "unsuitable" }
-  /** The offer got no answer. */
+  /** The offer got no answer, or the connection no frame in time. */
   | { why: "failed" };
 
 export interface Options {

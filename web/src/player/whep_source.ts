@@ -165,7 +165,10 @@ export class WhepSource implements Source {
     const hasNoVideo = videoTransceiver?.currentDirection === "inactive";
     this.hasFrame = hasNoVideo ? (audio?.packetsReceived ?? 0) > 0 : (video?.framesDecoded ?? 0) > 0;
     if (this.hasFrame) this.listener.onFirstFrame();
-    else if (performance.now() - this.begunAtMs > FIRST_FRAME_MS) this.end({ why: "late" });
+    else if (performance.now() - this.begunAtMs > FIRST_FRAME_MS) {
+      const isConnected = this.pc.connectionState === "connected";
+      this.end({ why: isConnected ? "failed" : "late" });
+    }
   }
 
   private measure(seen: Snapshot): void {
