@@ -155,7 +155,10 @@ mod tests {
         let first_us = line.wallclock_us(BEGIN_90K);
         assert!((first_us - NOW_US - 5_000).abs() < 2, "{first_us}");
         // Ten seconds later that frame no longer counts.
-        line.place_video(&video(900_000), NOW_US + 11_000_000);
+        for half_second in 1..=20 {
+            let arrived_us = NOW_US + half_second * 500_000 + 1_000_000;
+            line.place_video(&video(half_second * 45_000), arrived_us);
+        }
         let delay_us = line.wallclock_us(BEGIN_90K + 900_000) - NOW_US;
         assert_eq!(delay_us, 11_000_000);
     }
