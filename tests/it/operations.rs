@@ -31,7 +31,10 @@ async fn a_data_folder_serves_one_service() -> Result<(), Failure> {
     let shown = server.addresses();
     assert_eq!(
         addresses,
-        json!({"http": shown.http, "https": false, "rtmp": shown.rtmp, "rtmps": null, "srt": shown.srt})
+        json!({
+            "http": shown.http, "https": false, "rtmp": shown.rtmp, "rtmps": null, "srt": shown.srt,
+            "webrtc": shown.webrtc, "webrtc_tcp": shown.webrtc_tcp,
+        })
     );
 
     let rejection = sluice(&["serve"])
