@@ -86,6 +86,8 @@ pub(super) struct Clock {
     unix: Duration,
 }
 
+/// Interval in which a [`Clock`] is set again: the two clocks drift apart by seconds in a day.
+const SET_EVERY: Duration = Duration::from_secs(60);
 /// Largest age of a frame that is believed; older ones are from a wrong clock.
 const MAX_AGE: Duration = Duration::from_secs(60);
 
@@ -96,6 +98,13 @@ impl Clock {
             unix: SystemTime::now()
                 .duration_since(UNIX_EPOCH)
                 .unwrap_or_default(),
+        }
+    }
+
+    /// Sets it again where it is time to.
+    pub fn keep(&mut self) {
+        if self.at.elapsed() >= SET_EVERY {
+            *self = Self::new();
         }
     }
 

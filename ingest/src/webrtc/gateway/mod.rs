@@ -217,7 +217,7 @@ impl Gateway {
 
     /// Carries orders out until the service has ended.
     fn follow_orders(&mut self) -> io::Result<()> {
-        let clock = Clock::new();
+        let mut clock = Clock::new();
         let mut input = BytesMut::new();
         let mut piece = vec![0; READ_ORDERS];
         loop {
@@ -227,6 +227,7 @@ impl Gateway {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) => return Err(error),
             };
+            clock.keep();
             input.extend_from_slice(&piece[..len]);
             while let Some(order) = ToGateway::decode(&mut input).map_err(io::Error::other)? {
                 self.carry_out(order, &clock)?;

@@ -9,7 +9,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 const SLEW_90K: i64 = 45;
 /// Largest correction that reports are believed to ask for: 2 s.
 const MAX_CORRECTION_90K: i64 = 2 * 90_000;
-/// Largest distance between a track's times and their arrival; beyond it, its clock was set anew.
+/// Largest distance between a track's times and their arrival; beyond it, its clock was changed.
 const MAX_DRIFT_90K: i64 = 10 * 90_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_is_set_anew_goes_on_by_arrival() {
+    fn a_clock_that_was_changed_continues_by_arrival() {
         for jump in [i64::from(u32::MAX), -20_000_000] {
             let (mut line, start) = (PublishLine::default(), Instant::now());
             line.pts_90k(Track::Video, 30_000_000, start, None);

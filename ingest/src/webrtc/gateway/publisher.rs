@@ -1,6 +1,6 @@
 //! Session of a publisher: its frames to the service, and the key frames that it is asked for.
 //!
-//! A browser sends a key frame only when it is asked. After a loss, and after frames that the service did not take, video goes on at
+//! A browser sends a key frame only when it is asked. After a loss, and after frames that the service did not take, video continues at
 //! the next key frame.
 
 use std::time::{Duration, Instant};

@@ -210,11 +210,11 @@ fn check_section(section: &[&str], port: &str, rest: &str, role: Role) -> Result
     if words.any(|payload_type| !payload_type.parse::<u8>().is_ok_and(|number| number < 128)) {
         return invalid("the offer has a payload type that is no number below 128");
     }
-    let refused = match role {
+    let wrong = match role {
         Role::Viewer => ["a=sendonly", "a=inactive"],
         Role::Publisher => ["a=recvonly", "a=inactive"],
     };
-    match section.iter().any(|line| refused.contains(line)) {
+    match section.iter().any(|line| wrong.contains(line)) {
         true if role == Role::Viewer => invalid("the offer of a viewer must be recvonly"),
         true => invalid("the offer of a publisher must be sendonly"),
         false => Ok(()),
@@ -252,7 +252,8 @@ fn codecs(section: &[&str]) -> Vec<String> {
     names
 }
 
-/// Writes a section with its one direction, without layers of simulcast: one encoding is taken.
+/// Writes a section with its one direction, without layers of simulcast, since one encoding is taken, and without candidates: this
+/// side answers checks and makes none, so it has no use for addresses, which may be names of the local network.
 fn write_section(section: &[&str], role: Role, out: &mut String) {
     let direction = match role {
         Role::Viewer => "a=recvonly",
@@ -260,6 +261,7 @@ fn write_section(section: &[&str], role: Role, out: &mut String) {
     };
     for line in section {
         let is_left_out = ["a=sendrecv", "a=recvonly", "a=sendonly"].contains(line)
+            || line.starts_with("a=candidate:")
             || line.starts_with("a=simulcast:")
             || line.starts_with("a=rid:");
         if !is_left_out {
@@ -273,6 +275,7 @@ fn write_section(section: &[&str], role: Role, out: &mut String) {
 fn write_session(session: &[&str], rejected: &[String], out: &mut String) {
     for line in session {
         match line.strip_prefix("a=group:BUNDLE") {
+            None if line.starts_with("a=candidate:") => {}
             None => push_line(out, line),
             Some(mids) => {
                 out.push_str("a=group:BUNDLE");

@@ -222,8 +222,17 @@ impl Shard {
                 group.push(frame, is_after_gap, self.shared.options.join_cache_bytes);
             }
         }
-        let all: Vec<SessionId> = self.sessions.keys().copied().collect();
-        for session in all {
+        let takes = |session: &mut Session| {
+            session
+                .viewer()
+                .is_some_and(|viewer| viewer.takes(frame.feed))
+        };
+        let taking: Vec<SessionId> = self
+            .sessions
+            .iter_mut()
+            .filter_map(|(id, session)| takes(session).then_some(*id))
+            .collect();
+        for session in taking {
             self.call(session, |session, now, context| {
                 session.frame(frame, is_after_gap, now, context);
             });

@@ -7,7 +7,7 @@
 use std::{
     collections::HashMap,
     io::{self, Read, Write as _},
-    net::{Shutdown, SocketAddr, TcpListener, TcpStream},
+    net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream},
     os::fd::{AsFd as _, BorrowedFd},
     sync::{
         Arc,
@@ -334,7 +334,11 @@ pub(super) fn shard_of(session: SessionId, shards: usize) -> usize {
 
 /// Returns an address without its wrapping as IPv6.
 pub(super) fn canonical(address: SocketAddr) -> SocketAddr {
-    SocketAddr::new(address.ip().to_canonical(), address.port())
+    match address.ip().to_canonical() {
+        // The scope of a link-local address stays.
+        IpAddr::V6(_) => address,
+        ip => SocketAddr::new(ip, address.port()),
+    }
 }
 
 /// Frames of a byte stream: a length of two bytes, then so many bytes.

@@ -53,7 +53,10 @@ pub(super) struct Viewer {
     is_playout_adaptive: bool,
     playout: u64,
     is_thin: bool,
+    /// True once a frame was sent.
     has_begun: bool,
+    /// True from the attachment of a feed to its first frame.
+    is_joining: bool,
     needs_key_frame: bool,
     pace: Pace,
     counts: Counts,
@@ -114,6 +117,7 @@ impl Viewer {
             playout: 0,
             is_thin: false,
             has_begun: false,
+            is_joining: false,
             needs_key_frame: false,
             pace: Pace::new(now),
             counts: Counts::default(),
@@ -136,12 +140,20 @@ impl Viewer {
                 self.next_video_feed = video;
                 self.needs_key_frame = true;
             }
-            false => {
-                self.video_feed = video;
-                self.next_video_feed = None;
-                self.state = State::Waiting;
-            }
+            false => self.begin(video),
         }
+    }
+
+    fn begin(&mut self, video: Option<FeedId>) {
+        self.video_feed = video;
+        self.next_video_feed = None;
+        self.state = State::Waiting;
+        self.is_joining = true;
+    }
+
+    /// True when frames of the feed are for this viewer.
+    pub fn takes(&self, feed: FeedId) -> bool {
+        [self.video_feed, self.next_video_feed, self.audio_feed].contains(&Some(feed))
     }
 
     /// Returns the feed whose key frame is wanted, or which is played.
@@ -151,7 +163,7 @@ impl Viewer {
 
     /// True when a burst of the feed's open group would begin the video.
     pub fn wants_group(&self, peer: &Peer) -> bool {
-        !self.has_begun
+        self.is_joining
             && peer.connected_at.is_some()
             && self.video_feed.is_some()
             && matches!(self.state, State::Waiting)
@@ -169,10 +181,11 @@ impl Viewer {
         }
     }
 
-    /// Forgets a feed that is over.
+    /// Forgets a feed that is over. One that replaces it begins at once.
     pub fn forget(&mut self, feed: FeedId) {
         if self.video_feed == Some(feed) {
-            self.state = State::Waiting;
+            let next = self.next_video_feed.take();
+            self.begin(next);
         }
     }
 
@@ -314,6 +327,7 @@ impl Viewer {
             self.video_time = self.line.video(pts_90k, now);
         }
         let time = self.video_time;
+        self.is_joining = false;
         let sampled_at = shifted(frame.sampled_at, pts_90k - frame.pts_90k).min(now);
         let playout = ExtensionValues {
             play_delay_min: Some(MediaTime::from_hundredths(0)),

@@ -121,7 +121,7 @@ fn who_joins_in_the_middle_of_a_group_is_sent_it_at_once_with_squeezed_times() {
 }
 
 #[test]
-fn another_feed_goes_on_at_its_key_frame_with_times_and_numbers_of_the_first() {
+fn another_feed_begins_at_its_key_frame_with_times_and_numbers_of_the_first() {
     let mut service = Service::start(Options::default());
     let mut client = connect(&mut service, 1, Client::viewer());
     attach(&mut service, 1, 1, 2);
@@ -133,7 +133,7 @@ fn another_feed_goes_on_at_its_key_frame_with_times_and_numbers_of_the_first() {
     attach(&mut service, 1, 3, 4);
     service.wait(|message| *message == FromGateway::KeyFrameWanted(3));
     for frame in 10..20 {
-        // The first feed goes on until the other one has its key frame; that one's audio is taken at once.
+        // The first feed continues until the other one has its key frame; that one's audio is taken at once.
         service.video(1, frame * 3_000, false, 100);
         service.video(3, frame * 3_000, frame == 15, 100);
         service.audio(4, frame * 1_800);
@@ -161,6 +161,30 @@ fn another_feed_goes_on_at_its_key_frame_with_times_and_numbers_of_the_first() {
             .windows(2)
             .all(|pair| pair[1].header.timestamp == pair[0].header.timestamp + 960)
     );
+    assert_whole(&client);
+    service.end().unwrap();
+}
+
+#[test]
+fn a_feed_that_is_over_is_replaced_at_once_by_the_open_group_of_the_next() {
+    let mut service = Service::start(Options::default());
+    let mut client = connect(&mut service, 1, Client::viewer());
+    attach(&mut service, 1, 1, 2);
+    for frame in 0..3 {
+        service.video(1, frame * 3_000, frame == 0, 100);
+    }
+    client.run_until(|client| client.frames().len() == 3);
+    // The next publisher has begun before the viewer is attached to its feed.
+    for frame in 10..13 {
+        service.video(3, frame * 3_000, frame == 10, 100);
+    }
+    attach(&mut service, 1, 3, 4);
+    service.send(&ToGateway::Forget(1));
+    client.run_until(|client| client.frames().len() == 6);
+    let frames = client.frames();
+    assert!(frames[3].1);
+    assert_eq!(frames[5].0, frames[0].0 + 12 * 3_000);
+    assert!(frames.windows(2).all(|pair| pair[1].0 > pair[0].0));
     assert_whole(&client);
     service.end().unwrap();
 }

@@ -31,10 +31,10 @@ pub struct Service {
 impl Service {
     pub fn start(options: Options) -> Self {
         let (control, gateways_end) = UnixStream::pair().unwrap();
-        let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
-        // Candidates of both transports have one address.
-        let address = udp.local_addr().unwrap();
-        let tcp = TcpListener::bind(address).unwrap();
+        // As with the default settings: for both families, and one port for both transports.
+        let udp = UdpSocket::bind("[::]:0").unwrap();
+        let tcp = TcpListener::bind(udp.local_addr().unwrap()).unwrap();
+        let address = SocketAddr::from(([127, 0, 0, 1], udp.local_addr().unwrap().port()));
         let mut reading = control.try_clone().unwrap();
         let (sender, messages) = channel();
         thread::spawn(move || {
