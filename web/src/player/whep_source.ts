@@ -16,6 +16,8 @@ const FIRST_SAMPLE_EVERY_MS = 50;
 const DELAY_EVERY = 4;
 /** Time without a packet of any kind after which the connection counts as lost. */
 const SILENT_MS = 2_000;
+/** Time without media from which on a frozen image is not put down to the line. */
+const PAUSED_MS = 400;
 /** Time without media on a connection that lives, after which it is the encoder that stalls. */
 const STALLED_MS = 1_000;
 /** Frozen time from which on a session that is closed counts as one of a slow line. */
@@ -43,6 +45,7 @@ export class WhepSource implements Source {
   private heardAtMs = 0;
   private media = 0;
   private mediaAtMs = 0;
+  private hasAudio = false;
   private stalledAtMs = Number.NEGATIVE_INFINITY;
   private last: Snapshot | null = null;
   private beforeDelay: Snapshot | null = null;
@@ -189,6 +192,8 @@ export class WhepSource implements Source {
       this.meter.reset();
       return;
     }
+    // Not known yet: a slow line, a stalled encoder or a lost connection.
+    if (this.hasAudio && nowMs - this.mediaAtMs > PAUSED_MS) return;
     this.meter.add({
       nowMs,
       framesDecoded: seen.video.framesDecoded ?? 0,
@@ -208,6 +213,7 @@ export class WhepSource implements Source {
     if (heard !== this.heard || media !== this.media) this.heardAtMs = nowMs;
     this.media = media;
     this.heard = heard ?? 0;
-    if (ofAudio > 0 && nowMs - this.mediaAtMs > STALLED_MS) this.stalledAtMs = nowMs;
+    this.hasAudio = ofAudio > 0;
+    if (this.hasAudio && nowMs - this.mediaAtMs > STALLED_MS) this.stalledAtMs = nowMs;
   }
 }
