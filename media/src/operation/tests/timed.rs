@@ -343,7 +343,7 @@ fn results_are_named_by_their_formats() {
             AvTask::Waveform(waveform) => waveform.output.format,
             AvTask::Transcode(transcode) => transcode.format,
             AvTask::Concat(concat) => concat.format,
-            AvTask::Probe | AvTask::Ladder(_) => panic!("{tool} makes a file"),
+            AvTask::Probe | AvTask::Ladder(_) | AvTask::Live => panic!("{tool} makes a file"),
         };
         assert_eq!(target.extension(), &output[4..], "{tool}");
         assert_eq!(
