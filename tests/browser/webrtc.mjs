@@ -154,7 +154,10 @@ const commands = {
     );
     return { ...to, passed: to.last - from.last, decodedMeanwhile: to.decoded - from.decoded, from };
   },
-  leave: (name) => pageOf(name).goto("about:blank").then(() => ({})),
+  leave: (name) =>
+    pageOf(name)
+      .goto("about:blank")
+      .then(() => ({})),
   quit: () => ({}),
 };
 
