@@ -38,9 +38,9 @@ const FRAME_90K: i64 = 3000;
 const JOIN_CACHE_BYTES: usize = 1 << 20;
 const KEY_EVERY: i64 = 60;
 
-struct Service {
-    live: Live,
-    authorizer: LiveAuthorizer,
+pub(super) struct Service {
+    pub live: Live,
+    pub authorizer: LiveAuthorizer,
     root: ActorRef<Root>,
     inputs: ActorRef<LiveInputs>,
     store: Store,
@@ -48,11 +48,11 @@ struct Service {
 }
 
 /// Starts the live branch over a data folder; returns the credentials when the folder is new.
-async fn start(data_dir: &Path) -> (Service, Option<FirstCredentials>) {
+pub(super) async fn start(data_dir: &Path) -> (Service, Option<FirstCredentials>) {
     start_with(data_dir, LiveSettings::default()).await
 }
 
-async fn start_with(
+pub(super) async fn start_with(
     data_dir: &Path,
     live_settings: LiveSettings,
 ) -> (Service, Option<FirstCredentials>) {
@@ -93,14 +93,14 @@ async fn start_with(
 }
 
 impl Service {
-    fn playback(&self, first: &FirstCredentials) -> Arc<Playback> {
+    pub fn playback(&self, first: &FirstCredentials) -> Arc<Playback> {
         self.live
             .playback(&first.live_input.playback_id)
             .expect("the input exists")
     }
 
     /// Admits an encoder at 10.0.0.`octet` with the right key.
-    async fn publish(&self, first: &FirstCredentials, octet: u8) -> LiveSession {
+    pub async fn publish(&self, first: &FirstCredentials, octet: u8) -> LiveSession {
         self.authorizer
             .admit(request(&stream(first), octet))
             .await
@@ -118,7 +118,7 @@ impl Service {
         .await;
     }
 
-    async fn stop(self) {
+    pub async fn stop(self) {
         self.live.drain().await;
         self.root.stop_gracefully().await.unwrap();
         self.root.wait_for_shutdown().await;
@@ -170,7 +170,7 @@ async fn send(
     Ok(())
 }
 
-async fn eventually(what: &str, met: impl Fn() -> bool) {
+pub(super) async fn eventually(what: &str, met: impl Fn() -> bool) {
     let waiting = async {
         while !met() {
             tokio::time::sleep(Duration::from_millis(2)).await;
@@ -216,7 +216,7 @@ fn msns(playback: &Playback) -> Vec<u64> {
         .unwrap_or_default()
 }
 
-fn stream(first: &FirstCredentials) -> String {
+pub(super) fn stream(first: &FirstCredentials) -> String {
     format!(
         "{}.{}",
         first.live_input.input_slug,

@@ -293,6 +293,12 @@ impl Control {
         Ok(relay.clone())
     }
 
+    /// Returns whether a gateway takes offers.
+    #[cfg(test)]
+    pub fn is_running(&self) -> bool {
+        self.state.lock().outbox.is_some()
+    }
+
     fn is_open(&self, session: SessionId) -> bool {
         self.state.lock().table.get_mut(session).is_some()
     }

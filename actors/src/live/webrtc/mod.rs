@@ -18,6 +18,8 @@ mod publisher;
 mod relay;
 mod report;
 mod sessions;
+#[cfg(test)]
+mod tests;
 
 use std::{
     net::{IpAddr, SocketAddr},

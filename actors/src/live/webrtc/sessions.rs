@@ -59,7 +59,7 @@ pub(super) enum Stage {
     Pending {
         /// Time up to which it has to be connected.
         until: Instant,
-        /// Whoever waits for the answer; `None` once it has come.
+        /// The request that waits for the answer; `None` once it has come.
         answer: Option<oneshot::Sender<Outcome>>,
         /// Counts it among the unconnected sessions of its network.
         _permit: KeyedPermit<std::net::IpAddr>,
