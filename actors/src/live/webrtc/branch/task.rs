@@ -97,7 +97,7 @@ struct Source {
 }
 
 impl Source {
-    /// Notes what a later process must be told.
+    /// Notes what a later process must know.
     fn note(&mut self, order: &Order) {
         match order {
             Order::Want(tracks) => self.tracks = *tracks,
