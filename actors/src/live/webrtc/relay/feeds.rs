@@ -8,6 +8,7 @@ use std::sync::{
     atomic::{AtomicU32, Ordering::Relaxed},
 };
 
+use bytes::Bytes;
 use sluice_ingest::webrtc::message::{AudioFrame, FeedId, ToGateway, VideoFrame};
 use sluice_media::{
     codec::{AudioConfig, VideoCodec, VideoConfig},
@@ -16,11 +17,13 @@ use sluice_media::{
 
 use super::{
     super::{branch::BranchOutput, frame::frame_data, line::Line, outbox::Outbox},
-    RelayContext,
+    RelayContext, unix_us,
     viewers::Plan,
 };
 use crate::live::restream::unit_window::{Tracks, WindowUnit};
 
+/// Age up to which an audio packet is of the present, in microseconds.
+const YOUNG_US: i64 = 300_000;
 /// Most units of the open group.
 const MOST_GROUP: usize = 4_096;
 
@@ -56,9 +59,9 @@ pub(super) struct Feeds {
     /// Units are missing before the next key frame.
     has_gap: bool,
     video: Option<VideoFeed>,
-    audio: Option<FeedId>,
+    audio: Option<AudioFeed>,
     branch_video: Option<VideoFeed>,
-    branch_audio: Option<FeedId>,
+    branch_audio: Option<AudioFeed>,
     dropped: u64,
 }
 
@@ -66,6 +69,12 @@ struct VideoFeed {
     id: FeedId,
     /// Frames before the next key frame are left out.
     awaits_key: bool,
+}
+
+struct AudioFeed {
+    id: FeedId,
+    /// True once a packet was young. What is older belongs to the open group: a viewer would play it, and stay behind.
+    is_live: bool,
 }
 
 /// Placed units from the last key frame on; empty when they were too many.
@@ -110,12 +119,11 @@ impl Feeds {
     }
 
     pub fn ids(&self) -> FeedIdsNow {
-        let id = |feed: &Option<VideoFeed>| feed.as_ref().map(|feed| feed.id);
         FeedIdsNow {
-            video: id(&self.video),
-            audio: self.audio,
-            branch_video: id(&self.branch_video),
-            branch_audio: self.branch_audio,
+            video: self.video.as_ref().map(|feed| feed.id),
+            audio: self.audio.as_ref().map(|feed| feed.id),
+            branch_video: self.branch_video.as_ref().map(|feed| feed.id),
+            branch_audio: self.branch_audio.as_ref().map(|feed| feed.id),
         }
     }
 
@@ -225,19 +233,10 @@ impl Feeds {
     }
 
     fn pass_audio(&mut self, frame: &AudioUnit) {
-        if let Some(feed) = self.audio {
-            self.send_audio(feed, frame.pts_90k, frame.data.clone());
+        if let Some(feed) = &mut self.audio {
+            let sent = feed.send(frame.pts_90k, frame.data.clone(), &self.line, &self.outbox);
+            self.dropped += u64::from(!sent);
         }
-    }
-
-    fn send_audio(&mut self, feed: FeedId, pts_90k: i64, data: bytes::Bytes) {
-        let sent = self.outbox.media(ToGateway::Audio(AudioFrame {
-            of: feed,
-            pts_90k,
-            wallclock_us: self.line.wallclock_us(pts_90k),
-            data,
-        }));
-        self.dropped += u64::from(!sent);
     }
 
     /// Sends what the branch made.
@@ -262,8 +261,9 @@ impl Feeds {
                 self.dropped += u64::from(!sent);
             }
             BranchOutput::Audio { pts_90k, data } => {
-                if let Some(feed) = self.branch_audio {
-                    self.send_audio(feed, pts_90k, data);
+                if let Some(feed) = &mut self.branch_audio {
+                    let sent = feed.send(pts_90k, data, &self.line, &self.outbox);
+                    self.dropped += u64::from(!sent);
                 }
             }
             BranchOutput::Dropped { frames } => self.dropped += u64::from(frames),
@@ -308,6 +308,21 @@ impl Feeds {
     }
 }
 
+impl AudioFeed {
+    /// Sends a packet of a stream that has become live; false when it did not fit into the queue.
+    fn send(&mut self, pts_90k: i64, data: Bytes, line: &Line, outbox: &Outbox) -> bool {
+        let wallclock_us = line.wallclock_us(pts_90k);
+        self.is_live |= unix_us() - wallclock_us <= YOUNG_US;
+        !self.is_live
+            || outbox.media(ToGateway::Audio(AudioFrame {
+                of: self.id,
+                pts_90k,
+                wallclock_us,
+                data,
+            }))
+    }
+}
+
 fn carry_video(feed: &mut Option<VideoFeed>, wanted: bool, ids: &AtomicU32, outbox: &Outbox) {
     match feed {
         None if wanted => {
@@ -324,11 +339,16 @@ fn carry_video(feed: &mut Option<VideoFeed>, wanted: bool, ids: &AtomicU32, outb
     }
 }
 
-fn carry_audio(feed: &mut Option<FeedId>, wanted: bool, ids: &AtomicU32, outbox: &Outbox) {
+fn carry_audio(feed: &mut Option<AudioFeed>, wanted: bool, ids: &AtomicU32, outbox: &Outbox) {
     match feed {
-        None if wanted => *feed = Some(ids.fetch_add(1, Relaxed)),
+        None if wanted => {
+            *feed = Some(AudioFeed {
+                id: ids.fetch_add(1, Relaxed),
+                is_live: false,
+            });
+        }
         Some(over) if !wanted => {
-            outbox.order(ToGateway::Forget(*over));
+            outbox.order(ToGateway::Forget(over.id));
             *feed = None;
         }
         _ => {}
