@@ -52,7 +52,8 @@ async fn ffmpeg_publishes_without_losing_a_frame() -> Result<(), Failure> {
     let mut second = Publish::new(&clip, &input.rtmp_url())?.start()?;
     api.wait_health(&input.id, "RTMP has taken over", SOON, by("rtmp", 2))
         .await?;
-    first.wait(SOON).await?;
+    // ffmpeg does not see that its session was closed.
+    first.kill().await?;
     let displaced = eventually("a conflict", SOON, async || {
         let (status, body) = whip(&server, &input.obs_stream_key).await.ok()?;
         (status == StatusCode::CONFLICT).then_some(body)
