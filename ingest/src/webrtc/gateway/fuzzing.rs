@@ -51,6 +51,11 @@ pub(crate) fn tcp_frames(bytes: &[u8]) {
 
 /// Passes datagrams, each in a frame, to a session by its routes; the first known address is that of the session.
 pub(crate) fn datagrams(bytes: &[u8]) {
+    receive(bytes);
+}
+
+/// Returns how many packets the session has answered with.
+fn receive(bytes: &[u8]) -> usize {
     let local = SocketAddr::from(([192, 0, 2, 1], 8189));
     let source = SocketAddr::from(([192, 0, 2, 2], 9));
     let routes = Routes::default();
@@ -58,6 +63,7 @@ pub(crate) fn datagrams(bytes: &[u8]) {
     routes.insert_address(source, 1);
     let now = Instant::now();
     let mut rtc = answered(local, now);
+    let mut sent = 0;
     for datagram in frames(bytes) {
         if routes.of_datagram(source, &datagram).is_none() {
             continue;
@@ -66,16 +72,18 @@ pub(crate) fn datagrams(bytes: &[u8]) {
             continue;
         };
         if rtc.handle_input(Input::Receive(now, receive)).is_err() {
-            return;
+            return sent;
         }
         loop {
             match rtc.poll_output() {
                 Ok(Output::Timeout(_)) => break,
-                Ok(_) => {}
-                Err(_) => return,
+                Ok(Output::Transmit(_)) => sent += 1,
+                Ok(Output::Event(_)) => {}
+                Err(_) => return sent,
             }
         }
     }
+    sent
 }
 
 /// A session that has answered an offer of Chromium.
@@ -132,5 +140,24 @@ impl Read for Pieces<'_> {
         }
         let most = buffer.len().min(61);
         self.rest.read(&mut buffer[..most])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seed(name: &str) -> Vec<u8> {
+        let seeds = concat!(env!("CARGO_MANIFEST_DIR"), "/../fuzz/seeds");
+        std::fs::read(format!("{seeds}/{name}")).unwrap()
+    }
+
+    #[test]
+    fn seeds_reach_the_session_behind_the_routes() {
+        let check = seed("webrtc_datagrams/check");
+        assert_eq!(receive(&check), 1, "the check is answered");
+        let answers = receive(&seed("webrtc_datagrams/session"));
+        assert!(answers > 2, "the handshake begins: {answers} packets");
+        assert_eq!(receive(&check[..check.len() - 1]), 0);
     }
 }
