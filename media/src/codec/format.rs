@@ -1,7 +1,5 @@
 //! Sample format of a video: chroma subsampling, bits per sample, interlacing; what browsers' decoders of WebRTC ask for.
 
-use super::{VideoCodec, VideoConfig, av1, avc, hevc};
-
 /// Chroma samples of a frame, relative to its luma samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Chroma {
@@ -36,22 +34,13 @@ pub struct SampleFormat {
     pub is_interlaced: bool,
 }
 
-impl VideoConfig {
-    /// Reads the sample format in the configuration record; `None` where the record is corrupt, which
-    /// [`VideoConfig::parse`] rejects.
-    pub fn sample_format(&self) -> Option<SampleFormat> {
-        match self.codec {
-            VideoCodec::Avc => avc::sample_format(&self.record),
-            VideoCodec::Hevc => hevc::sample_format(&self.record),
-            VideoCodec::Av1 => av1::sample_format(&self.record, self.bit_depth),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::codec::test_bytes::{AV1_AOM, AVC_HIGH, HEVC_MAIN, hex};
+    use crate::codec::{
+        VideoCodec, VideoConfig,
+        test_bytes::{AV1_AOM, AVC_HIGH, HEVC_MAIN, hex},
+    };
 
     #[test]
     fn formats_of_what_encoders_send() {

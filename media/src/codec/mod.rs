@@ -81,6 +81,16 @@ pub struct VideoConfig {
 }
 
 impl VideoConfig {
+    /// Reads the sample format in the configuration record; `None` where the record is corrupt, which
+    /// [`VideoConfig::parse`] rejects.
+    pub fn sample_format(&self) -> Option<SampleFormat> {
+        match self.codec {
+            VideoCodec::Avc => avc::sample_format(&self.record),
+            VideoCodec::Hevc => hevc::sample_format(&self.record),
+            VideoCodec::Av1 => av1::sample_format(&self.record, self.bit_depth),
+        }
+    }
+
     /// Reads a configuration record. [`Error::Invalid`] when it is truncated, contradicts itself or describes a frame
     /// of no or absurd size; [`Error::Unsupported`] for forms that no HLS player supports.
     pub fn parse(codec: VideoCodec, record: Bytes) -> Result<Self, Error> {
