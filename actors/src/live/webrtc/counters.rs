@@ -23,8 +23,10 @@ pub(super) enum Join {
 /// Reason of an end, as metrics name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
-    /// The client ended it, by DELETE or by its connection.
+    /// The client asked for it (DELETE).
     Client,
+    /// The client closed its connection.
+    Peer,
     Over,
     Forbidden,
     Stopping,
@@ -37,8 +39,9 @@ pub(super) enum End {
 }
 
 const JOINS: [&str; 5] = ["answered", "rejected", "full", "busy", "unavailable"];
-const ENDS: [&str; 10] = [
+const ENDS: [&str; 11] = [
     "client",
+    "peer",
     "over",
     "forbidden",
     "stopping",
