@@ -3,9 +3,12 @@
 //!
 //! What does not fit into the gateway's queue is dropped up to the next key frame.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU32, Ordering::Relaxed},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering::Relaxed},
+    },
+    time::Duration,
 };
 
 use bytes::Bytes;
@@ -14,6 +17,7 @@ use sluice_media::{
     codec::{AudioConfig, VideoCodec, VideoConfig},
     unit::{AudioUnit, Unit, VideoUnit},
 };
+use tokio::time::Instant;
 
 use super::{
     super::{branch::BranchOutput, frame::frame_data, line::Line, outbox::Outbox},
@@ -24,6 +28,8 @@ use crate::live::restream::unit_window::{Tracks, WindowUnit};
 
 /// Age up to which an audio packet is of the present, in microseconds.
 const YOUNG_US: i64 = 300_000;
+/// Time after which audio is passed on whatever its age: an encoder may send it that far behind its video.
+const OPEN_GROUP_FOR: Duration = Duration::from_secs(2);
 /// Most units of the open group.
 const MOST_GROUP: usize = 4_096;
 
@@ -75,6 +81,7 @@ struct AudioFeed {
     id: FeedId,
     /// True once a packet was young. What is older belongs to the open group: a viewer would play it, and stay behind.
     is_live: bool,
+    since: Instant,
 }
 
 /// Placed units from the last key frame on; empty when they were too many.
@@ -155,7 +162,9 @@ impl Feeds {
                 self.line.break_off();
             }
             if is_new || self.tracks.video != *other {
-                self.reorders = other.as_ref().and_then(|it| it.may_reorder) == Some(true);
+                let reorders = other.as_ref().and_then(|it| it.may_reorder) == Some(true);
+                self.has_changed |= self.reorders != reorders;
+                self.reorders = reorders;
                 self.newest_90k = None;
                 self.miss();
             }
@@ -312,7 +321,8 @@ impl AudioFeed {
     /// Sends a packet of a stream that has become live; false when it did not fit into the queue.
     fn send(&mut self, pts_90k: i64, data: Bytes, line: &Line, outbox: &Outbox) -> bool {
         let wallclock_us = line.wallclock_us(pts_90k);
-        self.is_live |= unix_us() - wallclock_us <= YOUNG_US;
+        self.is_live |=
+            unix_us() - wallclock_us <= YOUNG_US || self.since.elapsed() > OPEN_GROUP_FOR;
         !self.is_live
             || outbox.media(ToGateway::Audio(AudioFrame {
                 of: self.id,
@@ -345,6 +355,7 @@ fn carry_audio(feed: &mut Option<AudioFeed>, wanted: bool, ids: &AtomicU32, outb
             *feed = Some(AudioFeed {
                 id: ids.fetch_add(1, Relaxed),
                 is_live: false,
+                since: Instant::now(),
             });
         }
         Some(over) if !wanted => {
