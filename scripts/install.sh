@@ -146,6 +146,7 @@ build_needs() {
 
 test_needs() {
     build_needs
+    want openssl openssl
     want ffmpeg ffmpeg
     want chromium chromium
     want python3 python3
