@@ -47,6 +47,7 @@ async fn ffmpeg_publishes_without_losing_a_frame() -> Result<(), Failure> {
         .wait_health(&input.id, "by WHIP", SOON, by("whip", 1))
         .await?;
     let broadcast = health["broadcast"].clone();
+    let encoder = health["encoder"].as_str().unwrap_or_default().to_owned();
 
     // A newer encoder with the right key takes over, over any protocol.
     let mut second = Publish::new(&clip, &input.rtmp_url())?.start()?;
@@ -55,7 +56,9 @@ async fn ffmpeg_publishes_without_losing_a_frame() -> Result<(), Failure> {
     // ffmpeg does not see that its session was closed.
     first.kill().await?;
     let displaced = eventually("a conflict", SOON, async || {
-        let (status, body) = whip(&server, &input.obs_stream_key).await.ok()?;
+        let (status, body) = whip_as(&encoder, &server, &input.obs_stream_key)
+            .await
+            .ok()?;
         (status == StatusCode::CONFLICT).then_some(body)
     });
     assert!(displaced.await?.contains("another encoder"));
@@ -80,8 +83,18 @@ async fn ffmpeg_publishes_without_losing_a_frame() -> Result<(), Failure> {
 
 /// Posts an offer to the WHIP address with a bearer token.
 async fn whip(server: &Server, key: &str) -> Result<(StatusCode, String), Failure> {
+    whip_as("", server, key).await
+}
+
+/// Posts an offer as [`whip`] does, in the name of an encoder, by which the service knows it again.
+async fn whip_as(
+    encoder: &str,
+    server: &Server,
+    key: &str,
+) -> Result<(StatusCode, String), Failure> {
     let answer = client()
         .post(format!("{}/live/whip", server.base_url()))
+        .header("User-Agent", encoder)
         .header("Content-Type", "application/sdp")
         .bearer_auth(key)
         .body(offer(1).replace("recvonly", "sendonly"))

@@ -26,6 +26,9 @@ use crate::{
     },
 };
 
+/// Most free TCP ports that are tried until UDP has the same one.
+const BIND_ATTEMPTS: u32 = 16;
+
 /// The bound ports.
 #[derive(Clone, Debug)]
 pub struct Sockets {
@@ -35,15 +38,19 @@ pub struct Sockets {
 }
 
 impl Sockets {
-    /// Binds the addresses of the settings; `None` when WebRTC is turned off. Where both ports are free ones, TCP takes that of UDP.
+    /// Binds the addresses of the settings; `None` when WebRTC is turned off. Where both ports are free ones, they are the same.
     pub async fn bind(settings: &WebRtcSettings) -> Result<Option<Self>, Error> {
         if !settings.enabled {
             return Ok(None);
         }
-        let udp = srt::bind("webrtc.listen", settings.listen).await?;
         let Some(mut address) = settings.tcp_listen else {
+            let udp = srt::bind("webrtc.listen", settings.listen).await?;
             return Ok(Some(Self { udp, tcp: None }));
         };
+        if address.port() == 0 && settings.listen.port() == 0 {
+            return bind_same(settings.listen, address).map(Some);
+        }
+        let udp = srt::bind("webrtc.listen", settings.listen).await?;
         if address.port() == 0 {
             address.set_port(port_of(udp.local_addr())?);
         }
@@ -60,6 +67,27 @@ impl Sockets {
 
     pub fn tcp_address(&self) -> Option<SocketAddr> {
         self.tcp.as_ref().and_then(|tcp| tcp.local_addr().ok())
+    }
+}
+
+/// Binds one free port for both. TCP chooses it: the system gives listeners ports that outgoing connections seldom have, so that it is
+/// free again after a restart.
+fn bind_same(mut udp_address: SocketAddr, tcp_address: SocketAddr) -> Result<Sockets, Error> {
+    let mut attempts = 0;
+    loop {
+        attempts += 1;
+        let tcp = TcpListener::bind(tcp_address).map_err(Error::io("binding webrtc.tcp_listen"))?;
+        udp_address.set_port(port_of(tcp.local_addr())?);
+        match UdpSocket::bind(udp_address) {
+            Ok(udp) => {
+                return Ok(Sockets {
+                    udp: Arc::new(udp),
+                    tcp: Some(Arc::new(tcp)),
+                });
+            }
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse && attempts < BIND_ATTEMPTS => {}
+            Err(source) => return Err(Error::io("binding webrtc.listen")(source)),
+        }
     }
 }
 
