@@ -28,8 +28,8 @@ use crate::{
     component::ComponentStatuses,
     compute::Sandbox,
     live::{
-        LivePort as _, LiveSession, Phase,
-        tests::{Service, eventually, start, stream},
+        LivePort as _, LiveSession, LiveSettings, Phase,
+        tests::{Service, eventually, start_with, stream},
     },
 };
 
@@ -154,7 +154,12 @@ impl FakeGateway {
 impl Site {
     async fn start(change: impl FnOnce(&mut WebRtcSettings)) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let (service, first) = start(dir.path()).await;
+        // A publisher counts as sending also where the machine pauses for seconds.
+        let live_settings = LiveSettings {
+            fresh_for: Duration::from_secs(60),
+            ..LiveSettings::default()
+        };
+        let (service, first) = start_with(dir.path(), live_settings).await;
         let mut settings = WebRtcSettings {
             listen: ([127, 0, 0, 1], 0).into(),
             tcp_listen: Some(([127, 0, 0, 1], 0).into()),
