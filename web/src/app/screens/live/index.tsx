@@ -20,6 +20,8 @@ import { words } from "./words";
 
 const PAGE = 50;
 const ROW_HEIGHT = 68;
+/** Interval at which viewers are counted again while something is on air: their coming and going is no change of an input. */
+const COUNT_EVERY_MS = 5_000;
 const KEYS = [
   { keys: ["↑", "↓"], does: "Move in the list" },
   { keys: ["Enter"], does: "Open the input" },
@@ -45,6 +47,12 @@ export default function Live() {
     });
   const first = useResource((signal) => load(0, PAGE, signal), [key], { on: ["live_input"], keep: true });
   const revision = useRevision(first.data);
+  const isOnAir = Boolean(first.data && first.data.counts.live + first.data.counts.reconnecting > 0);
+  useEffect(() => {
+    if (!isOnAir) return;
+    const counting = setInterval(() => document.hidden || first.reload(), COUNT_EVERY_MS);
+    return () => clearInterval(counting);
+  }, [isOnAir, first.reload]);
   useKeyHelp(KEYS);
   const isAsked = search.get("new") !== null;
   useEffect(() => {
