@@ -345,7 +345,6 @@ impl Control {
                     relay.leave(session);
                 }
             }
-            // A publisher whose page is closed or whose line is lost may come back within the reconnect window.
             SessionKind::Publisher(route) => route.end(match end {
                 End::Client => Ended::Clean,
                 _ => Ended::Dropped,
@@ -645,7 +644,7 @@ fn connect(state: &mut State, id: SessionId, transport: Transport) {
 fn end_of(reason: GoneReason) -> End {
     match reason {
         GoneReason::Closed | GoneReason::Failed => End::Failed,
-        GoneReason::Peer => End::Peer,
+        GoneReason::Peer => End::Client,
         GoneReason::Unreachable => End::Unreachable,
         GoneReason::Handshake => End::Handshake,
         GoneReason::Silent => End::Silent,

@@ -23,10 +23,8 @@ pub(super) enum Join {
 /// Reason of an end, as metrics name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
-    /// The client asked for it (DELETE).
+    /// The client ended it, by DELETE or by its connection.
     Client,
-    /// The client closed its connection.
-    Peer,
     Over,
     Forbidden,
     Stopping,
@@ -39,9 +37,8 @@ pub(super) enum End {
 }
 
 const JOINS: [&str; 5] = ["answered", "rejected", "full", "busy", "unavailable"];
-const ENDS: [&str; 11] = [
+const ENDS: [&str; 10] = [
     "client",
-    "peer",
     "over",
     "forbidden",
     "stopping",
