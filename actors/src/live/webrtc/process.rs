@@ -72,13 +72,14 @@ impl Sockets {
 
 /// Binds one free port for both. TCP chooses it: the system gives listeners ports that outgoing connections seldom have, so that it is
 /// free again after a restart.
-fn bind_same(mut udp_address: SocketAddr, tcp_address: SocketAddr) -> Result<Sockets, Error> {
+fn bind_same(udp_address: SocketAddr, tcp_address: SocketAddr) -> Result<Sockets, Error> {
     let mut attempts = 0;
     loop {
         attempts += 1;
-        let tcp = TcpListener::bind(tcp_address).map_err(Error::io("binding webrtc.tcp_listen"))?;
-        udp_address.set_port(port_of(tcp.local_addr())?);
-        match UdpSocket::bind(udp_address) {
+        let tcp = TcpListener::bind(tcp_address)
+            .map_err(|source| unusable("webrtc.tcp_listen", tcp_address, source))?;
+        let same = SocketAddr::new(udp_address.ip(), port_of(tcp.local_addr())?);
+        match UdpSocket::bind(same) {
             Ok(udp) => {
                 return Ok(Sockets {
                     udp: Arc::new(udp),
@@ -86,8 +87,15 @@ fn bind_same(mut udp_address: SocketAddr, tcp_address: SocketAddr) -> Result<Soc
                 });
             }
             Err(error) if error.kind() == io::ErrorKind::AddrInUse && attempts < BIND_ATTEMPTS => {}
-            Err(source) => return Err(Error::io("binding webrtc.listen")(source)),
+            Err(source) => return Err(unusable("webrtc.listen", udp_address, source)),
         }
+    }
+}
+
+fn unusable(setting: &str, address: SocketAddr, source: io::Error) -> Error {
+    Error::Io {
+        what: format!("{setting}: {address} cannot be used"),
+        source,
     }
 }
 
