@@ -68,8 +68,8 @@ impl Pace {
         let is_slow = self.is_slow(second);
         match is_slow {
             true => self.slow_at = now,
-            // A second without a report says nothing.
-            false if second.loss.is_none() && second.rtt_ms.is_none() => {}
+            // A second without a report of losses says nothing; the round-trip time may be an earlier one.
+            false if second.loss.is_none() => {}
             false => self.slow_since = None,
         }
         if is_slow {
