@@ -299,9 +299,21 @@ impl Gateway {
         while Instant::now() < until && self.threads.iter().any(|thread| !thread.is_finished()) {
             thread::sleep(Duration::from_millis(5));
         }
-        match self.failure.lock().take() {
+        let ended = match self.failure.lock().take() {
             Some(error) => Err(error),
             None => followed,
+        };
+        match ended {
+            // The service is gone, and with it what was to be written.
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset
+                ) =>
+            {
+                Ok(())
+            }
+            ended => ended,
         }
     }
 }
