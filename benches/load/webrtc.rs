@@ -235,7 +235,7 @@ async fn phase(options: &Options, look: impl Fn() -> (Figures, Figures)) -> Phas
     }
 }
 
-/// What all viewers received in a phase.
+/// Counts of what all viewers received in a phase.
 struct Traffic {
     packets: u64,
     lost: u64,

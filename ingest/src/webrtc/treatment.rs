@@ -37,7 +37,7 @@ impl Reason {
     }
 }
 
-/// How a viewer gets the video of an input.
+/// Treatment of an input's video for a viewer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Treatment {
     /// The publisher's own frames.

@@ -36,7 +36,7 @@ const OPUS: u8 = 111;
 /// Bytes of an RTP header without extensions.
 const RTP_HEADER: usize = 12;
 
-/// What a viewer of the crowd has seen; times are since its offer was posted.
+/// Counts of a viewer of the crowd; times are since its offer was posted.
 #[derive(Clone, Debug, Default)]
 pub struct Seat {
     pub connected: Option<Duration>,

@@ -29,7 +29,7 @@ pub enum Transport {
     Tcp,
 }
 
-/// What happens to packets between client and service, in each direction.
+/// Loss and delay of packets between client and service, in each direction.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Link {
     /// Share of datagrams that are lost, 0 to 1. TCP loses none.

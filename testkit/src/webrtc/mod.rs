@@ -71,7 +71,7 @@ fn accept(
     Ok(line)
 }
 
-/// What a client's thread and its owner share.
+/// State that a client's thread and its owner share.
 #[derive(Debug, Default)]
 struct Shared<T>(Arc<std::sync::Mutex<T>>);
 

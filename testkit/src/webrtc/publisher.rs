@@ -20,7 +20,7 @@ use crate::{Failure, eventually};
 const SILENCE: [u8; 3] = [0xfc, 0xff, 0xfe];
 const OPUS_PACKET: Duration = Duration::from_millis(20);
 
-/// What is published.
+/// Media that are published.
 #[derive(Clone, Debug)]
 pub struct Broadcast {
     /// Frames without reordering, the first a key frame.
@@ -34,7 +34,7 @@ pub struct Broadcast {
     pub link: Link,
 }
 
-/// What a publisher has done; times are since the offer was posted.
+/// Counts of a publisher; times are since the offer was posted.
 #[derive(Clone, Debug, Default)]
 pub struct PublishReport {
     pub connected: Option<Duration>,

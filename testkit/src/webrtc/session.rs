@@ -18,7 +18,7 @@ use crate::Failure;
 /// The longest sleep: after it the thread sees that it is to stop.
 const TICK: Duration = Duration::from_millis(20);
 
-/// How a session ended.
+/// End of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ended {
     /// The service closed it: RTCP BYE and DTLS `close_notify`.
@@ -29,7 +29,7 @@ pub enum Ended {
     Failed(String),
 }
 
-/// What a client does beside the protocols.
+/// Work of a client beside the protocols.
 pub(super) trait Part: Send + 'static {
     fn event(&mut self, rtc: &mut Rtc, event: Event, now: Instant);
 

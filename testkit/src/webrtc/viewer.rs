@@ -37,7 +37,7 @@ impl Default for ViewerOptions {
     }
 }
 
-/// What a viewer has seen; times are since the offer was posted.
+/// Counts of a viewer; times are since the offer was posted.
 #[derive(Clone, Debug, Default)]
 pub struct ViewerReport {
     pub answered: Option<Duration>,

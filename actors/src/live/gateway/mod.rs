@@ -61,7 +61,7 @@ pub(super) struct GatewayNames {
     pub command: &'static str,
     /// Setting that turns the protocol on.
     pub setting: &'static str,
-    /// What becomes of the connections of one that ended.
+    /// Fate of the connections of one that ended.
     pub aftermath: &'static str,
 }
 

@@ -20,7 +20,7 @@ const ARRIVALS: usize = 128;
 /// Most frames that are delivered at a time.
 const BATCH: usize = 32;
 
-/// What the gateway reports of a publisher, in order.
+/// Reports of the gateway on a publisher, in order.
 #[derive(Clone, Debug)]
 enum Arrival {
     /// `gap` when frames before it were dropped.

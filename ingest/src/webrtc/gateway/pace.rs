@@ -31,7 +31,7 @@ pub(super) struct Second {
     pub was_full: bool,
 }
 
-/// What a line is at the moment.
+/// State of a line at the moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     Whole,

@@ -39,7 +39,7 @@ const SHORTEST_WAIT: Duration = Duration::from_millis(1);
 /// Outputs of the library that one call may make; more are an endless loop.
 const MAX_OUTPUTS: usize = 100_000;
 
-/// What a session's thread lends it.
+/// Parts of a session's thread that it is lent.
 pub(super) struct Context<'a> {
     pub udp: &'a mut UdpSender,
     pub outbox: &'a Outbox,

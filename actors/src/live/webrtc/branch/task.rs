@@ -88,7 +88,7 @@ impl Incoming {
     }
 }
 
-/// What a process is started with.
+/// Arguments that a process is started with.
 #[derive(Default)]
 struct Source {
     tracks: BranchTracks,
