@@ -1,4 +1,4 @@
-//! WebRTC sessions between requests and the gateway: offers and their answers, permissions, ends (`SWEEP_EVERY`), health of inputs.
+//! WebRTC sessions between requests and the gateway: offers and answers, permissions, ends (`SWEEP_EVERY`), health of inputs.
 //!
 //! Survives a restart of the gateway: this, with the names of sessions. May be lost: the sessions, whose pages connect again. One
 //! lock holds all sessions; it is taken for moments, and before those of relays.
@@ -22,7 +22,7 @@ use sluice_ingest::{
     },
 };
 use tokio::{
-    sync::oneshot,
+    sync::{oneshot, watch},
     time::{Instant, MissedTickBehavior, interval, timeout},
 };
 use tokio_util::task::TaskTracker;
@@ -39,7 +39,7 @@ use super::{
     publisher::{self, PublisherRoute},
     relay::{Relay, RelayContext, Takes},
     report::WebRtcHealth,
-    sessions::{Answered, CountedViewer, Outcome, SessionKind, Stage, Table, Viewer},
+    sessions::{Answered, CountedViewer, Outcome, Session, SessionKind, Stage, Table, Viewer},
 };
 use crate::{
     live::{Directory, LiveAuthorizer, Playback, inputs::named_by, unix_ms},
@@ -57,6 +57,10 @@ const SWEEP_EVERY: Duration = Duration::from_millis(250);
 const SWEEPS_TO_HEALTH: u32 = 4;
 /// Time for which a relay without sessions stays.
 const RELAY_FOR: Duration = Duration::from_secs(10);
+/// Longest wait of an offer for a gateway that starts.
+const START_WITHIN: Duration = Duration::from_secs(2);
+/// Time for which a publisher that closed its connection may still end its session by DELETE: a page that is left sends both at once.
+const DELETE_WITHIN: Duration = Duration::from_secs(1);
 /// Longest wait of the service's end for the gateway to close its sessions.
 const DRAIN_WITHIN: Duration = Duration::from_millis(500);
 
@@ -72,6 +76,8 @@ pub(super) struct Control {
     networks: Arc<NetworkLimit>,
     feed_ids: Arc<AtomicU32>,
     state: Mutex<State>,
+    /// Whether a gateway takes offers.
+    is_ready: watch::Sender<bool>,
     /// The ports in words, such as `UDP 8189 or TCP 8189`.
     ports: String,
     /// Reason why the gateway does not run.
@@ -133,6 +139,7 @@ impl Control {
             counters: Counters::default(),
             feed_ids: Arc::new(AtomicU32::new(1)),
             state: Mutex::default(),
+            is_ready: watch::Sender::default(),
             failure: Mutex::default(),
             settings,
             directory,
@@ -162,6 +169,7 @@ impl Control {
             relay: None,
             counted: None,
         });
+        self.until_ready().await;
         let (open, answered) = self.open(playback.input_id, kind, viewer.offer)?;
         let Answered { video, audio, sdp } = answer_of(answered).await?;
         let relay = self.relay_for(open.id, &playback)?;
@@ -199,6 +207,7 @@ impl Control {
             stream: publisher.stream,
             encoder: publisher.encoder,
         };
+        self.until_ready().await;
         let (route, arrivals) = PublisherRoute::new();
         let kind = SessionKind::Publisher(route);
         let (open, answered) = self.open(entry.row.id, kind, publisher.offer)?;
@@ -213,6 +222,14 @@ impl Control {
             }
         });
         Ok(open.keep(sdp))
+    }
+
+    /// Waits a moment for a gateway that starts: at the start of the service, and after its end.
+    async fn until_ready(&self) {
+        let mut is_ready = self.is_ready.subscribe();
+        if self.failure.lock().is_none() && !self.state.lock().is_draining {
+            let _ = timeout(START_WITHIN, is_ready.wait_for(|is_ready| *is_ready)).await;
+        }
     }
 
     fn count(&self, opened: &Result<Answer, WebRtcError>) {
@@ -363,10 +380,12 @@ impl Control {
     pub fn gateway_is_ready(&self, outbox: Arc<Outbox>) {
         self.counters.starts.fetch_add(1, Relaxed);
         self.state.lock().outbox = Some(outbox);
+        self.is_ready.send_replace(true);
     }
 
     /// Ends all sessions and relays, whose gateway is gone.
     pub fn gateway_is_gone(&self) {
+        self.is_ready.send_replace(false);
         let mut state = self.state.lock();
         state.outbox = None;
         for session in state.table.ids() {
@@ -438,7 +457,20 @@ impl Control {
                     let unreached = viewer.playback.webrtc();
                     unreached.note_unreachable(unix_ms(), &self.ports);
                 }
-                self.finish(state, session, end_of(reason));
+                match (reason, state.table.get_mut(session)) {
+                    (
+                        GoneReason::Peer,
+                        Some(Session {
+                            kind: SessionKind::Publisher(_),
+                            stage,
+                            ..
+                        }),
+                    ) => {
+                        let until = Instant::now() + DELETE_WITHIN;
+                        *stage = Stage::Disconnected { until };
+                    }
+                    _ => self.finish(state, session, end_of(reason)),
+                }
             }
         }
     }
@@ -474,6 +506,9 @@ impl Control {
                 let (reason, end) = match &session.stage {
                     Stage::Pending { until, .. } if *until <= now => {
                         (CloseReason::Over, End::Handshake)
+                    }
+                    Stage::Disconnected { until } if *until <= now => {
+                        (CloseReason::Over, End::Disconnected)
                     }
                     _ => match &session.kind {
                         SessionKind::Viewer(viewer) => self.judge(viewer, now_ms)?,
@@ -562,6 +597,7 @@ impl Control {
         for (_, session) in state.table.sessions() {
             match session.stage {
                 Stage::Pending { .. } => pending += 1,
+                Stage::Disconnected { .. } => {}
                 Stage::Connected { transport } if session.statistics.is_thin => {
                     thin[transport as usize] += 1;
                 }

@@ -23,8 +23,10 @@ pub(super) enum Join {
 /// Reason of an end, as metrics name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
-    /// The client ended it, by DELETE or by its connection.
+    /// The client ended it, by DELETE, or a viewer by its connection.
     Client,
+    /// A publisher closed its connection without DELETE.
+    Disconnected,
     Over,
     Forbidden,
     Stopping,
@@ -37,8 +39,9 @@ pub(super) enum End {
 }
 
 const JOINS: [&str; 5] = ["answered", "rejected", "full", "busy", "unavailable"];
-const ENDS: [&str; 10] = [
+const ENDS: [&str; 11] = [
     "client",
+    "disconnected",
     "over",
     "forbidden",
     "stopping",

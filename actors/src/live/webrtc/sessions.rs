@@ -67,6 +67,11 @@ pub(super) enum Stage {
     Connected {
         transport: Transport,
     },
+    /// A publisher's, which closed its connection. The gateway no longer has it.
+    Disconnected {
+        /// Time up to which its DELETE is a clean end.
+        until: Instant,
+    },
 }
 
 /// A viewer's permission, and the relay that sends to it.

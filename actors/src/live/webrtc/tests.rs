@@ -31,6 +31,7 @@ use crate::{
         LivePort as _, LiveSession, LiveSettings, Phase,
         tests::{Service, eventually, start_with, stream},
     },
+    metric::{MetricValue, Sample},
 };
 
 /// x264's constrained baseline, which never reorders.
@@ -632,6 +633,48 @@ async fn a_publisher_is_admitted_by_its_key_and_ends_cleanly() {
     site.stop().await;
 }
 
+/// Number of sessions that are connected.
+fn connected(webrtc: &WebRtc) -> f64 {
+    let metrics = webrtc.control().unwrap().metrics();
+    let sessions = metrics.iter().find(|it| it.name == "webrtc_sessions");
+    let MetricValue::Gauge(samples) = &sessions.unwrap().value else {
+        panic!("a gauge");
+    };
+    let is_connected = |it: &&Sample| it.labels[0].1 == "connected";
+    samples.iter().filter(is_connected).map(|it| it.value).sum()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_publisher_that_closes_its_connection_ends_by_delete_alone() {
+    for (deletes, expected) in [(true, Phase::Ended), (false, Phase::Reconnecting)] {
+        let mut site = Site::start(|_| {}).await;
+        let key = stream(&site.first);
+        let (answer, session) = tokio::join!(
+            site.webrtc.publish(publisher(&key, 2)),
+            site.gateway.answer(&[VideoCodec::Avc])
+        );
+        let name = answer.unwrap().session;
+        site.gateway.connect(session).await;
+        for index in 0..100 {
+            site.gateway.report(published(session, index)).await;
+        }
+        let playback = site.playback();
+        eventually("it is live", || playback.now().phase == Phase::Live).await;
+        eventually("it is connected", || connected(&site.webrtc) > 0.0).await;
+        let gone = FromGateway::Gone {
+            session,
+            reason: GoneReason::Peer,
+        };
+        site.gateway.report(gone).await;
+        eventually("it is disconnected", || connected(&site.webrtc) == 0.0).await;
+        if deletes {
+            assert!(site.webrtc.end(&name));
+        }
+        eventually("the publish is over", || playback.now().phase == expected).await;
+        site.stop().await;
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lost_publisher_opens_the_window_and_a_newer_one_takes_over() {
     let mut site = Site::start(|_| {}).await;
@@ -665,10 +708,10 @@ async fn a_lost_publisher_opens_the_window_and_a_newer_one_takes_over() {
     for index in 0..60 {
         site.gateway.report(published(displaced, index)).await;
     }
-    // The phase is live as soon as the publisher is admitted; displaced is only one that was sending.
+    // It is live as soon as it is admitted, without the tracks of the one before; displaced is only one that was sending.
+    eventually("it is live again", || playback.now().phase == Phase::Live).await;
     let tap = playback.tap();
     eventually("it sends", || tap.tracks().video.is_some()).await;
-    assert_eq!(playback.now().phase, Phase::Live);
     let mut newer = site.service.publish(&site.first, 3).await;
     assert_eq!(site.gateway.closed(displaced).await, CloseReason::Forbidden);
     send(&mut newer, 0..60).await;
