@@ -402,6 +402,30 @@ fn key_frames_come_on_demand_and_encoders_and_sources_change() {
     assert_eq!(entry(&path, "width"), "160");
 }
 
+/// A viewer who joins late in a long group of pictures must not wait for the next one.
+#[test]
+fn a_long_group_in_the_past_is_decoded_whole() {
+    if !can_be_made() {
+        return;
+    }
+    let source = units(&clip(
+        "long-group.mp4",
+        "-f lavfi -i testsrc2=size=1280x720:rate=25:duration=8 -c:v libx264 -bf 2 -g 1000 -pix_fmt yuv420p",
+    ));
+    let expected = times(&source, true);
+    let recent = source.len() - 25;
+    let mut live = Live::start(true, false);
+    live.push(&source[..recent], true);
+    live.push_paced(&source[recent..]);
+    // Those that the encoder leaves out while it starts.
+    assert!(live.progress.dropped < 25, "{:?}", live.progress);
+    assert!(
+        live.video[0].0 && live.video[0].1 > expected[expected.len() - 30],
+        "{:?}",
+        live.video[0].1
+    );
+}
+
 #[test]
 fn damage_ends_nothing() {
     if !can_be_made() {

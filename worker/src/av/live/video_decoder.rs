@@ -43,6 +43,8 @@ pub(super) struct VideoDecoder {
     intake: Intake,
     /// Time up to which frames are not encoded.
     old_until: Arc<AtomicU64>,
+    /// Whether frames have come that are encoded; those before them come faster than they are decoded.
+    has_recent: bool,
     has_caught_up: bool,
 }
 
@@ -92,6 +94,7 @@ impl VideoDecoder {
             pipeline,
             intake,
             old_until,
+            has_recent: false,
             has_caught_up: false,
         };
         this.pipeline
@@ -108,7 +111,7 @@ impl VideoDecoder {
     /// Returns whether more waits than the decoder will make up for.
     pub fn is_behind(&mut self) -> bool {
         let waiting = self.intake.source.current_level_time();
-        self.has_caught_up |= waiting <= CAUGHT_UP;
+        self.has_caught_up |= self.has_recent && waiting <= CAUGHT_UP;
         self.intake.source.current_level_buffers() >= MOST_WAITING
             || self.intake.source.current_level_bytes() >= MOST_WAITING_BYTES
             || self.has_caught_up && waiting > LATEST
@@ -123,6 +126,7 @@ impl VideoDecoder {
         if is_old {
             self.old_until.fetch_max(pts.nseconds(), Relaxed);
         }
+        self.has_recent |= !is_old;
         self.intake.push(pts, Some(dts), data)
     }
 }
