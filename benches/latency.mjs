@@ -2,14 +2,17 @@
 // compares it with the time at which it shows them. Everything is on this machine, so both clocks are one.
 //
 //   node benches/latency.mjs [--program target/release/sluice] [--ffmpeg target/tools/ffmpeg/ffmpeg] [--seconds 30]
-//        [--size 1280x720] [--cases rtmp,rtmp-opus,srt,obs,whip,hls] [--json FILE]
+//        [--size 1280x720] [--cases rtmp,rtmp-opus,srt,obs,obs-srt,whip,hls] [--joins 20] [--json FILE]
 //
 //   rtmp       x264 zerolatency without B-frames, AAC, by RTMP         srt   the same by SRT
 //   rtmp-opus  the same with Opus, so that nothing is re-encoded       obs   x264 veryfast with B-frames, AAC, by RTMP
 //   whip       x264 baseline zerolatency and Opus, by WHIP             hls   as rtmp, played by the page with ?via=hls
+//   obs-srt    as obs, by SRT, with audio at 44.1 kHz
 //
 // It prints a row for each case: latency at the median, 95 % and most; what the encoder itself delays (its 95 %, measured apart); time
 // from the page's start to its first frame; frames decoded, frozen time, audio samples that were concealed, skew of audio and video.
+// With --joins it opens that many pages one after the other at random times, with a key frame each 4 s, and prints the time to the first
+// frame and the latency between 2 and 3 s after it; "cold" is the first page of a branch that re-encodes, which ends 10 s after its last.
 import { spawn } from "node:child_process";
 import { mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
@@ -27,6 +30,10 @@ const SETTLE_S = 5;
 /** Time of the first frame: B-frames have decode times before it, and no muxer takes them below 0. */
 const OFFSET_S = 1;
 const START_MS = 20_000;
+/** Seconds from key frame to key frame where joins are measured. */
+const JOIN_GROUP_S = 4;
+/** Time after which nothing of a branch is left: the service keeps it for 10 s. */
+const COLD_MS = 11_000;
 const FLAGS = ["--autoplay-policy=no-user-gesture-required"];
 
 const { values: options } = parseArgs({
@@ -36,6 +43,7 @@ const { values: options } = parseArgs({
     seconds: { type: "string", default: "30" },
     size: { type: "string", default: "1280x720" },
     cases: { type: "string", default: "rtmp,rtmp-opus,srt,obs,whip,hls" },
+    joins: { type: "string" },
     json: { type: "string" },
   },
 });
@@ -46,6 +54,7 @@ const ZEROLATENCY = ["-preset", "veryfast", "-tune", "zerolatency", "-bf", "0", 
 const OBS = ["-preset", "veryfast", "-bf", "2", "-profile:v", "high"];
 const BASELINE = ["-preset", "veryfast", "-tune", "zerolatency", "-profile:v", "baseline"];
 const AAC = ["-c:a", "aac", "-b:a", "128k"];
+const MPEG_TS = ["-f", "mpegts", "-flush_packets", "1"];
 const OPUS = ["-c:a", "libopus", "-b:a", "96k", "-application", "lowdelay"];
 /** Neither track waits for the other one. */
 const AS_THEY_COME = ["-max_interleave_delta", "1"];
@@ -54,8 +63,15 @@ const FLV = ["-f", "flv", "-flvflags", "no_duration_filesize", "-flush_packets",
 const CASES = {
   rtmp: { video: ZEROLATENCY, audio: AAC, target: (input) => [...FLV, input.rtmp] },
   "rtmp-opus": { video: ZEROLATENCY, audio: OPUS, target: (input) => [...FLV, input.rtmp] },
-  srt: { video: ZEROLATENCY, audio: AAC, target: (input) => ["-f", "mpegts", "-flush_packets", "1", input.srt] },
+  srt: { video: ZEROLATENCY, audio: AAC, target: (input) => [...MPEG_TS, input.srt] },
   obs: { video: OBS, audio: AAC, target: (input) => [...FLV, input.rtmp], interleave: [] },
+  "obs-srt": {
+    video: OBS,
+    audio: AAC,
+    sampleRate: 44_100,
+    target: (input) => [...MPEG_TS, input.srt],
+    interleave: [],
+  },
   whip: {
     video: BASELINE,
     audio: OPUS,
@@ -110,15 +126,31 @@ class Clock {
   }
 }
 
-function encode(scenario, target) {
+function encode(scenario, target, groupS = 2) {
   const raw = ["-f", "rawvideo", "-pix_fmt", "yuv420p", "-s", `${width}x${height}`, "-r", `${FPS}`];
   const tone = ["-re", "-f", "lavfi", "-i", "sine=frequency=440:sample_rate=48000"];
-  const rate = ["-b:v", "3M", "-maxrate", "3M", "-bufsize", "1500k", "-g", `${FPS * 2}`, "-sc_threshold", "0"];
+  const rate = [
+    "-b:v",
+    "3M",
+    "-maxrate",
+    "3M",
+    "-bufsize",
+    "1500k",
+    "-g",
+    `${FPS * groupS}`,
+    "-sc_threshold",
+    "0",
+  ];
   const probe = ["-fflags", "nobuffer", "-probesize", "32", "-analyzeduration", "0"];
   const child = spawn(
     options.ffmpeg,
     ["-hide_banner", "-v", "error", ...probe, ...raw, "-i", "pipe:0", ...tone, "-c:v", "libx264"]
-      .concat(scenario.video, rate, ["-pix_fmt", "yuv420p", "-fps_mode", "passthrough"], scenario.audio, ["-ac", "2", "-ar", "48000"])
+      .concat(scenario.video, rate, ["-pix_fmt", "yuv420p", "-fps_mode", "passthrough"], scenario.audio, [
+        "-ac",
+        "2",
+        "-ar",
+        `${scenario.sampleRate ?? 48_000}`,
+      ])
       .concat(scenario.interleave ?? AS_THEY_COME, ["-output_ts_offset", `${OFFSET_S}`], target),
     { stdio: ["pipe", "pipe", "inherit"] },
   );
@@ -225,27 +257,64 @@ function viewingPage(url) {
   return `<!doctype html><meta charset="utf-8">${html}`;
 }
 
-async function measure(name, base, chromium, origin, serve) {
+async function onAir(name, base, input) {
+  const deadline = performance.now() + START_MS;
+  while ((await health(base, input)).frameRate == null) {
+    if (performance.now() > deadline) throw new Error(`${name}: nothing is on air`);
+    await sleep(100);
+  }
+}
+
+/** Opens a page that plays the input, and waits for its first frame. */
+async function openPage(name, input, { chromium, origin, serve }) {
+  const page = await chromium.page.context().newPage();
+  const observed = readFileSync(here("../tests/browser/observed.js"), "utf8");
+  await page.addInitScript({ content: `globalThis.sluiceClock = true;\n${observed}` });
+  serve(viewingPage(input.whep));
+  const scenario = CASES[name];
+  await page.goto(scenario.page ? input.page + scenario.page : origin);
+  const report = () => page.evaluate(() => globalThis.sluiceReport());
+  const deadline = performance.now() + START_MS;
+  while ((await report()).firstShownMs === null) {
+    if (performance.now() > deadline) throw new Error(`${name}: ${JSON.stringify(await report())}`);
+    await sleep(50);
+  }
+  return { page, report };
+}
+
+/** Joins one after the other, each at a random moment of a group of pictures; the first of `isCold` ones meets no branch. */
+async function measureJoins(name, base, browser, isCold) {
+  const scenario = CASES[name];
+  const input = await createInput(base);
+  const { child, clock } = encode(scenario, scenario.target(input), JOIN_GROUP_S);
+  const [firstFrames, settled] = [[], []];
+  try {
+    await onAir(name, base, input);
+    await sleep(JOIN_GROUP_S * 1000);
+    for (let left = Number(options.joins); left > 0; left--) {
+      await sleep(Math.random() * JOIN_GROUP_S * 1000 + (isCold ? COLD_MS : 0));
+      const { page, report } = await openPage(name, input, browser);
+      await sleep(2_000);
+      firstFrames.push((await report()).firstShownMs);
+      await sleep(1_000);
+      settled.push(share((await report()).latencies, 0.5));
+      await page.close();
+    }
+  } finally {
+    clock.stop();
+    child.kill("SIGKILL");
+  }
+  return { case: name, isCold, firstFrames, settled };
+}
+
+async function measure(name, base, browser) {
   const scenario = CASES[name];
   const delay = await encoderDelay(scenario);
   const input = await createInput(base);
   const { child, clock } = encode(scenario, scenario.target(input));
   try {
-    const deadline = performance.now() + START_MS;
-    while ((await health(base, input)).frameRate == null) {
-      if (performance.now() > deadline) throw new Error(`${name}: nothing is on air`);
-      await sleep(100);
-    }
-    const page = await chromium.page.context().newPage();
-    const observed = readFileSync(here("../tests/browser/observed.js"), "utf8");
-    await page.addInitScript({ content: `globalThis.sluiceClock = true;\n${observed}` });
-    serve(viewingPage(input.whep));
-    await page.goto(scenario.page ? input.page + scenario.page : origin);
-    const report = () => page.evaluate(() => globalThis.sluiceReport());
-    while ((await report()).firstShownMs === null) {
-      if (performance.now() > deadline + START_MS) throw new Error(`${name}: ${JSON.stringify(await report())}`);
-      await sleep(50);
-    }
+    await onAir(name, base, input);
+    const { page, report } = await openPage(name, input, browser);
     await sleep(SETTLE_S * 1000);
     const before = await report();
     await sleep(seconds * 1000);
@@ -283,22 +352,48 @@ const server = createServer((_, response) => {
   response.writeHead(200, { "Content-Type": "text/html; charset=utf-8" }).end(html);
 });
 await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
-const results = [];
-try {
+const browser = {
+  chromium,
+  origin: `http://127.0.0.1:${server.address().port}/`,
+  serve: (page) => {
+    html = page;
+  },
+};
+const ms = (value) => (value === null ? "–" : `${Math.round(value)} ms`);
+
+async function printLatencies() {
   console.log("| case | p50 | p95 | most | encoder | first frame | decoded | frozen | concealed | skew |");
   console.log("|---|---|---|---|---|---|---|---|---|---|");
   for (const name of options.cases.split(",")) {
-    const serve = (page) => {
-      html = page;
-    };
-    const it = await measure(name, service.base, chromium, `http://127.0.0.1:${server.address().port}/`, serve);
+    const it = await measure(name, service.base, browser);
     results.push(it);
-    const ms = (value) => (value === null ? "–" : `${Math.round(value)} ms`);
     const cells = [it.case, ms(it.p50), ms(it.p95), ms(it.most), ms(it.encoder), ms(it.firstFrameMs)]
       .concat([`${it.decoded} of ${it.of}`, `${it.frozenS.toFixed(2)} s`])
       .concat([it.concealedPercent === null ? "–" : `${it.concealedPercent.toFixed(1)} %`, ms(it.skewMs)]);
     console.log(`| ${cells.join(" | ")} |`);
   }
+}
+
+async function printJoins() {
+  console.log("| case | joins | first frame p50 | p95 | latency after 2 s |");
+  console.log("|---|---|---|---|---|");
+  for (const name of options.cases.split(",")) {
+    for (const isCold of name.startsWith("obs") ? [false, true] : [false]) {
+      const it = await measureJoins(name, service.base, browser, isCold);
+      results.push(it);
+      const cells = [
+        `${name}${isCold ? ", cold" : ""}`,
+        it.firstFrames.length,
+        ms(share(it.firstFrames, 0.5)),
+      ].concat([ms(share(it.firstFrames, 0.95)), ms(share(it.settled, 0.5))]);
+      console.log(`| ${cells.join(" | ")} |`);
+    }
+  }
+}
+
+const results = [];
+try {
+  await (options.joins ? printJoins() : printLatencies());
   if (options.json) writeFileSync(options.json, `${JSON.stringify(results, null, 2)}\n`);
 } finally {
   await chromium.close();
