@@ -349,7 +349,7 @@ const service = await start(folder);
 const chromium = await openChromium({ flags: FLAGS });
 let html = "";
 const server = createServer((_, response) => {
-  response.writeHead(200, { "Content-Type": "text/html; charset=utf-8" }).end(html);
+  response.writeHead(200, { "Content-Type": "text/html; charset=utf-8", Connection: "close" }).end(html);
 });
 await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
 const browser = {

@@ -28,6 +28,8 @@ use crate::live::restream::unit_window::{Tracks, WindowUnit};
 
 /// Age up to which an audio packet is of the present, in microseconds.
 const YOUNG_US: i64 = 300_000;
+/// Shortest time between two audio packets in which the service has waited for the second one.
+const WAITED: Duration = Duration::from_millis(10);
 /// Time after which audio is passed on whatever its age: an encoder may send it that far behind its video.
 const OPEN_GROUP_FOR: Duration = Duration::from_secs(2);
 /// Most units of the open group.
@@ -79,9 +81,11 @@ struct VideoFeed {
 
 struct AudioFeed {
     id: FeedId,
-    /// True once a packet was young. What is older belongs to the open group: a viewer would play it, and stay behind.
+    /// True once a packet was young and waited for. Those before it come at once, from the open group or from a branch that
+    /// starts: a viewer would play them one after the other, and stay behind by as much.
     is_live: bool,
     since: Instant,
+    last_at: Option<Instant>,
 }
 
 /// Placed units from the last key frame on; empty when they were too many.
@@ -321,8 +325,11 @@ impl AudioFeed {
     /// Sends a packet of a stream that has become live; false when it did not fit into the queue.
     fn send(&mut self, pts_90k: i64, data: Bytes, line: &Line, outbox: &Outbox) -> bool {
         let wallclock_us = line.wallclock_us(pts_90k);
-        self.is_live |=
-            unix_us() - wallclock_us <= YOUNG_US || self.since.elapsed() > OPEN_GROUP_FOR;
+        let now = Instant::now();
+        let last_at = self.last_at.replace(now);
+        let is_waited_for = last_at.is_some_and(|last_at| now - last_at >= WAITED);
+        let is_young = unix_us() - wallclock_us <= YOUNG_US;
+        self.is_live |= is_young && is_waited_for || now - self.since > OPEN_GROUP_FOR;
         !self.is_live
             || outbox.media(ToGateway::Audio(AudioFrame {
                 of: self.id,
@@ -356,6 +363,7 @@ fn carry_audio(feed: &mut Option<AudioFeed>, wanted: bool, ids: &AtomicU32, outb
                 id: ids.fetch_add(1, Relaxed),
                 is_live: false,
                 since: Instant::now(),
+                last_at: None,
             });
         }
         Some(over) if !wanted => {
