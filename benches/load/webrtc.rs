@@ -22,6 +22,8 @@ use crate::{clip, live::Publishers, service::Service};
 
 /// Built by `scripts/install.sh peers`.
 const PION: &str = "target/tools/pion/pion";
+/// Fetched by `scripts/install.sh test`.
+const FFMPEG: &str = "target/tools/ffmpeg/ffmpeg";
 const SETTLE: Duration = Duration::from_secs(3);
 /// Pause between two joins, which is no divisor of the key-frame interval.
 const BETWEEN_JOINS: Duration = Duration::from_millis(130);
@@ -152,7 +154,8 @@ async fn measure_pion(
     let mut command = Command::new(program);
     command.args([port.to_string(), input.to_string()]);
     let server = Server::start("pion", &mut command, &scratch.join("pion.log"))?;
-    let mut sending = Command::new("ffmpeg");
+    // Debian's ffmpeg 5.1 ends its bitstream filters where a file begins again.
+    let mut sending = Command::new(root.join(FFMPEG));
     sending
         .args(["-nostdin", "-v", "error", "-re", "-stream_loop", "-1", "-i"])
         .arg(file)
