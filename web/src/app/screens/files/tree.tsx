@@ -81,6 +81,9 @@ export function FolderTree({ current, ancestors, onChoose, drops = null, hidden 
     list.current?.querySelector<HTMLElement>(`[data-node="${node.id ?? ""}"]`)?.focus();
   };
   const onKeyDown = (event: KeyboardEvent) => {
+    // Of the focused item, since the next key may come before what the last one changed is drawn.
+    const focused = event.target instanceof HTMLElement ? event.target.dataset.node : undefined;
+    const at = nodes.findIndex(({ id }) => (id ?? "") === focused);
     const node = nodes[at];
     if (!node || event.ctrlKey || event.metaKey || event.altKey) return;
     const parent = () =>
