@@ -32,8 +32,13 @@ impl Service {
     pub fn start(options: Options) -> Self {
         let (control, gateways_end) = UnixStream::pair().unwrap();
         // As with the default settings: for both families, and one port for both transports.
-        let udp = UdpSocket::bind("[::]:0").unwrap();
-        let tcp = TcpListener::bind(udp.local_addr().unwrap()).unwrap();
+        let (tcp, udp) = loop {
+            let tcp = TcpListener::bind("[::]:0").unwrap();
+            // Another test may have the port for UDP.
+            if let Ok(udp) = UdpSocket::bind(tcp.local_addr().unwrap()) {
+                break (tcp, udp);
+            }
+        };
         let address = SocketAddr::from(([127, 0, 0, 1], udp.local_addr().unwrap().port()));
         let mut reading = control.try_clone().unwrap();
         let (sender, messages) = channel();
