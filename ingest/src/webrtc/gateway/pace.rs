@@ -10,6 +10,8 @@ const LOSSY_SHARE: f64 = 0.01;
 const CLEAN_AFTER: Duration = Duration::from_secs(10);
 /// Loss from which a line counts as slow.
 const SLOW_LOSS: f64 = 0.10;
+/// The same of loss and retransmissions together: some receivers do not count as lost what was sent again.
+const SLOW_LOSS_AND_REPAIR: f64 = 0.18;
 /// Round-trip time above its smallest from which a line counts as slow: packets queue up in front of it.
 const SLOW_RTT_MS: f64 = 300.0;
 /// Time of a slow line after which only audio and key frames are sent.
@@ -98,7 +100,9 @@ impl Pace {
         let queues = second
             .rtt_ms
             .is_some_and(|rtt_ms| rtt_ms > self.floor_rtt_ms + SLOW_RTT_MS);
-        queues || second.was_full || second.loss.is_some_and(|loss| loss > SLOW_LOSS)
+        let repair = f64::from(second.retransmitted) / f64::from(second.packets.max(1));
+        let is_lossy = |loss| loss > SLOW_LOSS || loss + repair > SLOW_LOSS_AND_REPAIR;
+        queues || second.was_full || second.loss.is_some_and(is_lossy)
     }
 
     /// True when nothing had to be sent again for a while.
@@ -145,7 +149,12 @@ mod tests {
             was_full: true,
             ..CLEAN
         };
-        for slow in [lossy, queueing, full] {
+        let repaired = Second {
+            loss: Some(0.08),
+            retransmitted: 84,
+            ..CLEAN
+        };
+        for slow in [lossy, queueing, full, repaired] {
             let verdicts = verdicts([slow; 5].into_iter().chain([CLEAN; 12]));
             let thin = verdicts.iter().filter(|verdict| **verdict == Verdict::Thin);
             assert_eq!(verdicts[..3], [Verdict::Whole; 3]);
