@@ -22,7 +22,7 @@ use sluice_ingest::{
     },
 };
 use tokio::{
-    sync::{oneshot, watch},
+    sync::{Notify, oneshot},
     time::{Instant, MissedTickBehavior, interval, timeout},
 };
 use tokio_util::task::TaskTracker;
@@ -39,7 +39,7 @@ use super::{
     publisher::{self, PublisherRoute},
     relay::{Relay, RelayContext, Takes},
     report::WebRtcHealth,
-    sessions::{Answered, CountedViewer, Outcome, Session, SessionKind, Stage, Table, Viewer},
+    sessions::{Answered, CountedViewer, Outcome, SessionKind, Stage, Table, Viewer},
 };
 use crate::{
     live::{Directory, LiveAuthorizer, Playback, inputs::named_by, unix_ms},
@@ -76,8 +76,8 @@ pub(super) struct Control {
     networks: Arc<NetworkLimit>,
     feed_ids: Arc<AtomicU32>,
     state: Mutex<State>,
-    /// Whether a gateway takes offers.
-    is_ready: watch::Sender<bool>,
+    /// A gateway takes offers from now on.
+    started: Notify,
     /// The ports in words, such as `UDP 8189 or TCP 8189`.
     ports: String,
     /// Reason why the gateway does not run.
@@ -139,7 +139,7 @@ impl Control {
             counters: Counters::default(),
             feed_ids: Arc::new(AtomicU32::new(1)),
             state: Mutex::default(),
-            is_ready: watch::Sender::default(),
+            started: Notify::new(),
             failure: Mutex::default(),
             settings,
             directory,
@@ -226,9 +226,14 @@ impl Control {
 
     /// Waits a moment for a gateway that starts: at the start of the service, and after its end.
     async fn until_ready(&self) {
-        let mut is_ready = self.is_ready.subscribe();
-        if self.failure.lock().is_none() && !self.state.lock().is_draining {
-            let _ = timeout(START_WITHIN, is_ready.wait_for(|is_ready| *is_ready)).await;
+        // Made before the look at the state, so that no start is missed between both.
+        let started = self.started.notified();
+        let may_start = {
+            let state = self.state.lock();
+            state.outbox.is_none() && !state.is_draining
+        };
+        if may_start && self.failure.lock().is_none() {
+            let _ = timeout(START_WITHIN, started).await;
         }
     }
 
@@ -380,12 +385,11 @@ impl Control {
     pub fn gateway_is_ready(&self, outbox: Arc<Outbox>) {
         self.counters.starts.fetch_add(1, Relaxed);
         self.state.lock().outbox = Some(outbox);
-        self.is_ready.send_replace(true);
+        self.started.notify_waiters();
     }
 
     /// Ends all sessions and relays, whose gateway is gone.
     pub fn gateway_is_gone(&self) {
-        self.is_ready.send_replace(false);
         let mut state = self.state.lock();
         state.outbox = None;
         for session in state.table.ids() {
@@ -457,17 +461,10 @@ impl Control {
                     let unreached = viewer.playback.webrtc();
                     unreached.note_unreachable(unix_ms(), &self.ports);
                 }
-                match (reason, state.table.get_mut(session)) {
-                    (
-                        GoneReason::Peer,
-                        Some(Session {
-                            kind: SessionKind::Publisher(_),
-                            stage,
-                            ..
-                        }),
-                    ) => {
+                match state.table.get_mut(session) {
+                    Some(open) if reason == GoneReason::Peer && open.is_publisher() => {
                         let until = Instant::now() + DELETE_WITHIN;
-                        *stage = Stage::Disconnected { until };
+                        open.stage = Stage::Disconnected { until };
                     }
                     _ => self.finish(state, session, end_of(reason)),
                 }

@@ -49,6 +49,12 @@ pub(super) struct Session {
     pub statistics: SessionStatistics,
 }
 
+impl Session {
+    pub fn is_publisher(&self) -> bool {
+        matches!(self.kind, SessionKind::Publisher(_))
+    }
+}
+
 pub(super) enum SessionKind {
     Viewer(Viewer),
     Publisher(PublisherRoute),

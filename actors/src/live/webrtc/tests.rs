@@ -192,6 +192,15 @@ impl Site {
         }
     }
 
+    /// Opens a publisher's session; returns its number and its name.
+    async fn publish(&mut self) -> (SessionId, String) {
+        let (answer, session) = tokio::join!(
+            self.webrtc.publish(publisher(&stream(&self.first), 2)),
+            self.gateway.answer(&[VideoCodec::Avc])
+        );
+        (session, answer.unwrap().session)
+    }
+
     fn playback(&self) -> Arc<Playback> {
         self.service.playback(&self.first)
     }
@@ -599,12 +608,7 @@ async fn a_publisher_is_admitted_by_its_key_and_ends_cleanly() {
         matches!(wrong, Err(WebRtcError::Rejected(Rejection::Unauthorized))),
         "{wrong:?}"
     );
-    let key = stream(&site.first);
-    let (answer, session) = tokio::join!(
-        site.webrtc.publish(publisher(&key, 2)),
-        site.gateway.answer(&[VideoCodec::Avc])
-    );
-    let name = answer.unwrap().session;
+    let (session, name) = site.publish().await;
     site.gateway.connect(session).await;
     for index in 0..100 {
         site.gateway.report(published(session, index)).await;
@@ -648,12 +652,7 @@ fn connected(webrtc: &WebRtc) -> f64 {
 async fn a_publisher_that_closes_its_connection_ends_by_delete_alone() {
     for (deletes, expected) in [(true, Phase::Ended), (false, Phase::Reconnecting)] {
         let mut site = Site::start(|_| {}).await;
-        let key = stream(&site.first);
-        let (answer, session) = tokio::join!(
-            site.webrtc.publish(publisher(&key, 2)),
-            site.gateway.answer(&[VideoCodec::Avc])
-        );
-        let name = answer.unwrap().session;
+        let (session, name) = site.publish().await;
         site.gateway.connect(session).await;
         for index in 0..100 {
             site.gateway.report(published(session, index)).await;
@@ -678,12 +677,7 @@ async fn a_publisher_that_closes_its_connection_ends_by_delete_alone() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lost_publisher_opens_the_window_and_a_newer_one_takes_over() {
     let mut site = Site::start(|_| {}).await;
-    let key = stream(&site.first);
-    let (answer, lost) = tokio::join!(
-        site.webrtc.publish(publisher(&key, 2)),
-        site.gateway.answer(&[VideoCodec::Avc])
-    );
-    answer.unwrap();
+    let (lost, _) = site.publish().await;
     site.gateway.connect(lost).await;
     for index in 0..100 {
         site.gateway.report(published(lost, index)).await;
@@ -700,11 +694,7 @@ async fn a_lost_publisher_opens_the_window_and_a_newer_one_takes_over() {
     })
     .await;
 
-    let (answer, displaced) = tokio::join!(
-        site.webrtc.publish(publisher(&key, 2)),
-        site.gateway.answer(&[VideoCodec::Avc])
-    );
-    answer.unwrap();
+    let (displaced, _) = site.publish().await;
     for index in 0..60 {
         site.gateway.report(published(displaced, index)).await;
     }
@@ -716,6 +706,7 @@ async fn a_lost_publisher_opens_the_window_and_a_newer_one_takes_over() {
     assert_eq!(site.gateway.closed(displaced).await, CloseReason::Forbidden);
     send(&mut newer, 0..60).await;
     // The one that was displaced does not take the input back from one that sends.
+    let key = stream(&site.first);
     let (conflict, session) = tokio::join!(
         site.webrtc.publish(publisher(&key, 2)),
         site.gateway.answer(&[VideoCodec::Avc])
