@@ -12,7 +12,7 @@
 // It prints a row for each case: latency at the median, 95 % and most; what the encoder itself delays (its 95 %, measured apart); time
 // from the page's start to its first frame; frames decoded, frozen time, audio samples that were concealed, skew of audio and video.
 // With --joins it opens that many pages one after the other at random times, with a key frame each 4 s, and prints the time to the first
-// frame and the latency between 2 and 3 s after it; "cold" is the first page of a branch that re-encodes, which ends 10 s after its last.
+// frame and the latency between 2 and 3 s after it; "cold": each starts the branch that re-encodes, which ends 10 s after its last page.
 import { spawn } from "node:child_process";
 import { mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
@@ -282,7 +282,7 @@ async function openPage(name, input, { chromium, origin, serve }) {
   return { page, report };
 }
 
-/** Joins one after the other, each at a random moment of a group of pictures; the first of `isCold` ones meets no branch. */
+/** Joins one after the other, each at a random moment of a group of pictures; with `isCold` each waits until there is no branch. */
 async function measureJoins(name, base, browser, isCold) {
   const scenario = CASES[name];
   const input = await createInput(base);
@@ -349,7 +349,7 @@ const service = await start(folder);
 const chromium = await openChromium({ flags: FLAGS });
 let html = "";
 const server = createServer((_, response) => {
-  response.writeHead(200, { "Content-Type": "text/html; charset=utf-8", Connection: "close" }).end(html);
+  response.writeHead(200, { "Content-Type": "text/html; charset=utf-8" }).end(html);
 });
 await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
 const browser = {
