@@ -8,10 +8,12 @@ use std::time::{Duration, Instant};
 const LOSSY_SHARE: f64 = 0.01;
 /// Time without such a second after which the line counts as clean.
 const CLEAN_AFTER: Duration = Duration::from_secs(10);
-/// Loss from which a line counts as slow.
+/// Loss from which a line counts as slow; an average, because a second of few packets may lose few of them.
 const SLOW_LOSS: f64 = 0.10;
 /// The same of loss and retransmissions together: some receivers do not count as lost what was sent again.
 const SLOW_LOSS_AND_REPAIR: f64 = 0.18;
+/// Weight of the last report in the averages.
+const NEWEST: f64 = 0.5;
 /// Round-trip time above its smallest from which a line counts as slow: packets queue up in front of it.
 const SLOW_RTT_MS: f64 = 300.0;
 /// Time of a slow line after which only audio and key frames are sent.
@@ -24,6 +26,7 @@ const GIVE_UP_AFTER: Duration = Duration::from_secs(30);
 /// Counts of the last second.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Second {
+    /// Of video: the loss is the video's, and audio is not sent again.
     pub packets: u32,
     pub retransmitted: u32,
     /// Loss and round-trip time by the receiver's reports, if one came.
@@ -49,6 +52,9 @@ pub(super) struct Pace {
     slow_at: Instant,
     thin_since: Option<Instant>,
     floor_rtt_ms: f64,
+    /// Averages over the seconds with a report.
+    loss: f64,
+    repair: f64,
 }
 
 impl Pace {
@@ -59,6 +65,8 @@ impl Pace {
             slow_at: now,
             thin_since: None,
             floor_rtt_ms: f64::INFINITY,
+            loss: 0.0,
+            repair: 0.0,
         }
     }
 
@@ -100,9 +108,13 @@ impl Pace {
         let queues = second
             .rtt_ms
             .is_some_and(|rtt_ms| rtt_ms > self.floor_rtt_ms + SLOW_RTT_MS);
-        let repair = f64::from(second.retransmitted) / f64::from(second.packets.max(1));
-        let is_lossy = |loss| loss > SLOW_LOSS || loss + repair > SLOW_LOSS_AND_REPAIR;
-        queues || second.was_full || second.loss.is_some_and(is_lossy)
+        let is_lossy = second.loss.is_some_and(|loss| {
+            let repair = f64::from(second.retransmitted) / f64::from(second.packets.max(1));
+            self.loss += (loss - self.loss) * NEWEST;
+            self.repair += (repair - self.repair) * NEWEST;
+            self.loss > SLOW_LOSS || self.loss + self.repair > SLOW_LOSS_AND_REPAIR
+        });
+        queues || second.was_full || is_lossy
     }
 
     /// True when nothing had to be sent again for a while.
@@ -151,20 +163,44 @@ mod tests {
         };
         let repaired = Second {
             loss: Some(0.08),
-            retransmitted: 84,
+            retransmitted: 210,
             ..CLEAN
         };
-        for slow in [lossy, queueing, full, repaired] {
+        // The average of losses is above its bound for a second of the clean ones.
+        for (slow, after) in [(lossy, 1), (queueing, 0), (full, 0), (repaired, 1)] {
             let verdicts = verdicts([slow; 5].into_iter().chain([CLEAN; 12]));
             let thin = verdicts.iter().filter(|verdict| **verdict == Verdict::Thin);
             assert_eq!(verdicts[..3], [Verdict::Whole; 3]);
-            assert_eq!(thin.count(), 2 + 9, "{slow:?}");
+            assert_eq!(thin.count(), 2 + after + 9, "{slow:?}");
             assert_eq!(verdicts.last(), Some(&Verdict::Whole));
         }
     }
 
     #[test]
-    fn short_trouble_and_a_long_line_are_not_slow() {
+    fn seconds_of_few_losses_do_not_hide_a_bad_line() {
+        // Reports of a receiver behind 30 % loss each way, that does not count what was repaired: 30 packets of video a second.
+        let reports = [
+            (Some(0.13), 5),
+            (None, 8),
+            (Some(0.07), 7),
+            (Some(0.22), 9),
+            (Some(0.0), 7),
+            (Some(0.03), 4),
+            (Some(0.25), 1),
+            (Some(0.0), 6),
+        ];
+        let second = |(loss, retransmitted)| Second {
+            packets: 30 + retransmitted,
+            retransmitted,
+            loss,
+            ..CLEAN
+        };
+        let verdicts = verdicts(reports.into_iter().map(second));
+        assert_eq!(verdicts.last(), Some(&Verdict::Thin), "{verdicts:?}");
+    }
+
+    #[test]
+    fn short_trouble_a_long_line_and_repaired_losses_are_not_slow() {
         let slow = Second {
             loss: Some(0.3),
             ..CLEAN
@@ -173,12 +209,19 @@ mod tests {
             rtt_ms: Some(319.0),
             ..CLEAN
         };
-        let seconds = [slow, slow, CLEAN, slow, far].into_iter().cycle().take(40);
-        assert!(
-            verdicts(seconds)
-                .iter()
-                .all(|verdict| *verdict == Verdict::Whole)
-        );
+        let repaired = Second {
+            loss: Some(0.01),
+            retransmitted: 84,
+            ..CLEAN
+        };
+        for seconds in [[slow, slow, CLEAN, CLEAN, far], [repaired; 5]] {
+            let seconds = seconds.into_iter().cycle().take(40);
+            assert!(
+                verdicts(seconds)
+                    .iter()
+                    .all(|verdict| *verdict == Verdict::Whole)
+            );
+        }
     }
 
     #[test]

@@ -78,6 +78,8 @@ struct Counts {
     dropped_frames: u32,
     was_full: bool,
     written: u32,
+    /// Of these, packets of audio.
+    written_audio: u32,
     loss: Option<f64>,
     rtt_ms: Option<f64>,
     /// Last known round-trip time.
@@ -366,6 +368,7 @@ impl Viewer {
         let time = self.line.audio(frame.pts_90k, opus_samples(packet), now);
         self.audio_sequence += 1;
         self.counts.written += 1;
+        self.counts.written_audio += 1;
         let sampled_at = frame.sampled_at.min(now);
         stream.write_rtp(write(
             audio.payload_type,
@@ -474,7 +477,7 @@ impl Counts {
             is_thin: false,
         };
         let second = Second {
-            packets,
+            packets: packets.saturating_sub(self.written_audio),
             retransmitted: statistics.retransmitted,
             loss: self.loss,
             rtt_ms: self.rtt_ms,
