@@ -32,7 +32,8 @@ pub enum Transport {
 /// Loss and delay of packets between client and service, in each direction.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Link {
-    /// Share of datagrams that are lost, 0 to 1. TCP loses none.
+    /// Share of packets of RTP and RTCP that are lost, 0 to 1. Those of ICE and DTLS are not: a handshake whose every packet is sent
+    /// again after a second, two, four takes longer than the service waits. TCP loses none.
     pub loss: f64,
     /// Time that a packet takes.
     pub delay: Duration,
@@ -132,7 +133,7 @@ impl Line {
 
     /// Sends a packet, or lets it wait or be lost as the link has it.
     pub(super) fn send(&mut self, now: Instant, to: SocketAddr, packet: &[u8]) {
-        if self.is_lost() {
+        if is_rtp(packet) && self.is_lost() {
             return;
         }
         if self.link.delay.is_zero() && self.sending.is_empty() {
@@ -192,7 +193,7 @@ impl Line {
                     }
                 }
             };
-            if !self.is_lost() {
+            if !(is_rtp(&packet) && self.is_lost()) {
                 let due = now + self.link.delay;
                 self.arriving.push_back((due, from, packet));
             }
@@ -226,6 +227,13 @@ impl Line {
         self.random ^= self.random << 17;
         ((self.random >> 11) as f64) < self.link.loss * (1_u64 << 53) as f64
     }
+}
+
+/// Returns whether it is a packet of RTP or RTCP (RFC 7983, section 7).
+fn is_rtp(packet: &[u8]) -> bool {
+    packet
+        .first()
+        .is_some_and(|first| (128..=191).contains(first))
 }
 
 impl AsFd for Line {
