@@ -36,11 +36,17 @@ async fn losses_are_repaired_and_a_bad_line_is_thinned() -> Result<(), Failure> 
     };
     let (clean, lossy, bad) = (join(0.0).await?, join(LOSSY).await?, join(BAD).await?);
     // First: a line that stays bad is given up after a while.
-    let is_thin =
-        |health: &Value| health["webrtc"]["thin"] == 1 && health["webrtc"]["viewers"] == 3;
+    // On a busy machine the lossy line may be thin for a while too; below it has to be whole.
+    let is_thin = |health: &Value| {
+        let webrtc = &health["webrtc"];
+        webrtc["thin"].as_u64() >= Some(1) && webrtc["viewers"] == 3
+    };
     // What arrives of the receiver's reports decides, and a second with little loss among them begins the count again.
-    api.wait_health(&input.id, "the bad line is thin", SOON * 4, is_thin)
-        .await?;
+    let waited = api.wait_health(&input.id, "the bad line is thin", SOON * 4, is_thin);
+    if let Err(failure) = waited.await {
+        let health = api.health(&input.id).await?;
+        return Err(format!("{failure}: {}, {:?}", health["webrtc"], bad.report()).into());
+    }
     let thin = bad.report();
     let more = bad.until("audio continues", SOON, |report| {
         report.audio_packets > thin.audio_packets + 100
