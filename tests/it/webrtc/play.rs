@@ -132,6 +132,8 @@ async fn a_viewer_joins_in_the_open_group_and_stays_over_a_lost_encoder() -> Res
         .starting_at(100.0)
         .start()?;
     let returned = chromium.expect("early", "last", 3_000.0).await?;
+    // Audio begins later: it is re-encoded.
+    chromium.expect("early", "audioEnergy", HEARD).await?;
     let from = chromium.played("early", 30).await?;
     let to = chromium.played("early", 90).await?;
     check_played("after the return", &from, &to);
