@@ -41,7 +41,7 @@ async fn losses_are_repaired_and_a_bad_line_is_thinned() -> Result<(), Failure> 
         let webrtc = &health["webrtc"];
         webrtc["thin"].as_u64() >= Some(1) && webrtc["viewers"] == 3
     };
-    // What arrives of the receiver's reports decides, and a second with little loss among them begins the count again.
+    // What arrives of the receiver's reports decides.
     let waited = api.wait_health(&input.id, "the bad line is thin", SOON * 4, is_thin);
     if let Err(failure) = waited.await {
         let health = api.health(&input.id).await?;
