@@ -46,9 +46,13 @@ export function Source({ file, keys, addKey, month }: SourceProps) {
 }
 
 const choose = async () => {
-  const { chooseFile } = await import("./choose_file");
-  const chosen = await chooseFile();
-  if (chosen) changeDraft({ file: chosen });
+  const { chooseFile } = await import("../shared/choose_file");
+  const chosen = await chooseFile({
+    types: "image,video,audio,document",
+    search: words.file.searchLabel,
+    noneStored: words.file.noneStored,
+  });
+  if (chosen) changeDraft({ file: chosen.id });
 };
 
 function FileChoice({ file }: { file: Resource<StoredFile> }) {

@@ -22,10 +22,7 @@ export const words = {
     drop: "…or drop an image here.",
     gone: "That file is not there any more.",
     searchLabel: "Search images, videos and documents by name",
-    none: "No file has that name.",
     noneStored: "Nothing is stored yet. Close this and drop an image onto the builder.",
-    chooseTitle: "Choose a file",
-    more: "There are more: type a part of the name.",
   },
   key: {
     label: "Delivery key",

@@ -7,20 +7,44 @@ import { TextField } from "../../parts/form";
 import { Icon } from "../../parts/icon";
 import { Loaded, Skeleton } from "../../parts/states";
 import { Bytes, Name } from "../../parts/values";
-import { thumbnailOf } from "./thumbnail";
-import type { StoredFile } from "./types";
-import { words } from "./words";
+
+/** The texts of the dialog. */
+export const words = {
+  file: {
+    title: "Choose a file",
+    search: "Search files by name",
+    none: "No file has that name.",
+    noneStored: "Nothing is stored yet.",
+  },
+  more: "There are more: type a part of the name.",
+};
 
 const MOST = 24;
 
-/** Resolves with the id of the file, or undefined when none was chosen. */
-export async function chooseFile(): Promise<string | undefined> {
-  let chosen: string | undefined;
+export interface ChosenFile {
+  id: string;
+  filename: string;
+  size_bytes: number;
+  preview_url: string | null;
+}
+
+interface Wanted {
+  /** Kinds of files by commas, as `GET /api/files` takes them; any without. */
+  types?: string;
+  search?: string;
+  /** Said when nothing is stored. */
+  noneStored?: string;
+}
+
+/** Resolves with the file, or undefined when none was chosen. */
+export async function chooseFile(wanted: Wanted = {}): Promise<ChosenFile | undefined> {
+  let chosen: ChosenFile | undefined;
   await openDialog((close) => (
-    <Dialog title={words.file.chooseTitle} onClose={close} wide>
+    <Dialog title={words.file.title} onClose={close} wide>
       <Choices
-        onChoose={(id) => {
-          chosen = id;
+        {...wanted}
+        onChoose={(file) => {
+          chosen = file;
           close();
         }}
       />
@@ -30,11 +54,11 @@ export async function chooseFile(): Promise<string | undefined> {
 }
 
 interface Found {
-  files: StoredFile[];
+  files: ChosenFile[];
   pagination: { hasMore: boolean };
 }
 
-function Choices({ onChoose }: { onChoose: (id: string) => void }) {
+function Choices({ types, search, noneStored, onChoose }: Wanted & { onChoose: (file: ChosenFile) => void }) {
   const [typed, setTyped] = useState("");
   const [q, setQ] = useState("");
   useEffect(() => {
@@ -44,7 +68,7 @@ function Choices({ onChoose }: { onChoose: (id: string) => void }) {
   const found = useResource(
     (signal) =>
       api.get<Found>("/api/files", {
-        query: { q, type: "image,video,audio,document", limit: MOST, total: false },
+        query: { q, type: types, limit: MOST, total: false },
         signal,
       }),
     [q],
@@ -53,7 +77,7 @@ function Choices({ onChoose }: { onChoose: (id: string) => void }) {
   return (
     <div class="stack">
       <TextField
-        label={words.file.searchLabel}
+        label={search ?? words.file.search}
         name="q"
         type="search"
         value={typed}
@@ -67,7 +91,9 @@ function Choices({ onChoose }: { onChoose: (id: string) => void }) {
       <Loaded of={found} skeleton={<Skeleton rows={4} height={72} />}>
         {({ files, pagination }) => (
           <>
-            {files.length === 0 && <p class="soft">{q ? words.file.none : words.file.noneStored}</p>}
+            {files.length === 0 && (
+              <p class="soft">{q ? words.file.none : (noneStored ?? words.file.noneStored)}</p>
+            )}
             <ul class="choose-files" onKeyDown={moveFocus}>
               {files.map((file) => (
                 <li key={file.id}>
@@ -75,7 +101,7 @@ function Choices({ onChoose }: { onChoose: (id: string) => void }) {
                 </li>
               ))}
             </ul>
-            {pagination.hasMore && <p class="soft small">{words.file.more}</p>}
+            {pagination.hasMore && <p class="soft small">{words.more}</p>}
           </>
         )}
       </Loaded>
@@ -83,11 +109,11 @@ function Choices({ onChoose }: { onChoose: (id: string) => void }) {
   );
 }
 
-function Choice({ file, onChoose }: { file: StoredFile; onChoose: (id: string) => void }) {
+function Choice({ file, onChoose }: { file: ChosenFile; onChoose: (file: ChosenFile) => void }) {
   const [isBroken, setBroken] = useState(false);
-  const src = isBroken ? null : thumbnailOf(file, 320);
+  const src = isBroken ? null : thumbnailOf(file);
   return (
-    <button type="button" class="choose-file" onClick={() => onChoose(file.id)}>
+    <button type="button" class="choose-file" onClick={() => onChoose(file)}>
       <span class="choose-image">
         {src ? <img src={src} alt="" loading="lazy" onError={() => setBroken(true)} /> : <Icon name="file" />}
       </span>
@@ -97,6 +123,14 @@ function Choice({ file, onChoose }: { file: StoredFile; onChoose: (id: string) =
       </span>
     </button>
   );
+}
+
+/** The service's own small preview of a file, on this origin. */
+function thumbnailOf(file: ChosenFile): string | null {
+  if (!file.preview_url) return null;
+  const url = new URL(file.preview_url, location.href);
+  url.searchParams.set("w", "320");
+  return url.pathname + url.search;
 }
 
 /** Arrows go through the files as they lie on the page. */
