@@ -1,0 +1,145 @@
+/** Workflows and their runs, as the API answers them. */
+
+export interface Condition {
+  field: string;
+  operator: string;
+  value?: unknown;
+  negate?: boolean;
+}
+
+export interface Group {
+  logic?: string;
+  negate?: boolean;
+  conditions?: (Condition | Group)[];
+  groups?: Group[];
+}
+
+/** A step. Definitions by programs may have `kind`, `title` and `config` beside the id. */
+export interface DefinitionNode {
+  id: string;
+  data?: { kind?: string; title?: string; config?: Record<string, unknown> };
+  kind?: string;
+  type?: string;
+  title?: string;
+  label?: string;
+  config?: Record<string, unknown>;
+}
+
+export interface DefinitionEdge {
+  source: string;
+  target: string;
+  kind?: string | null;
+  sourceHandle?: string | null;
+}
+
+/** Further fields, such as the places of nodes in an editor, are kept by the service. */
+export interface Definition {
+  nodes: DefinitionNode[];
+  edges: DefinitionEdge[];
+  uploadGate?: Group | null;
+  branchConditions?: Record<string, Group> | null;
+  renamePattern?: string | null;
+  webhookUrl?: string | null;
+  trigger?: { folderId: string } | null;
+  [further: string]: unknown;
+}
+
+export interface Workflow {
+  id: string;
+  name: string;
+  isActive: boolean;
+  definition: Definition;
+  version: number;
+  runCount: number;
+  lastRunAt?: string | null;
+  createdAt: string;
+  updatedAt: string;
+  /** Only in the answer that made it. */
+  webhookSecret?: string | null;
+}
+
+export interface WorkflowList {
+  workflows: Workflow[];
+  nextCursor?: string | null;
+}
+
+export interface WorkflowVersion {
+  version: number;
+  createdAt: string;
+}
+
+export type RunStatus = "queued" | "processing" | "completed" | "failed" | "cancelled";
+
+export interface LogEntry {
+  nodeId: string;
+  kind: string;
+  title: string;
+  status: "completed" | "failed" | "skipped";
+  message: string;
+  startedAt?: string | null;
+  finishedAt?: string | null;
+  bytesIn?: number | null;
+  bytesOut?: number | null;
+  branch?: boolean | null;
+  facts?: Record<string, unknown> | null;
+  storedFileId?: string | null;
+}
+
+export interface RunOutput {
+  filename: string;
+  mimeType: string;
+  sizeBytes: number;
+  width?: number | null;
+  height?: number | null;
+  storedFileId?: string | null;
+  downloadUrl?: string | null;
+}
+
+export interface Run {
+  id: string;
+  workflowId: string;
+  workflowVersion: number;
+  number: number;
+  status: RunStatus;
+  trigger: string;
+  uploadSource: string;
+  inputFilename: string;
+  inputSize: number;
+  gate?: boolean | null;
+  error?: string | null;
+  errorCode?: string | null;
+  errorNodeId?: string | null;
+  log: LogEntry[];
+  outputs: RunOutput[];
+  createdAt: string;
+  startedAt?: string | null;
+  completedAt?: string | null;
+}
+
+export interface RunAnswer {
+  run: Run;
+  runId: string;
+}
+
+export const hasEnded = ({ status }: Run) => status !== "queued" && status !== "processing";
+
+export const kindOf = (node: DefinitionNode) =>
+  (node.data?.kind ?? node.kind ?? node.type ?? "").replaceAll("-", "_");
+
+export const titleOf = (node: DefinitionNode) =>
+  node.data?.title || node.title || node.label || kindInWords(kindOf(node)) || node.id;
+
+export const configOf = (node: DefinitionNode): Record<string, unknown> =>
+  node.data?.config ?? node.config ?? {};
+
+/** "Strip metadata" of `strip_metadata`. */
+export function kindInWords(kind: string): string {
+  const words = kind.replaceAll(/[_-]/g, " ");
+  return words.charAt(0).toUpperCase() + words.slice(1);
+}
+
+/** Which way out of a branch an edge is; "default" of every other step. */
+export function wayOf(edge: DefinitionEdge): "default" | "true" | "false" {
+  const way = edge.kind ?? edge.sourceHandle;
+  return way === "true" || way === "false" ? way : "default";
+}
