@@ -12,6 +12,7 @@ import type * as overview from "./screens/overview/types";
 import type * as keys from "./screens/settings_api/types";
 import type * as usage from "./screens/settings_usage/types";
 import type * as shared from "./screens/shared/live_types";
+import type * as workflows from "./screens/shared/workflow_types";
 import type * as webhooks from "./screens/webhooks/types";
 
 type Schemas = components["schemas"];
@@ -70,4 +71,9 @@ export type Checked = [
   None<Missing<Schemas["SentRequest"], webhooks.SentRequest>>,
   None<Missing<Schemas["EventTypeRecord"], webhooks.EventType>>,
   None<Missing<Schemas["Event"], Omit<webhooks.FeedEvent, "data">>>,
+  None<Missing<Schemas["WorkflowRecord"], Omit<workflows.Workflow, "definition">>>,
+  None<Missing<Schemas["VersionRecord"], workflows.WorkflowVersion>>,
+  None<Missing<Schemas["RunRecord"], Omit<workflows.Run, "log" | "outputs">>>,
+  None<Missing<Schemas["LogEntry"], Omit<workflows.LogEntry, "facts">>>,
+  None<Missing<Schemas["OutputRecord"], workflows.RunOutput>>,
 ];

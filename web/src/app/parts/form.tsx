@@ -192,6 +192,8 @@ export function Select({
 
 interface SwitchProps {
   label: string;
+  /** For a column whose head says it. */
+  hiddenLabel?: boolean;
   hint?: ComponentChildren;
   checked: boolean;
   onChange: (checked: boolean) => void;
@@ -200,7 +202,7 @@ interface SwitchProps {
 }
 
 /** On or off, in force at once. */
-export function Switch({ label, hint, checked, onChange, disabled, name }: SwitchProps) {
+export function Switch({ label, hiddenLabel, hint, checked, onChange, disabled, name }: SwitchProps) {
   const id = useId();
   return (
     <div class="switch-row">
@@ -216,7 +218,9 @@ export function Switch({ label, hint, checked, onChange, disabled, name }: Switc
         aria-describedby={hint ? `${id}-hint` : undefined}
         onChange={(event) => onChange(event.currentTarget.checked)}
       />
-      <label for={id}>{label}</label>
+      <label for={id} class={hiddenLabel ? "visually-hidden" : undefined}>
+        {label}
+      </label>
       {hint && (
         <p class="field-hint" id={`${id}-hint`}>
           {hint}

@@ -73,7 +73,6 @@ test("steps that came and went are told with what connects them", () => {
   );
   assert.deepEqual(found[1]?.lines, [
     { label: "Kind", after: "Convert" },
-    { label: "Title", after: "To WebP" },
     { label: "Format", after: "webp" },
   ]);
 });

@@ -41,7 +41,9 @@ function steps(before: Definition, after: Definition): Difference[] {
   for (const [id, node] of now) {
     const was = old.get(id);
     const lines = changes(was && factsOf(was, before), factsOf(node, after));
-    if (!was) found.push({ kind: "added", what: "step", title: titleOf(node), lines });
+    const isNamed = titleOf(node) !== kindInWords(kindOf(node));
+    const shown = lines.filter(({ label }) => label !== "Title" && (isNamed || label !== "Kind"));
+    if (!was) found.push({ kind: "added", what: "step", title: titleOf(node), lines: shown });
     else if (lines.length > 0) found.push({ kind: "changed", what: "step", title: titleOf(node), lines });
   }
   return found;

@@ -121,7 +121,7 @@ export interface RunAnswer {
   runId: string;
 }
 
-export const hasEnded = ({ status }: Run) => status !== "queued" && status !== "processing";
+export const hasEnded = ({ status }: Pick<Run, "status">) => status !== "queued" && status !== "processing";
 
 export const kindOf = (node: DefinitionNode) =>
   (node.data?.kind ?? node.kind ?? node.type ?? "").replaceAll("-", "_");

@@ -1,0 +1,140 @@
+/** What is done with a workflow as a whole, from the list and from its own screen. */
+import { api } from "../../api/client";
+import { Button, Submit } from "../../parts/button";
+import { ask, Dialog, openDialog, showSecret } from "../../parts/dialog";
+import { Form, TextField } from "../../parts/form";
+import { formatNumber } from "../../parts/format";
+import { Name } from "../../parts/values";
+import { toast } from "../../shell/toasts";
+import { type Definition, kindOf, type Workflow } from "./workflow_types";
+
+/** The texts of these acts. */
+export const actWords = {
+  run: "Run…",
+  duplicate: "Duplicate",
+  exported: "Export as JSON",
+  remove: "Delete",
+  pause: "Pause",
+  resume: "Resume",
+  cancel: "Cancel",
+  copyTitle: "Duplicate the workflow",
+  copyName: "Name of the copy",
+  copyOf: (name: string) => `${name} (copy)`,
+  copyNote: "The copy is paused and has no folder that starts it.",
+  made: "The workflow is made.",
+  removeTitle: "Delete this workflow?",
+  removeBody: (runs: number) =>
+    runs === 0
+      ? "Its versions go with it. It has not run yet."
+      : `Its versions and the history of ${runs === 1 ? "1 run" : `${formatNumber(runs)} runs`} go with it; runs in progress are cancelled. Files that it stored stay.`,
+  removed: "The workflow is deleted.",
+  paused: "The workflow is paused: no run begins.",
+  resumed: "The workflow is active.",
+  secretTitle: "Signing secret of the workflow",
+  secretNote:
+    "This is the only time that the secret is shown. The receiver of this workflow's webhooks checks every request's signature with it.",
+  secret: "Secret",
+};
+
+export const LONGEST_NAME = 80;
+
+export const showWorkflowSecret = (secret: string) =>
+  showSecret({
+    title: actWords.secretTitle,
+    note: actWords.secretNote,
+    fields: [{ label: actWords.secret, value: secret }],
+  });
+
+/** Whether runs post to an address of the workflow's own, so that somebody needs its secret. */
+export const posts = (definition: Definition) =>
+  Boolean(definition.webhookUrl) || (definition.nodes ?? []).some((node) => kindOf(node) === "webhook");
+
+/** Makes a workflow; where it posts to addresses of its own, its secret is shown, this once. */
+export async function make(name: string, definition: Definition, isActive = true): Promise<Workflow> {
+  const body = { name, definition, isActive };
+  const { workflow } = await api.post<{ workflow: Workflow }>("/api/workflows", body);
+  return workflow;
+}
+
+/** Shows what can be seen only once of a workflow that was just made. */
+export async function shownOnce(workflow: Workflow) {
+  if (workflow.webhookSecret && posts(workflow.definition)) await showWorkflowSecret(workflow.webhookSecret);
+}
+
+/** Resolves with the copy, or undefined. */
+export async function duplicate(workflow: Workflow): Promise<Workflow | undefined> {
+  let made: Workflow | undefined;
+  await openDialog((close) => (
+    <Dialog title={actWords.copyTitle} onClose={close}>
+      <Form
+        action={async (values) => {
+          const { trigger: _, ...definition } = workflow.definition;
+          made = await make(String(values.get("name")), definition, false);
+          close();
+        }}
+      >
+        <TextField
+          label={actWords.copyName}
+          name="name"
+          hint={actWords.copyNote}
+          defaultValue={actWords.copyOf(workflow.name).slice(0, LONGEST_NAME)}
+          maxLength={LONGEST_NAME}
+          required
+        />
+        <div class="dialog-actions">
+          <Button onClick={close}>{actWords.cancel}</Button>
+          <Submit>{actWords.duplicate}</Submit>
+        </div>
+      </Form>
+    </Dialog>
+  ));
+  if (made) await shownOnce(made);
+  return made;
+}
+
+/** Saves the name and the definition as a file of this computer. */
+export function exportJson({ name, definition }: Workflow) {
+  const text = `${JSON.stringify({ name, definition }, null, 2)}\n`;
+  const url = URL.createObjectURL(new Blob([text], { type: "application/json" }));
+  const link = document.createElement("a");
+  link.href = url;
+  link.download = `${fileName(name)}.json`;
+  link.click();
+  // Firefox begins the download after the click has returned
+  setTimeout(() => URL.revokeObjectURL(url), 10_000);
+}
+
+/** A name that every system takes for a file. */
+const fileName = (name: string) =>
+  name
+    .normalize("NFC")
+    .replaceAll(/[^\p{L}\p{N}]+/gu, "-")
+    .replaceAll(/^-|-$/g, "")
+    .slice(0, 60)
+    .toLowerCase() || "workflow";
+
+/** Resolves with whether it is deleted. */
+export async function remove(workflow: Workflow): Promise<boolean> {
+  const done = await ask({
+    title: actWords.removeTitle,
+    body: (
+      <>
+        <p>
+          <Name>{workflow.name}</Name>
+        </p>
+        <p>{actWords.removeBody(workflow.runCount)}</p>
+      </>
+    ),
+    verb: actWords.remove,
+    ...(workflow.runCount > 20 ? { typed: workflow.name } : {}),
+    action: () => api.delete(`/api/workflows/${workflow.id}`),
+  });
+  if (done) toast(actWords.removed);
+  return done;
+}
+
+export async function setActive(workflow: Workflow, isActive: boolean): Promise<Workflow> {
+  const answer = await api.patch<{ workflow: Workflow }>(`/api/workflows/${workflow.id}`, { isActive });
+  toast(isActive ? actWords.resumed : actWords.paused, "good");
+  return answer.workflow;
+}
