@@ -25,6 +25,10 @@ export const routes: Route[] = [
   { path: "/files/shares", title: "Shares", load: () => import("./screens/shares") },
   { path: "/files/:folder?", title: "Files", load: () => import("./screens/files"), lasting: true },
   { path: "/images/:tab?", title: "Images", load: () => import("./screens/images") },
+  { path: "/workflows", title: "Workflows", load: () => import("./screens/workflows") },
+  { path: "/workflows/:id/:tab?", title: "Workflow", load: () => import("./screens/workflow") },
+  { path: "/runs", title: "Runs", load: () => import("./screens/runs") },
+  { path: "/runs/:id", title: "Run", load: () => import("./screens/run") },
   { path: "/webhooks/:tab?", title: "Webhooks", load: () => import("./screens/webhooks") },
   { path: "/settings/api/:tab?", title: "API keys", load: () => import("./screens/settings_api") },
   { path: "/settings/usage", title: "Usage", load: () => import("./screens/settings_usage") },
@@ -42,6 +46,8 @@ export interface Place {
   icon: IconName;
   /** Further names by which the palette finds it. */
   words?: string;
+  /** Screens that belong to it, with other addresses. */
+  also?: string[];
 }
 
 /** The left bar, and on phones the bar at the bottom (the first three and "More"). */
@@ -50,12 +56,20 @@ export const places: Place[] = [
   { to: "/live", label: "Live", icon: "live", words: "inputs streams rtmp srt obs" },
   { to: "/files", label: "Files", icon: "files", words: "folders assets upload" },
   { to: "/images", label: "Images", icon: "images", words: "delivery cdn transform builder presets purge" },
+  {
+    to: "/workflows",
+    label: "Workflows",
+    icon: "workflow",
+    words: "automation steps templates editor",
+    also: ["/runs"],
+  },
   { to: "/webhooks", label: "Webhooks", icon: "webhooks", words: "events deliveries endpoints" },
   { to: "/settings", label: "Settings", icon: "settings", words: "account password sessions" },
 ];
 
 /** Screens that only the palette names. */
 export const furtherPlaces: Place[] = [
+  { to: "/runs", label: "Runs", icon: "clock", words: "workflows history executions log" },
   { to: "/files/shares", label: "Shares", icon: "link", words: "links" },
   { to: "/settings/api/keys", label: "API keys", icon: "key" },
   { to: "/settings/api/delivery-keys", label: "Delivery keys", icon: "key" },

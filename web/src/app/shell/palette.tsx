@@ -1,4 +1,4 @@
-/** Ctrl-K: goes to any screen, input, folder or webhook, and begins what is done most. */
+/** Ctrl-K: goes to any screen, input, folder, workflow or webhook, and begins what is done most. */
 import { useEffect, useId, useMemo, useRef, useState } from "preact/hooks";
 import { api } from "../api/client";
 import { isAborted } from "../api/error";
@@ -42,6 +42,14 @@ const acts: (Omit<Command, "note" | "run"> & { to: string; search: Record<string
       words: "create",
       to: "/files",
       search: { new: "folder" },
+      scope: "write",
+    },
+    {
+      label: "New workflow",
+      icon: "workflow",
+      words: "create template",
+      to: "/workflows",
+      search: { new: "1" },
       scope: "write",
     },
     {
@@ -115,7 +123,7 @@ function Palette({ close }: { close: () => void }) {
           aria-expanded="true"
           aria-controls={id}
           aria-activedescendant={commands.length ? `${id}-${current}` : undefined}
-          placeholder="A screen, an input, a folder, a webhook, or what to do"
+          placeholder="A screen, an input, a folder, a workflow, or what to do"
           autoComplete="off"
           spellcheck={false}
           value={text}
@@ -171,14 +179,14 @@ function fixed(text: string): Command[] {
   });
 }
 
-/** Inputs, folders and webhooks whose names have the text; asked for when typing pauses. */
+/** Inputs, folders, workflows and webhooks whose names have the text; asked for when typing pauses. */
 function useFound(text: string): Command[] {
   const [found, setFound] = useState<Command[]>([]);
   useEffect(() => {
     if (text.length < 2) return setFound([]);
     const abort = new AbortController();
     const timer = setTimeout(() => {
-      const asked = [inputs, folders, webhooks].map((search) => search(text, abort.signal));
+      const asked = [inputs, folders, workflows, webhooks].map((search) => search(text, abort.signal));
       Promise.allSettled(asked).then((answers) => {
         if (abort.signal.aborted) return;
         setFound(
@@ -222,6 +230,23 @@ async function folders(q: string, signal: AbortSignal): Promise<Command[]> {
     icon: "files",
     run: () => go(`/files/${id}`),
   }));
+}
+
+async function workflows(q: string, signal: AbortSignal): Promise<Command[]> {
+  const { workflows } = await api.get<{ workflows: { id: string; name: string }[] }>("/api/workflows", {
+    query: { limit: 100 },
+    signal,
+  });
+  const wanted = q.toLowerCase();
+  return workflows
+    .filter(({ name }) => name.toLowerCase().includes(wanted))
+    .slice(0, SHOWN_OF_EACH)
+    .map(({ id, name }) => ({
+      label: name,
+      note: "Workflow",
+      icon: "workflow",
+      run: () => go(`/workflows/${id}`),
+    }));
 }
 
 async function webhooks(q: string, signal: AbortSignal): Promise<Command[]> {

@@ -41,8 +41,10 @@ export function Shell() {
   );
 }
 
-const isCurrent = ({ to }: Place) =>
-  to === "/" ? path.value === "/" : path.value === to || path.value.startsWith(`${to}/`);
+const isCurrent = ({ to, also = [] }: Place) =>
+  to === "/"
+    ? path.value === "/"
+    : [to, ...also].some((each) => path.value === each || path.value.startsWith(`${each}/`));
 
 function PlaceLink({ place }: { place: Place }) {
   return (

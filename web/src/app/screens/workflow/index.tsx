@@ -1,0 +1,137 @@
+/** One workflow: its editor, its runs, its versions, its settings. */
+import type { ComponentType } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import { api } from "../../api/client";
+import { asApiError } from "../../api/error";
+import { type Resource, useResource } from "../../api/resource";
+import { can } from "../../api/session";
+import { Button } from "../../parts/button";
+import { Menu } from "../../parts/menu";
+import { Page } from "../../parts/page";
+import { Badge, ErrorState, Loaded, Skeleton } from "../../parts/states";
+import { Tabs } from "../../parts/tabs";
+import { go, href } from "../../router";
+import type { ScreenProps } from "../../routes";
+import { showCurl } from "../../shell/curl_panel";
+import { toast } from "../../shell/toasts";
+import type { Workflow } from "../shared/workflow_types";
+import { words } from "./words";
+
+export interface PartProps {
+  workflow: Workflow;
+  of: Resource<Workflow>;
+}
+
+/** Loaded when they are opened: the editor is larger than everything else here. */
+const PARTS: Record<"edit" | "runs" | "versions" | "settings", () => Promise<ComponentType<PartProps>>> = {
+  edit: () => import("./edit").then(({ Edit }) => Edit),
+  runs: () => import("./runs").then(({ Runs }) => Runs),
+  versions: () => import("./versions").then(({ Versions }) => Versions),
+  settings: () => import("./settings").then(({ Settings }) => Settings),
+};
+type Part = keyof typeof PARTS;
+
+const acts = () => import("../shared/workflow_acts");
+
+export default function WorkflowScreen({ params }: ScreenProps) {
+  const id = params.id ?? "";
+  const part: Part = params.tab && params.tab in PARTS ? (params.tab as Part) : "edit";
+  const workflow = useResource(
+    async (signal) => (await api.get<{ workflow: Workflow }>(`/api/workflows/${id}`, { signal })).workflow,
+    [id],
+    { on: ["workflow"], id },
+  );
+  const { data } = workflow;
+  return (
+    <Page
+      title={data?.name ?? words.title}
+      crumbs={[{ label: words.list, to: "/workflows" }]}
+      aside={
+        data && (
+          <>
+            <Badge tone={data.isActive ? "good" : "calm"} dot>
+              {data.isActive ? words.active : words.paused}
+            </Badge>
+            <span>{words.version(data.version)}</span>
+          </>
+        )
+      }
+      actions={data && <Acts workflow={data} of={workflow} />}
+      full={part === "edit"}
+    >
+      <Tabs
+        label={words.tabs.label}
+        items={(Object.keys(PARTS) as Part[]).map((name) => ({
+          href: href(`/workflows/${id}${name === "edit" ? "" : `/${name}`}`),
+          label: words.tabs[name],
+          current: name === part,
+        }))}
+      />
+      <Loaded of={workflow} skeleton={<Skeleton rows={3} height={120} />}>
+        {(workflowNow) => <LoadedPart key={part} part={part} workflow={workflowNow} of={workflow} />}
+      </Loaded>
+    </Page>
+  );
+}
+
+function LoadedPart({ part, ...rest }: PartProps & { part: Part }) {
+  const [state, setState] = useState<{ Part?: ComponentType<PartProps>; error?: unknown }>({});
+  const [round, setRound] = useState(0);
+  useEffect(() => {
+    let ended = false;
+    PARTS[part]().then(
+      (Part) => !ended && setState({ Part }),
+      (error) => !ended && setState({ error }),
+    );
+    return () => {
+      ended = true;
+    };
+  }, [part, round]);
+  if (state.error !== undefined)
+    return <ErrorState error={asApiError(state.error)} retry={() => setRound(round + 1)} />;
+  return state.Part ? <state.Part {...rest} /> : <div class="loading" aria-busy="true" />;
+}
+
+function Acts({ workflow, of }: PartProps) {
+  const mayWrite = can("write");
+  const run = () => import("../shared/run_dialog").then((dialog) => dialog.runWorkflow(workflow));
+  const pause = () =>
+    acts()
+      .then((act) => act.setActive(workflow, !workflow.isActive))
+      .then(of.set, (thrown: Error) => toast(thrown.message, "bad"));
+  const copy = async () => {
+    const { duplicate, shownOnce } = await acts();
+    const made = await duplicate(workflow);
+    if (!made) return;
+    await shownOnce(made);
+    go(`/workflows/${made.id}`);
+  };
+  const remove = async () => (await (await acts()).remove(workflow)) && go("/workflows", { replace: true });
+  return (
+    <>
+      {mayWrite && (
+        <Button look="solid" icon="play" disabled={!workflow.isActive} onClick={run}>
+          {words.run}
+        </Button>
+      )}
+      <Menu
+        label={words.actions}
+        items={[
+          mayWrite && {
+            label: workflow.isActive ? "Pause" : "Resume",
+            icon: workflow.isActive ? "pause" : "play",
+            onSelect: pause,
+          },
+          mayWrite && { label: "Duplicate", icon: "copy", onSelect: copy },
+          {
+            label: "Export as JSON",
+            icon: "download",
+            onSelect: () => acts().then((act) => act.exportJson(workflow)),
+          },
+          { label: words.curl, icon: "terminal", onSelect: showCurl },
+          mayWrite && { label: "Delete", icon: "trash", danger: true, onSelect: remove },
+        ]}
+      />
+    </>
+  );
+}
