@@ -210,13 +210,30 @@ export async function expectNoSecrets(page, more = []) {
 
 const ROUTES = fileURLToPath(new URL("../../../web/src/app/routes.ts", import.meta.url));
 
-/** Every screen of the dashboard and each of its tabs, of the first live input where one is named. */
+/** What `:id` of a screen names: the list that has such things, and its field in the answer. */
+const THINGS = {
+  "/live/:id": ["/api/live/inputs?limit=1", "liveInputs"],
+  "/workflows/:id": ["/api/workflows?limit=1", "workflows"],
+  "/runs/:id": ["/api/workflows/runs?limit=1", "runs"],
+};
+
+/** Every screen of the dashboard; one that shows a thing with the first of its kind, and not where there is none. */
 async function everyScreen(page) {
-  const { liveInputs } = await ask(page, "/api/live/inputs?limit=1");
   const patterns = [...readFileSync(ROUTES, "utf8").matchAll(/\{ path: "(\/[^"]*)"(.*)/g)];
-  return patterns
+  const paths = patterns
     .filter(([, , rest]) => !rest.includes("bare: true"))
-    .map(([, path]) => path.replace(/\/:\w+\?/g, "").replace(":id", liveInputs[0]?.id ?? "none"));
+    .map(([, path]) => path.replace(/\/:\w+\?/g, ""));
+  const screens = [];
+  for (const path of paths) {
+    if (!path.includes(":id")) screens.push(path);
+    else {
+      assert.ok(THINGS[path], `${path} is in THINGS`);
+      const [list, field] = THINGS[path];
+      const [first] = (await ask(page, list))[field];
+      if (first) screens.push(path.replace(":id", first.id));
+    }
+  }
+  return screens;
 }
 
 /**
