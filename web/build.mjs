@@ -54,12 +54,25 @@ const budgets = {
   shellStyles: 12 * kB,
   screen: 15 * kB,
   /** With the player, which has hls.js. */
-  screens: { "src/app/screens/live_detail/player.tsx": 110 * kB },
+  screens: {
+    "src/app/screens/live_detail/player.tsx": 110 * kB,
+    "src/app/screens/workflow_editor/editor.tsx": 25 * kB,
+    /** With @xyflow/react and what it needs of React. */
+    "src/app/screens/workflow_editor/canvas.tsx": 85 * kB,
+  },
   /** The element for other sites, without hls.js, which it loads when it needs it. */
   element: 15 * kB,
   /** Page, script and style of publishing. */
   publish: 15 * kB,
   embedded: 600 * kB,
+};
+
+/** The canvas of workflows is written for React; Preact does what it asks of it. */
+const react = {
+  react: "preact/compat",
+  "react-dom": "preact/compat",
+  "react/jsx-runtime": "preact/jsx-runtime",
+  "use-sync-external-store/shim/with-selector.js": "./src/app/screens/workflow_editor/external_store.ts",
 };
 
 /**
@@ -97,6 +110,7 @@ async function buildPages() {
     jsx: "automatic",
     jsxImportSource: "preact",
     plugins: [shellInOneChunk],
+    alias: react,
     legalComments: "none",
     metafile: true,
     logLevel: "warning",

@@ -9,6 +9,9 @@ export interface Call {
 
 const KEPT = 8;
 
+/** Asked again at each key while one edits, and change nothing. */
+const QUESTIONS = /^\/api\/workflows\/(lint|dry-run)$/;
+
 /** What the user did last, newest first. */
 export const changesMade = signal<Call[]>([]);
 /** What the present screen has read, newest first. */
@@ -16,8 +19,9 @@ export const reads = signal<Call[]>([]);
 
 export function recordCall(call: Call) {
   if (call.path.startsWith("/api/session")) return;
-  const list = call.method === "GET" ? reads : changesMade;
-  const others = list.peek().filter((other) => call.method !== "GET" || other.path !== call.path);
+  const isRead = call.method === "GET" || QUESTIONS.test(call.path);
+  const list = isRead ? reads : changesMade;
+  const others = list.peek().filter((other) => !isRead || other.path !== call.path);
   list.value = [call, ...others].slice(0, KEPT);
 }
 

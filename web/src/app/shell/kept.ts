@@ -7,6 +7,7 @@ type Key =
   | "files.view"
   | "files.sort"
   | "live.view"
+  | "workflows.view"
   | `columns.${string}`
   | "first_steps.hidden"
   | `tus.${string}`;

@@ -1,7 +1,8 @@
 /** Conditions in words: pure. */
 import type { Condition, Group } from "./workflow_types";
 
-const OPERATORS: Record<string, string> = {
+/** Comparisons in words. */
+export const OPERATORS: Record<string, string> = {
   equals: "is",
   not_equals: "is not",
   contains: "contains",

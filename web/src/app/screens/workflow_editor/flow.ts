@@ -53,9 +53,6 @@ export interface Flow {
   rest: Fields;
 }
 
-/** A definition as the API has it. */
-export type Definition = Fields;
-
 export const isBranch = (step: Step | undefined) => step?.kind === "branch";
 export const stepOf = (flow: Flow, id: string | null | undefined) =>
   id == null ? undefined : flow.steps.find((step) => step.id === id);
@@ -94,8 +91,8 @@ export const newStep = (id: string, kind: string): Step => ({
 });
 
 /** Reads a definition that the service has accepted: camelCase or snake_case, older forms of conditions, `null` is absent. */
-export function readFlow(name: string, definition: Definition): Flow {
-  const fields = new Reader(definition);
+export function readFlow(name: string, definition: object): Flow {
+  const fields = new Reader(definition as Fields);
   const conditions = asFields(fields.take("branchConditions"));
   const forAll = {
     condition: fields.take("branchCondition"),
@@ -186,7 +183,7 @@ function readEdges(list: Json[], steps: Step[]): Edge[] {
  * The definition as it is saved. Steps are in the order of the outline and edges in that of their steps, so that two
  * flows that do the same are written alike, however they were made.
  */
-export function writeFlow(flow: Flow): Definition {
+export function writeFlow(flow: Flow): Fields {
   const order = ordered(flow);
   const place = new Map(order.map((step, i) => [step.id, i]));
   const rank = (edge: Edge) => (place.get(edge.source) ?? 0) * 3 + (edge.result === "true" ? 0 : 1);
@@ -228,7 +225,7 @@ export const isSameFlow = (a: Flow, b: Flow) =>
   a === b || (a.name === b.name && canonical(writeFlow(a)) === canonical(writeFlow(b)));
 
 /** JSON with sorted keys. */
-export function canonical(value: Json | undefined): string {
+export function canonical(value: unknown): string {
   return JSON.stringify(value, (_, inner) =>
     inner && typeof inner === "object" && !Array.isArray(inner)
       ? Object.fromEntries(Object.entries(inner).sort(([a], [b]) => (a < b ? -1 : 1)))

@@ -5,8 +5,8 @@
  *       selected={nodeId} onSelect={setNodeId} />
  */
 import { useMemo } from "preact/hooks";
-import { type Definition, type Edge, readFlow, type Step } from "./flow";
-import { titleOf } from "./kinds";
+import { type Edge, readFlow } from "./flow";
+import { summaryOf } from "./kinds";
 import { BOX, edgeKey, type Layout, layoutOf, lineBetween } from "./layout";
 import { edgeState, type Mark, type Marks } from "./marks";
 import { ordered } from "./order";
@@ -14,7 +14,8 @@ import { StepBox } from "./step_box";
 import { words } from "./words";
 
 interface WorkflowGraphProps {
-  definition: Definition;
+  /** As the API answers it. */
+  definition: object;
   /** What happened at each step; without it the graph is drawn plainly. */
   marks?: Marks | undefined;
   label: string;
@@ -48,7 +49,7 @@ export function WorkflowGraph({ definition, marks, label, selected, onSelect }: 
         <ol class="flow-steps">
           {steps.map((step) => {
             const at = layout.places.get(step.id) ?? { x: 0, y: 0 };
-            const box = <StepBox step={step} flow={flow} mark={marks?.get(step.id)} />;
+            const box = <StepBox step={step} summary={summaryOf(step, flow)} mark={marks?.get(step.id)} />;
             return (
               <li key={step.id} style={{ left: `${at.x + left}px`, top: `${at.y + top}px` }}>
                 {onSelect ? (
@@ -59,12 +60,12 @@ export function WorkflowGraph({ definition, marks, label, selected, onSelect }: 
                     onClick={() => onSelect(step.id)}
                   >
                     {box}
-                    <MarkText step={step} mark={marks?.get(step.id)} />
+                    <MarkText mark={marks?.get(step.id)} />
                   </button>
                 ) : (
                   <div class="flow-step">
                     {box}
-                    <MarkText step={step} mark={marks?.get(step.id)} />
+                    <MarkText mark={marks?.get(step.id)} />
                   </div>
                 )}
               </li>
@@ -77,12 +78,10 @@ export function WorkflowGraph({ definition, marks, label, selected, onSelect }: 
 }
 
 /** What the colours say, for screen readers. */
-function MarkText({ step, mark }: { step: Step; mark: Mark | undefined }) {
+function MarkText({ mark }: { mark: Mark | undefined }) {
   if (!mark) return null;
   const result = mark.branch === undefined ? "" : `, ${words.marks.branch(String(mark.branch))}`;
-  return (
-    <span class="visually-hidden">{`, ${words.marks[mark.state]}${result}, ${titleOf(step) && step.kind}`}</span>
-  );
+  return <span class="visually-hidden">{`, ${words.marks[mark.state]}${result}`}</span>;
 }
 
 interface LineProps {

@@ -3,18 +3,9 @@ import type { IconName } from "../../parts/icon";
 import { groupInWords } from "./conditions";
 import type { Flow, Json, Step } from "./flow";
 
-const NAMES: Record<string, string> = {
-  hls: "Video stream",
-  gif: "GIF",
-  pdf_preview: "PDF preview",
-  image_to_pdf: "Image to PDF",
-  storage: "Store",
-  audio: "Convert audio",
-};
-
 /** `Strip metadata` of `strip_metadata`, as the log of a run calls a step without a title. */
 export function kindName(kind: string): string {
-  const text = NAMES[kind] ?? kind.replace(/_/g, " ");
+  const text = kind.replace(/_/g, " ").replace(/\b(hls|gif|pdf)\b/g, (word) => word.toUpperCase());
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 

@@ -72,11 +72,13 @@ function widthOf(chain: Chain): number {
   );
 }
 
+const pullOf = (from: Point, to: Point) => Math.max(24, Math.min(64, Math.abs(to.y - from.y) / 2));
+
 /** The line from the bottom of one box to the top of another, as the path of an SVG. */
 export function lineBetween(from: Point, to: Point, bend?: number): string {
   const middle = (from.y + to.y) / 2;
   if (bend === undefined) {
-    const pull = Math.max(24, Math.min(64, Math.abs(to.y - from.y) / 2));
+    const pull = pullOf(from, to);
     return `M${from.x} ${from.y}C${from.x} ${from.y + pull} ${to.x} ${to.y - pull} ${to.x} ${to.y}`;
   }
   const turn = 28;
@@ -86,4 +88,14 @@ export function lineBetween(from: Point, to: Point, bend?: number): string {
     `M${from.x} ${from.y}C${from.x} ${from.y + turn} ${bend} ${high - turn} ${bend} ${high}` +
     `L${bend} ${low}C${bend} ${low + turn} ${to.x} ${to.y - turn} ${to.x} ${to.y}`
   );
+}
+
+/** Where a line's button is: in its middle; out of a branch further down, where the result is not written. */
+export function middleOf(from: Point, to: Point, bend: number | undefined, isLow: boolean): Point {
+  if (bend !== undefined) return { x: bend, y: (from.y + to.y) / 2 };
+  const t = isLow ? 0.66 : 0.5;
+  const pull = pullOf(from, to);
+  const at = (a: number, b: number, c: number, d: number) =>
+    a * (1 - t) ** 3 + 3 * b * t * (1 - t) ** 2 + 3 * c * t ** 2 * (1 - t) + d * t ** 3;
+  return { x: at(from.x, from.x, to.x, to.x), y: at(from.y, from.y + pull, to.y - pull, to.y) };
 }

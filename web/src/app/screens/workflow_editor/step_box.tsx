@@ -1,7 +1,7 @@
 /** A step as the canvas and the drawing of a run show it. */
 import { Icon, type IconName } from "../../parts/icon";
-import type { Flow, Step } from "./flow";
-import { kindIcon, summaryOf, titleOf } from "./kinds";
+import type { Step } from "./flow";
+import { kindIcon, titleOf } from "./kinds";
 import type { Mark, MarkState } from "./marks";
 
 const SIGNS: Record<MarkState, IconName | undefined> = {
@@ -15,15 +15,16 @@ const SIGNS: Record<MarkState, IconName | undefined> = {
 
 interface StepBoxProps {
   step: Step;
-  flow: Flow;
+  /** What it does, in a line. */
+  summary: string;
   mark?: Mark | undefined;
   /** Errors and warnings of lint, for the sign in the corner. */
   problem?: "error" | "warning" | undefined;
 }
 
-export function StepBox({ step, flow, mark, problem }: StepBoxProps) {
+export function StepBox({ step, summary, mark, problem }: StepBoxProps) {
   const sign = mark && SIGNS[mark.state];
-  const below = mark?.note ?? summaryOf(step, flow);
+  const below = mark?.note ?? summary;
   return (
     <span
       class={`flow-box ${step.kind === "branch" ? "flow-box-branch" : ""} ${mark ? `flow-${mark.state}` : ""}`}

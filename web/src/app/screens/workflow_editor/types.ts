@@ -1,18 +1,62 @@
 /** What the editor takes and gives. */
-import type { Definition } from "./flow";
-
-/** A workflow as the API answers it, as far as the editor needs it. */
-export interface Workflow {
-  id: string;
-  name: string;
-  isActive: boolean;
-  version: number;
-  definition: Definition;
-}
+import type { Workflow } from "../shared/workflow_types";
 
 export interface WorkflowEditorProps {
-  /** As it was loaded. While the editor is shown, a newer one from outside does not replace what the user has changed. */
+  /**
+   * As it was loaded. A newer one from outside is taken when the user has changed nothing; else it is offered when they save.
+   */
   workflow: Workflow;
   /** After each save, with what the service answered. */
   onSaved: (workflow: Workflow) => void;
+}
+
+/** The parts of `GET /api/catalogue` that the editor is drawn from. */
+export interface Catalogue {
+  kinds: Kind[];
+  conditions: { fields: ConditionField[]; operators: Operator[] };
+}
+
+export interface Kind {
+  kind: string;
+  summary: string;
+  accepts: string[];
+  fields: KindField[];
+}
+
+export interface KindField {
+  name: string;
+  alias?: string | null;
+  type: string;
+  input: string;
+  allowed: string;
+  values: string[];
+  default?: unknown;
+  minimum?: number | null;
+  maximum?: number | null;
+  maxLength?: number | null;
+  summary: string;
+}
+
+export interface ConditionField {
+  name: string;
+  aliases: string[];
+  isNumber: boolean;
+  operators: string[];
+  summary: string;
+}
+
+export interface Operator {
+  name: string;
+  aliases: string[];
+  symbols: string[];
+  takes: string;
+}
+
+/** A finding of lint. */
+export interface Problem {
+  severity: string;
+  code: string;
+  nodeId?: string | null;
+  field?: string | null;
+  message: string;
 }

@@ -1,0 +1,405 @@
+/**
+ * The workflow as a graph that is drawn by hand: the second view of the model, loaded when it is shown. Everything that is done
+ * here is an action of the same reducer as in the outline; the library only draws and reports.
+ */
+import {
+  BaseEdge,
+  type Connection,
+  type Edge as DrawnEdge,
+  type Node as DrawnNode,
+  EdgeLabelRenderer,
+  type EdgeProps,
+  Handle,
+  type NodeChange,
+  type NodeProps,
+  Position,
+  ReactFlow,
+  type ReactFlowInstance,
+} from "@xyflow/react";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { Button } from "../../parts/button";
+import { Icon } from "../../parts/icon";
+import { toast } from "../../shell/toasts";
+import { whyNotConnected } from "./edit";
+import {
+  type Edge,
+  type Flow,
+  isBranch,
+  type Place,
+  type Point,
+  placesOf,
+  type Result,
+  type Step,
+  stepOf,
+  targetAt,
+} from "./flow";
+import { exitOf } from "./graph";
+import { summaryOf, titleOf } from "./kinds";
+import { BOX, edgeKey, layoutOf, lineBetween, middleOf } from "./layout";
+import { edgeState, type Mark } from "./marks";
+import { type Editor, signOf, useEditor } from "./state";
+import { StepBox } from "./step_box";
+import { words } from "./words";
+
+const texts = words.canvas;
+
+interface StepData extends Record<string, unknown> {
+  step: Step;
+  summary: string;
+  mark: Mark | undefined;
+  sign: "error" | "warning" | undefined;
+  /** Ways out that lead nowhere. */
+  open: string;
+  onAdd: (place: Place) => void;
+}
+type StepNode = DrawnNode<StepData, "step">;
+
+interface WayData extends Record<string, unknown> {
+  result: Result;
+  bend: number | undefined;
+  state: ReturnType<typeof edgeState>;
+  onAdd: (place: Place) => void;
+}
+type WayEdge = DrawnEdge<WayData, "way">;
+
+const nodeTypes = { step: StepView };
+const edgeTypes = { way: WayView };
+const FIT = { padding: 0.12, maxZoom: 1 };
+const ARIA = {
+  "node.a11yDescription.default": texts.help,
+  "node.a11yDescription.keyboardDisabled": texts.help,
+};
+
+/** `focus` grows when the chosen step is to have the focus. */
+export function Canvas({ focus }: { focus: number }) {
+  const editor = useEditor();
+  const { flow, selected, select, dispatch } = editor;
+  const place = useRef<HTMLElement>(null);
+  const instance = useRef<ReactFlowInstance<StepNode, WayEdge>>(null);
+  const [dragged, setDragged] = useState<ReadonlyMap<string, Point>>(new Map());
+  const [edge, setEdge] = useState<string | null>(null);
+  const latest = useRef(editor);
+  latest.current = editor;
+  const layout = useMemo(() => layoutOf(flow), [flow]);
+  const nodes = useNodes(editor, layout.places, dragged, latest);
+  const edges = useMemo(
+    () => flow.edges.map((way) => drawnEdge(way, editor, layout.bends, edge, latest)),
+    [flow, layout, editor.marks, edge],
+  );
+
+  useEffect(() => {
+    if (focus > 0) focusNode(place.current, selected);
+  }, [focus]);
+
+  const onNodesChange = (changes: NodeChange<StepNode>[]) => {
+    let next = dragged;
+    for (const change of changes) {
+      if (change.type === "select" && change.selected) select(change.id);
+      if (change.type !== "position" || !change.position) continue;
+      const at = { x: Math.round(change.position.x), y: Math.round(change.position.y) };
+      if (change.dragging) next = new Map(next).set(change.id, at);
+      else dispatch({ type: "place", id: change.id, at });
+    }
+    if (changes.some((change) => change.type === "position" && !change.dragging)) next = new Map();
+    if (next !== dragged) setDragged(next);
+  };
+  const onKeyDown = (event: KeyboardEvent) => {
+    const target = event.target as HTMLElement;
+    if (target.closest("button, input")) return;
+    const step = stepOf(flow, target.closest<HTMLElement>(".react-flow__node")?.dataset.id);
+    const acts: Record<string, (() => void) | undefined> = {
+      Delete: () => (step ? editor.remove(step) : removeEdge()),
+      Backspace: () => (step ? editor.remove(step) : removeEdge()),
+      a: step && (() => editor.addAt(placesOf(step)[0] as Place)),
+      Enter:
+        step &&
+        (() => {
+          select(step.id, { open: true });
+          editor.enterPanel();
+        }),
+    };
+    const act = event.ctrlKey || event.metaKey || event.altKey ? undefined : acts[event.key];
+    if (!act) return;
+    event.preventDefault();
+    event.stopPropagation();
+    act();
+  };
+  const removeEdge = () => {
+    const way = flow.edges.find((one) => edgeKey(one) === edge);
+    if (way) dispatch({ type: "connect", place: way, target: null });
+    setEdge(null);
+  };
+  return (
+    <section class="canvas" ref={place} aria-label={texts.label} onKeyDownCapture={onKeyDown}>
+      <ReactFlow<StepNode, WayEdge>
+        nodes={nodes}
+        edges={edges}
+        nodeTypes={nodeTypes}
+        edgeTypes={edgeTypes}
+        ariaLabelConfig={ARIA}
+        proOptions={{ hideAttribution: true }}
+        fitView
+        fitViewOptions={FIT}
+        minZoom={0.15}
+        maxZoom={1.5}
+        deleteKeyCode={null}
+        selectionKeyCode={null}
+        multiSelectionKeyCode={null}
+        edgesFocusable={false}
+        zoomOnDoubleClick={false}
+        connectionRadius={28}
+        onInit={(made) => {
+          instance.current = made;
+        }}
+        onNodesChange={onNodesChange}
+        onNodeClick={(_, { id }) => {
+          setEdge(null);
+          select(id, { open: true });
+        }}
+        onEdgeClick={(_, { id }) => setEdge(id)}
+        onPaneClick={() => {
+          setEdge(null);
+          select(null);
+        }}
+        isValidConnection={(way) => isFree(flow, way)}
+        onConnect={(way) => {
+          const place = placeOf(way);
+          dispatch({ type: "connect", place, target: way.target });
+        }}
+        onConnectEnd={(event, { isValid, fromHandle, toNode }) => {
+          if (isValid || fromHandle?.type !== "source") return;
+          const from = { source: fromHandle.nodeId, sourceHandle: fromHandle.id ?? null };
+          if (toNode && toNode.id !== fromHandle.nodeId) toast(texts.cycle, "bad");
+          else if ((event.target as Element).closest(".react-flow__pane")) editor.addAt(placeOf(from));
+        }}
+      />
+      <Tools
+        onFit={() => instance.current?.fitView(FIT)}
+        onZoom={(isIn) => (isIn ? instance.current?.zoomIn() : instance.current?.zoomOut())}
+      />
+    </section>
+  );
+}
+
+const placeOf = ({ source, sourceHandle }: { source: string; sourceHandle?: string | null }): Place => ({
+  source,
+  result: sourceHandle === "true" || sourceHandle === "false" ? sourceHandle : "default",
+});
+
+const isFree = (flow: Flow, way: Connection | WayEdge) =>
+  way.source !== way.target && !whyNotConnected(flow, placeOf(way), way.target);
+
+function focusNode(place: HTMLElement | null, id: string | null) {
+  const all = [...(place?.querySelectorAll<HTMLElement>(".react-flow__node") ?? [])];
+  // A step that was just added is drawn in the next frame.
+  const found = () => all.find((node) => node.dataset.id === id) ?? null;
+  const node = found();
+  if (node) node.focus({ preventScroll: true });
+}
+
+type Latest = { current: Editor };
+
+/** The drawn nodes; those of which nothing changed stay the same objects, so that only changed ones are drawn again. */
+function useNodes(
+  { flow, selected, marks, problems, outline }: Editor,
+  places: Map<string, Point>,
+  dragged: ReadonlyMap<string, Point>,
+  latest: Latest,
+): StepNode[] {
+  const before = useRef(new Map<string, StepNode>());
+  return useMemo(() => {
+    const next = new Map<string, StepNode>();
+    for (const step of flow.steps) {
+      const at = dragged.get(step.id) ?? places.get(step.id) ?? { x: 0, y: 0 };
+      const data = {
+        step,
+        summary: summaryOf(step, flow),
+        mark: marks?.get(step.id),
+        sign: signOf(problems, step.id),
+        open: placesOf(step)
+          .filter((way) => targetAt(flow, way) === null)
+          .map(({ result }) => result)
+          .join(),
+      };
+      const label = [
+        `${outline.numbers.get(step.id) ?? ""} ${titleOf(step)}`,
+        data.summary,
+        data.mark && words.marks[data.mark.state],
+        data.sign && words.outline.problem[data.sign],
+      ];
+      const node: StepNode = {
+        id: step.id,
+        type: "step",
+        position: at,
+        selected: step.id === selected,
+        data: { ...data, onAdd: (way) => latest.current.addAt(way) },
+        ariaLabel: label.filter(Boolean).join(", "),
+        ...sizes(step),
+      };
+      const old = before.current.get(step.id);
+      next.set(step.id, old && isSameNode(old, node) ? old : node);
+    }
+    before.current = next;
+    return [...next.values()];
+  }, [flow, places, dragged, selected, marks, problems, outline]);
+}
+
+function isSameNode(a: StepNode, b: StepNode): boolean {
+  const isSameData = (["step", "summary", "mark", "sign", "open"] as const).every(
+    (key) => a.data[key] === b.data[key],
+  );
+  return (
+    isSameData &&
+    a.selected === b.selected &&
+    a.ariaLabel === b.ariaLabel &&
+    a.position.x === b.position.x &&
+    a.position.y === b.position.y
+  );
+}
+
+/** Known beforehand, so that nothing has to be measured before lines are drawn. */
+function sizes(step: Step) {
+  const handle = { width: 1, height: 1 };
+  return {
+    ...BOX,
+    measured: BOX,
+    handles: [
+      ...(step.kind === "upload"
+        ? []
+        : [{ ...handle, type: "target" as const, position: Position.Top, x: BOX.width / 2, y: 0 }]),
+      ...placesOf(step).map(({ result }) => ({
+        ...handle,
+        id: result,
+        type: "source" as const,
+        position: Position.Bottom,
+        x: BOX.width * exitOf({ result }),
+        y: BOX.height,
+      })),
+    ],
+  };
+}
+
+function drawnEdge(
+  edge: Edge,
+  { flow, marks }: Editor,
+  bends: Map<string, number>,
+  selected: string | null,
+  latest: Latest,
+): WayEdge {
+  const id = edgeKey(edge);
+  const isMoved = stepOf(flow, edge.source)?.at || stepOf(flow, edge.target)?.at;
+  return {
+    id,
+    type: "way",
+    source: edge.source,
+    target: edge.target,
+    sourceHandle: edge.result,
+    selected: id === selected,
+    data: {
+      result: edge.result,
+      bend: isMoved ? undefined : bends.get(id),
+      state: edgeState(edge, marks),
+      onAdd: (place) => latest.current.addAt(place),
+    },
+  };
+}
+
+function StepView({ data }: NodeProps<StepNode>) {
+  const { step, summary, mark, sign, open, onAdd } = data;
+  const ways = placesOf(step);
+  return (
+    <>
+      {step.kind !== "upload" && <Handle type="target" position={Position.Top} />}
+      <StepBox step={step} summary={summary} mark={mark} problem={sign} />
+      {ways.map((way) => (
+        <Handle
+          key={way.result}
+          id={way.result}
+          type="source"
+          position={Position.Bottom}
+          style={{ left: `${100 * exitOf(way)}%` }}
+        />
+      ))}
+      {ways
+        .filter(({ result }) => open.split(",").includes(result))
+        .map((way) => (
+          <span key={way.result} class="flow-open nodrag nopan" style={{ left: `${100 * exitOf(way)}%` }}>
+            {isBranch(step) && <small>{words.result[way.result]}</small>}
+            <AddButton onClick={() => onAdd(way)} />
+          </span>
+        ))}
+    </>
+  );
+}
+
+/** Beside the keyboard's own way (A, or the fields of the step), so it is no stop of the Tab key. */
+function AddButton({ onClick }: { onClick: () => void }) {
+  return (
+    <button
+      type="button"
+      class="flow-add nodrag nopan"
+      tabIndex={-1}
+      aria-label={texts.insert}
+      title={texts.insert}
+      onClick={(event) => {
+        event.stopPropagation();
+        onClick();
+      }}
+    >
+      <Icon name="plus" />
+    </button>
+  );
+}
+
+function WayView({ source, sourceX, sourceY, targetX, targetY, data, selected }: EdgeProps<WayEdge>) {
+  if (!data) return null;
+  const { result, bend, state, onAdd } = data;
+  const from = { x: sourceX, y: sourceY };
+  const to = { x: targetX, y: targetY };
+  const path = lineBetween(from, to, bend);
+  const middle = middleOf(from, to, bend, result !== "default");
+  return (
+    <>
+      <BaseEdge
+        path={path}
+        interactionWidth={24}
+        // A class as React names it
+        className={`flow-line ${state ? `flow-line-${state}` : ""} ${selected ? "flow-line-selected" : ""}`}
+      />
+      {result !== "default" && (
+        <text
+          class="flow-line-label"
+          x={sourceX + (result === "true" ? -8 : 8)}
+          y={sourceY + 17}
+          text-anchor={result === "true" ? "end" : "start"}
+        >
+          {words.result[result]}
+        </text>
+      )}
+      <EdgeLabelRenderer>
+        <div
+          class="flow-add-place nodrag nopan"
+          style={{ transform: `translate(-50%, -50%) translate(${middle.x}px, ${middle.y}px)` }}
+        >
+          <AddButton onClick={() => onAdd({ source, result })} />
+        </div>
+      </EdgeLabelRenderer>
+    </>
+  );
+}
+
+function Tools({ onFit, onZoom }: { onFit: () => void; onZoom: (isIn: boolean) => void }) {
+  const { flow, dispatch } = useEditor();
+  return (
+    <div class="canvas-tools">
+      <Button small look="quiet" icon="plus" label={texts.zoomIn} onClick={() => onZoom(true)} />
+      <Button small look="quiet" icon="skip" label={texts.zoomOut} onClick={() => onZoom(false)} />
+      <Button small look="quiet" icon="fit" label={words.toolbar.fit} onClick={onFit} />
+      {flow.steps.some(({ at }) => at) && (
+        <Button small look="quiet" icon="grid" onClick={() => dispatch({ type: "tidy" })}>
+          {words.toolbar.tidy}
+        </Button>
+      )}
+    </div>
+  );
+}
