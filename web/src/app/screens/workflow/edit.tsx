@@ -1,16 +1,5 @@
 /** The editor, in its place below the tabs. */
-
-import type { Workflow } from "../shared/workflow_types";
 import WorkflowEditor from "../workflow_editor/editor";
 import type { PartProps } from ".";
 
-export function Edit({ workflow, of }: PartProps) {
-  return (
-    <WorkflowEditor
-      workflow={workflow as never}
-      onSaved={(saved) =>
-        of.set((before) => ({ ...(before ?? workflow), ...(saved as unknown as Workflow) }))
-      }
-    />
-  );
-}
+export const Edit = ({ workflow, of }: PartProps) => <WorkflowEditor workflow={workflow} onSaved={of.set} />;

@@ -57,7 +57,6 @@ export default function WorkflowScreen({ params }: ScreenProps) {
         )
       }
       actions={data && <Acts workflow={data} of={workflow} />}
-      full={part === "edit"}
     >
       <Tabs
         label={words.tabs.label}

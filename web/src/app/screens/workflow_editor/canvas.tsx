@@ -34,6 +34,7 @@ import {
   targetAt,
 } from "./flow";
 import { exitOf } from "./graph";
+import { graphWords } from "./graph_words";
 import { summaryOf, titleOf } from "./kinds";
 import { BOX, edgeKey, layoutOf, lineBetween, middleOf } from "./layout";
 import { edgeState, type Mark } from "./marks";
@@ -224,7 +225,7 @@ function useNodes(
       const label = [
         `${outline.numbers.get(step.id) ?? ""} ${titleOf(step)}`,
         data.summary,
-        data.mark && words.marks[data.mark.state],
+        data.mark && graphWords.marks[data.mark.state],
         data.sign && words.outline.problem[data.sign],
       ];
       const node: StepNode = {
@@ -324,7 +325,7 @@ function StepView({ data }: NodeProps<StepNode>) {
         .filter(({ result }) => open.split(",").includes(result))
         .map((way) => (
           <span key={way.result} class="flow-open nodrag nopan" style={{ left: `${100 * exitOf(way)}%` }}>
-            {isBranch(step) && <small>{words.result[way.result]}</small>}
+            {isBranch(step) && <small>{graphWords.result[way.result]}</small>}
             <AddButton onClick={() => onAdd(way)} />
           </span>
         ))}
@@ -373,7 +374,7 @@ function WayView({ source, sourceX, sourceY, targetX, targetY, data, selected }:
           y={sourceY + 17}
           text-anchor={result === "true" ? "end" : "start"}
         >
-          {words.result[result]}
+          {graphWords.result[result]}
         </text>
       )}
       <EdgeLabelRenderer>

@@ -6,12 +6,12 @@
  */
 import { useMemo } from "preact/hooks";
 import { type Edge, readFlow } from "./flow";
+import { graphWords } from "./graph_words";
 import { summaryOf } from "./kinds";
 import { BOX, edgeKey, type Layout, layoutOf, lineBetween } from "./layout";
 import { edgeState, type Mark, type Marks } from "./marks";
 import { ordered } from "./order";
 import { StepBox } from "./step_box";
-import { words } from "./words";
 
 interface WorkflowGraphProps {
   /** As the API answers it. */
@@ -80,8 +80,8 @@ export function WorkflowGraph({ definition, marks, label, selected, onSelect }: 
 /** What the colours say, for screen readers. */
 function MarkText({ mark }: { mark: Mark | undefined }) {
   if (!mark) return null;
-  const result = mark.branch === undefined ? "" : `, ${words.marks.branch(String(mark.branch))}`;
-  return <span class="visually-hidden">{`, ${words.marks[mark.state]}${result}`}</span>;
+  const result = mark.branch === undefined ? "" : `, ${graphWords.marks.branch(String(mark.branch))}`;
+  return <span class="visually-hidden">{`, ${graphWords.marks[mark.state]}${result}`}</span>;
 }
 
 interface LineProps {
@@ -108,7 +108,7 @@ function Line({ edge, layout, state }: LineProps) {
           y={start.y + 17}
           text-anchor={edge.result === "true" ? "end" : "start"}
         >
-          {words.result[edge.result]}
+          {graphWords.result[edge.result]}
         </text>
       )}
     </>

@@ -4,6 +4,7 @@ import { Button } from "../../parts/button";
 import { Icon } from "../../parts/icon";
 import { Menu } from "../../parts/menu";
 import { isBranch, type Step, stepOf } from "./flow";
+import { graphWords } from "./graph_words";
 import { kindIcon, summaryOf, titleOf } from "./kinds";
 import type { Mark, MarkState } from "./marks";
 import { type Chain, type Item, itemsOf } from "./order";
@@ -135,7 +136,7 @@ function MarkSign({ mark }: { mark: Mark }) {
     <span class="outline-sign flow-box-sign">
       {mark.branch !== undefined && <small>{words.dryRun.results[String(mark.branch) as "true"]}</small>}
       <Icon name={SIGNS[state]} />
-      <span class="visually-hidden">{words.marks[state]}</span>
+      <span class="visually-hidden">{graphWords.marks[state]}</span>
     </span>
   );
 }

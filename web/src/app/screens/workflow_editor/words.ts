@@ -1,16 +1,6 @@
 /** Texts of the editor of workflows. */
 export const words = {
   label: "Editor",
-  result: { default: "then", true: "true", false: "false" },
-  marks: {
-    done: "done",
-    failed: "failed",
-    running: "running",
-    waiting: "waiting",
-    skipped: "skipped",
-    unknown: "not known beforehand",
-    branch: (result: string) => `result ${result}`,
-  },
   toolbar: {
     view: "View",
     outline: "Outline",
