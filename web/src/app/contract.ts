@@ -34,6 +34,8 @@ type Missing<Api, Own> = Own extends Plain
 type Below<Name extends string, Path> = Path extends string ? `${Name}.${Path}` : never;
 type None<Path extends never> = Path;
 
+type NewOfRuns = "workflowName" | "isInputKept" | "sourceFileId" | "rerunOf" | "skipReason" | "skippedBy";
+
 export type Checked = [
   None<Missing<Schemas["SessionAnswer"], Session>>,
   None<Missing<Schemas["LiveInputList"], shared.LiveInputs>>,
@@ -73,7 +75,7 @@ export type Checked = [
   None<Missing<Schemas["Event"], Omit<webhooks.FeedEvent, "data">>>,
   None<Missing<Schemas["WorkflowRecord"], Omit<workflows.Workflow, "definition">>>,
   None<Missing<Schemas["VersionRecord"], workflows.WorkflowVersion>>,
-  None<Missing<Schemas["RunRecord"], Omit<workflows.Run, "log" | "outputs">>>,
-  None<Missing<Schemas["LogEntry"], Omit<workflows.LogEntry, "facts">>>,
+  None<Missing<Schemas["RunRecord"], Omit<workflows.Run, "log" | "outputs" | NewOfRuns>>>,
+  None<Missing<Schemas["LogEntry"], Omit<workflows.LogEntry, "facts" | NewOfRuns>>>,
   None<Missing<Schemas["OutputRecord"], workflows.RunOutput>>,
 ];

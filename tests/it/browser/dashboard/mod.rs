@@ -4,6 +4,7 @@ mod docs;
 mod files;
 mod images;
 mod live;
+mod runs;
 mod settings;
 mod shell;
 mod webhooks;

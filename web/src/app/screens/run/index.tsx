@@ -131,18 +131,20 @@ function Outcome({ run, of, workflow }: RunProps) {
                 {words.edit}
               </ButtonLink>
             )}
-            <Versions
-              label={words.retry}
-              run={run}
-              workflow={workflow}
-              look="solid"
-              act={(version) => retry(run, version).then(of.set)}
-            />
+            {run.isInputKept !== false && (
+              <Versions
+                label={words.retry}
+                run={run}
+                workflow={workflow}
+                look="solid"
+                act={(version) => retry(run, version).then(of.set)}
+              />
+            )}
           </>
         )
       }
     >
-      {isFailed && <p>{words.failedNote}</p>}
+      {run.isInputKept === false ? <p>{words.inputGone}</p> : isFailed && <p>{words.failedNote}</p>}
     </Callout>
   );
 }
@@ -220,12 +222,14 @@ function Acts({ run, of, workflow }: RunProps) {
     <>
       {can("write") &&
         (hasEnded(run) ? (
-          <Versions
-            label={words.again}
-            run={run}
-            workflow={workflow}
-            act={(version) => runAgain(run, version)}
-          />
+          run.isInputKept !== false && (
+            <Versions
+              label={words.again}
+              run={run}
+              workflow={workflow}
+              act={(version) => runAgain(run, version)}
+            />
+          )
         ) : (
           <Button icon="stop" onClick={cancel}>
             {words.cancel}
@@ -250,7 +254,13 @@ function Facts({ run, workflow, steps }: { run: Run; workflow: Workflow | undefi
   return (
     <div class="card run-facts">
       <Fact label={words.input}>
-        <Name>{run.inputFilename}</Name>{" "}
+        {run.sourceFileId ? (
+          <a href={href("/files", { file: run.sourceFileId })}>
+            <Name>{run.inputFilename}</Name>
+          </a>
+        ) : (
+          <Name>{run.inputFilename}</Name>
+        )}{" "}
         <span class="soft">
           <Bytes value={run.inputSize} />
         </span>
@@ -271,6 +281,11 @@ function Facts({ run, workflow, steps }: { run: Run; workflow: Workflow | undefi
       <Fact label={words.took}>
         <Took run={run} />
       </Fact>
+      {run.rerunOf && (
+        <Fact label={words.repeats}>
+          <a href={href(`/runs/${run.rerunOf}`)}>{words.earlier}</a>
+        </Fact>
+      )}
       {run.gate !== null && run.gate !== undefined && (
         <Fact label={words.gate}>{run.gate ? words.gateMet : words.gateClosed}</Fact>
       )}

@@ -71,6 +71,7 @@ function StepRow({ step, selected, onSelect }: StepsProps & { step: Step }) {
 }
 
 function Detail({ step: { entry, kind, state } }: { step: Step }) {
+  const why = entry?.skipReason ? words.skipped[entry.skipReason] : undefined;
   if (!entry) return <p class="soft small">{state === "skipped" ? words.states.skipped : words.noStep}</p>;
   return (
     <div class="stack run-detail">
@@ -78,7 +79,7 @@ function Detail({ step: { entry, kind, state } }: { step: Step }) {
         <dt>{words.message}</dt>
         <dd>
           {kindInWords(kind)}
-          {entry.status !== "failed" && `: ${entry.message}`}
+          {entry.status !== "failed" && `: ${why ?? entry.message}`}
         </dd>
         {sizesOf(entry) && (
           <>

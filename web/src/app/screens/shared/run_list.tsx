@@ -15,14 +15,14 @@ import { TONES, runWords as words } from "./run_words";
 import { hasEnded, type Run, type RunStatus, type WorkflowList } from "./workflow_types";
 
 const PAGE = 50;
-const LONGEST_SEARCH = 200;
-const FILTERS = ["q", "status", "workflow", "since", "sort"] as const;
+const LONGEST_SEARCH = 120;
+const FILTERS = ["q", "status", "workflow", "trigger", "since", "sort"] as const;
 type Filters = Record<(typeof FILTERS)[number], string>;
 
 type Counts = Partial<Record<RunStatus, number>>;
 
 /** A run where several workflows' are listed. */
-export type ListedRun = Omit<Run, "log" | "outputs"> & { workflowName?: string | null };
+export type ListedRun = Omit<Run, "log" | "outputs">;
 
 export interface RunPage {
   runs: ListedRun[];
@@ -90,7 +90,8 @@ async function loadRuns(filters: Filters, cursor: string | null, signal: AbortSi
       q: filters.q || undefined,
       status: filters.status || undefined,
       workflowId: filters.workflow || undefined,
-      sort: filters.sort || undefined,
+      trigger: filters.trigger || undefined,
+      ...SORTS[filters.sort],
       since: span ? new Date(Date.now() - span * 1_000).toISOString() : undefined,
       limit: PAGE,
       cursor,
@@ -98,6 +99,12 @@ async function loadRuns(filters: Filters, cursor: string | null, signal: AbortSi
     signal,
   });
 }
+
+/** Orders of the list other than newest first. */
+const SORTS: Record<string, { sort: string; order: string }> = {
+  oldest: { sort: "created", order: "asc" },
+  longest: { sort: "duration", order: "desc" },
+};
 
 const STATUSES: RunStatus[] = ["queued", "processing", "completed", "failed", "cancelled"];
 const choices = (names: Record<string, string>): Choice[] =>
@@ -134,12 +141,17 @@ function Filter({
   };
   return (
     <div class="toolbar" role="search">
-      <SearchField label={words.search} value={filters.q} maxLength={LONGEST_SEARCH} />
+      <SearchField
+        label={hasWorkflow ? words.searchAll : words.search}
+        value={filters.q}
+        maxLength={LONGEST_SEARCH}
+      />
       {hasWorkflow &&
         select("workflow", words.workflow, [
           { value: "", label: words.allWorkflows },
           ...(workflows.data?.workflows ?? []).map(({ id, name }) => ({ value: id, label: name })),
         ])}
+      {select("trigger", words.trigger, [{ value: "", label: words.anyTrigger }, ...choices(words.triggers)])}
       {select("since", words.since, [{ value: "", label: words.anyTime }, ...choices(words.spans)])}
       {select("sort", words.sort, choices(words.sorts))}
       <Segmented

@@ -23,7 +23,6 @@ export const runWords = {
     file: "stored file",
     folder: "folder",
     mcp: "agent",
-    rerun: "run again",
   } as Record<string, string>,
   /** A run in few words: the title of its screen. */
   title: (number: number) => `Run ${number}`,
@@ -40,7 +39,9 @@ export const runWords = {
   allWorkflows: "All workflows",
   anyTime: "any time",
   since: "Since",
+  anyTrigger: "started by anything",
   search: "Search by file name",
+  searchAll: "Search by file or workflow",
   spans: {
     "3600": "last hour",
     "86400": "last day",
@@ -48,7 +49,7 @@ export const runWords = {
     "2592000": "last 30 days",
   } as Record<string, string>,
   sort: "Order",
-  sorts: { "": "newest first", oldest: "oldest first" } as Record<string, string>,
+  sorts: { "": "newest first", oldest: "oldest first", longest: "longest first" } as Record<string, string>,
   none: "No run fits.",
   more: "Show more",
   table: "Runs",

@@ -83,6 +83,9 @@ export interface LogEntry {
   branch?: boolean | null;
   facts?: Record<string, unknown> | null;
   storedFileId?: string | null;
+  skipReason?: "gate" | "otherPath" | "failure" | "stopped" | "noPath" | null;
+  /** The branch whose other path the skipped step lies on, or the step whose failure kept the run from it. */
+  skippedBy?: string | null;
 }
 
 export interface RunOutput {
@@ -105,6 +108,11 @@ export interface Run {
   uploadSource: string;
   inputFilename: string;
   inputSize: number;
+  workflowName?: string;
+  /** Whether it can be run again. */
+  isInputKept?: boolean;
+  sourceFileId?: string | null;
+  rerunOf?: string | null;
   gate?: boolean | null;
   error?: string | null;
   errorCode?: string | null;
