@@ -6,6 +6,7 @@ import { can } from "../../api/session";
 import { Button, ButtonLink } from "../../parts/button";
 import { ask } from "../../parts/dialog";
 import { Icon } from "../../parts/icon";
+import { lazily } from "../../parts/lazily";
 import { Menu } from "../../parts/menu";
 import { Page, Section } from "../../parts/page";
 import { Badge, Callout, Loaded, Skeleton } from "../../parts/states";
@@ -17,13 +18,16 @@ import { toast } from "../../shell/toasts";
 import { ProgressOf, Took, useRunProgress } from "../shared/run_list";
 import { runWords, TONES } from "../shared/run_words";
 import { type Definition, hasEnded, type Run, type RunAnswer, type Workflow } from "../shared/workflow_types";
-import { RunGraph } from "./graph";
 import { Outputs } from "./outputs";
 import { type Step, stepsOf } from "./path";
 import { Steps } from "./steps";
 import { words } from "./words";
 
 type Version = "ran" | "current";
+
+/** Of the graph before it is loaded. */
+const HEIGHT = 240;
+const RunGraph = lazily(() => import("./graph").then((graph) => graph.RunGraph), HEIGHT);
 
 export default function RunScreen({ params }: ScreenProps) {
   const id = params.id ?? "";
@@ -104,7 +108,7 @@ function Whole({ run, of, workflow }: RunProps) {
           ) : version.error ? (
             <p class="soft">{words.graphGone}</p>
           ) : (
-            <Skeleton rows={1} height={240} />
+            <Skeleton rows={1} height={HEIGHT} />
           )}
         </Section>
       </div>

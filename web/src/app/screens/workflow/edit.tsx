@@ -1,5 +1,11 @@
 /** The editor, in its place below the tabs. */
-import WorkflowEditor from "../workflow_editor/editor";
+import { lazily } from "../../parts/lazily";
 import type { PartProps } from ".";
 
-export const Edit = ({ workflow, of }: PartProps) => <WorkflowEditor workflow={workflow} onSaved={of.set} />;
+/** Of the editor before it is loaded. */
+const HEIGHT = 480;
+const Editor = lazily(() => import("../workflow_editor/editor").then((editor) => editor.default), HEIGHT);
+
+export function Edit({ workflow, of }: PartProps) {
+  return <Editor workflow={workflow} onSaved={of.set} />;
+}

@@ -1,14 +1,12 @@
 /** One workflow: its editor, its runs, its versions, its settings. */
-import type { ComponentType } from "preact";
-import { useEffect, useState } from "preact/hooks";
 import { api } from "../../api/client";
-import { asApiError } from "../../api/error";
 import { type Resource, useResource } from "../../api/resource";
 import { can } from "../../api/session";
 import { Button } from "../../parts/button";
+import { lazily } from "../../parts/lazily";
 import { Menu } from "../../parts/menu";
 import { Page } from "../../parts/page";
-import { Badge, ErrorState, Loaded, Skeleton } from "../../parts/states";
+import { Badge, Loaded, Skeleton } from "../../parts/states";
 import { Tabs } from "../../parts/tabs";
 import { go, href } from "../../router";
 import type { ScreenProps } from "../../routes";
@@ -22,12 +20,15 @@ export interface PartProps {
   of: Resource<Workflow>;
 }
 
+/** Of what a part takes before it is loaded. */
+const HEIGHT = 240;
+
 /** Loaded when they are opened: the editor is larger than everything else here. */
-const PARTS: Record<"edit" | "runs" | "versions" | "settings", () => Promise<ComponentType<PartProps>>> = {
-  edit: () => import("./edit").then(({ Edit }) => Edit),
-  runs: () => import("./runs").then(({ Runs }) => Runs),
-  versions: () => import("./versions").then(({ Versions }) => Versions),
-  settings: () => import("./settings").then(({ Settings }) => Settings),
+const PARTS = {
+  edit: lazily<PartProps>(() => import("./edit").then(({ Edit }) => Edit), HEIGHT),
+  runs: lazily<PartProps>(() => import("./runs").then(({ Runs }) => Runs), HEIGHT),
+  versions: lazily<PartProps>(() => import("./versions").then(({ Versions }) => Versions), HEIGHT),
+  settings: lazily<PartProps>(() => import("./settings").then(({ Settings }) => Settings), HEIGHT),
 };
 type Part = keyof typeof PARTS;
 
@@ -42,6 +43,7 @@ export default function WorkflowScreen({ params }: ScreenProps) {
     { on: ["workflow"], id },
   );
   const { data } = workflow;
+  const Shown = PARTS[part];
   return (
     <Page
       title={data?.name ?? words.title}
@@ -67,28 +69,10 @@ export default function WorkflowScreen({ params }: ScreenProps) {
         }))}
       />
       <Loaded of={workflow} skeleton={<Skeleton rows={3} height={120} />}>
-        {(workflowNow) => <LoadedPart key={part} part={part} workflow={workflowNow} of={workflow} />}
+        {(workflowNow) => <Shown workflow={workflowNow} of={workflow} />}
       </Loaded>
     </Page>
   );
-}
-
-function LoadedPart({ part, ...rest }: PartProps & { part: Part }) {
-  const [state, setState] = useState<{ Part?: ComponentType<PartProps>; error?: unknown }>({});
-  const [round, setRound] = useState(0);
-  useEffect(() => {
-    let ended = false;
-    PARTS[part]().then(
-      (Part) => !ended && setState({ Part }),
-      (error) => !ended && setState({ error }),
-    );
-    return () => {
-      ended = true;
-    };
-  }, [part, round]);
-  if (state.error !== undefined)
-    return <ErrorState error={asApiError(state.error)} retry={() => setRound(round + 1)} />;
-  return state.Part ? <state.Part {...rest} /> : <div class="loading" aria-busy="true" />;
 }
 
 function Acts({ workflow, of }: PartProps) {
