@@ -56,7 +56,7 @@ const budgets = {
   /** With the player, which has hls.js. */
   screens: {
     "src/app/screens/live_detail/player.tsx": 110 * kB,
-    "src/app/screens/workflow/edit.tsx": 25 * kB,
+    "src/app/screens/workflow_editor/editor.tsx": 25 * kB,
     /** With @xyflow/react and what it needs of React. */
     "src/app/screens/workflow_editor/canvas.tsx": 85 * kB,
   },
