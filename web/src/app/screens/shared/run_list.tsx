@@ -140,7 +140,7 @@ function Filter({
     return count ? `${words.statuses[status]} ${count}` : words.statuses[status];
   };
   return (
-    <div class="toolbar" role="search">
+    <div class="toolbar run-filters" role="search">
       <SearchField
         label={hasWorkflow ? words.searchAll : words.search}
         value={filters.q}

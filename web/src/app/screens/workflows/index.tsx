@@ -136,7 +136,7 @@ interface TableProps {
 
 function Table({ workflows, history, changed }: TableProps) {
   return (
-    <table class="table table-cards" aria-label={words.list}>
+    <table class="table table-cards workflow-table" aria-label={words.list}>
       <thead>
         <tr>
           <th scope="col">{words.name}</th>

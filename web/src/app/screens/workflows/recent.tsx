@@ -37,9 +37,11 @@ export function RecentRuns({ workflow, history }: { workflow: Workflow; history:
           <span key={id} class={`run-dot run-dot-${status}`} />
         ))}
       </span>{" "}
-      <span class={`small ${failed > 0 ? "" : "soft"}`}>
-        {failed > 0 ? words.failed(formatPercent(failed / ended.length)) : words.allGood}
-      </span>
+      {ended.length > 0 && (
+        <span class={`small ${failed > 0 ? "" : "soft"}`}>
+          {failed > 0 ? words.failed(formatPercent(failed / ended.length)) : words.allGood}
+        </span>
+      )}
     </span>
   );
 }
