@@ -116,7 +116,7 @@ function Whole({ run, of, workflow }: RunProps) {
   );
 }
 
-/** What went wrong, and what to do about it. */
+/** The reason why a run did not complete, with what to do about it. */
 function Outcome({ run, of, workflow }: RunProps) {
   if (run.status !== "failed" && run.status !== "cancelled") return null;
   const isFailed = run.status === "failed";

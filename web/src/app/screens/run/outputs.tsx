@@ -1,4 +1,4 @@
-/** What came out of a run: shown, downloaded, opened among the files. */
+/** Results of a run: shown, downloaded, opened among the files. */
 import { useState } from "preact/hooks";
 import { address } from "../../api/base";
 import { ButtonLink } from "../../parts/button";

@@ -1,4 +1,4 @@
-/** What a run did with each step of its definition, from its log: pure. */
+/** Steps of a definition with the state that a run's log gives each: pure. */
 import { formatBytes } from "../../parts/format";
 import { formatTook, tookMs } from "../shared/run_time";
 import {

@@ -49,7 +49,7 @@ test("a changed field has its values before and after", () => {
   ]);
 });
 
-test("steps that came and went are told with what connects them", () => {
+test("steps that came and went are listed with what connects them", () => {
   const after = copy();
   after.nodes = after.nodes.filter(({ id }) => id !== "small");
   after.nodes.push({ id: "webp", data: { kind: "convert", title: "To WebP", config: { format: "webp" } } });

@@ -1,6 +1,6 @@
-/** How long steps and runs took: pure. */
+/** Durations of steps and runs: pure. */
 
-/** How long a step or a run took, in milliseconds. */
+/** The duration of a step or a run, in milliseconds. */
 export function tookMs(of: { startedAt?: string | null; finishedAt?: string | null }): number | undefined {
   if (!of.startedAt || !of.finishedAt) return undefined;
   return Math.max(0, Date.parse(of.finishedAt) - Date.parse(of.startedAt));

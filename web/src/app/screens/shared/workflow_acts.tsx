@@ -1,4 +1,4 @@
-/** What is done with a workflow as a whole, from the list and from its own screen. */
+/** Acts on a workflow as a whole, from the list and from its own screen. */
 import { api } from "../../api/client";
 import { Button, Submit } from "../../parts/button";
 import { ask, Dialog, openDialog, showSecret } from "../../parts/dialog";
@@ -45,18 +45,18 @@ export const showWorkflowSecret = (secret: string) =>
     fields: [{ label: actWords.secret, value: secret }],
   });
 
-/** Whether runs post to an address of the workflow's own, so that somebody needs its secret. */
+/** Whether runs post to an address of the workflow's own, whose receiver needs its secret. */
 export const posts = (definition: Definition) =>
   Boolean(definition.webhookUrl) || (definition.nodes ?? []).some((node) => kindOf(node) === "webhook");
 
-/** Makes a workflow; where it posts to addresses of its own, its secret is shown, this once. */
+/** Makes a workflow; `shownOnce` shows its secret. */
 export async function make(name: string, definition: Definition, isActive = true): Promise<Workflow> {
   const body = { name, definition, isActive };
   const { workflow } = await api.post<{ workflow: Workflow }>("/api/workflows", body);
   return workflow;
 }
 
-/** Shows what can be seen only once of a workflow that was just made. */
+/** Shows the secret of a workflow that was just made, where it is needed. */
 export async function shownOnce(workflow: Workflow) {
   if (workflow.webhookSecret && posts(workflow.definition)) await showWorkflowSecret(workflow.webhookSecret);
 }

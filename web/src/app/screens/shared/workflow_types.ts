@@ -146,7 +146,7 @@ export function kindInWords(kind: string): string {
   return words.charAt(0).toUpperCase() + words.slice(1);
 }
 
-/** Which way out of a branch an edge is; "default" of every other step. */
+/** The way out of a branch that an edge is; "default" of every other step. */
 export function wayOf(edge: DefinitionEdge): "default" | "true" | "false" {
   const way = edge.kind ?? edge.sourceHandle;
   return way === "true" || way === "false" ? way : "default";

@@ -71,7 +71,7 @@ export const words = {
     danger: "Delete",
     dangerLead: "Its versions and the history of its runs go with it. Files that it stored stay.",
     viewer: "Only members and admins change a workflow.",
-    staleTitle: "Somebody else has saved it in between",
+    staleTitle: "Another user has saved it in between",
     stale: "The screen shows what is saved now. Make your change once more.",
   },
 };

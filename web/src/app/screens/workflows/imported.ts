@@ -1,4 +1,4 @@
-/** What a file that is imported has in it: pure. */
+/** Reads a workflow from an imported text: pure. */
 import type { Definition } from "../shared/workflow_types";
 import { words } from "./words";
 

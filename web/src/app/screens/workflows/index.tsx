@@ -9,7 +9,7 @@ import { Menu } from "../../parts/menu";
 import { Page } from "../../parts/page";
 import { EmptyState, Loaded, Skeleton } from "../../parts/states";
 import { Ago, Name } from "../../parts/values";
-import { go, href, query, setQuery } from "../../router";
+import { href, query, setQuery } from "../../router";
 import type { ScreenProps } from "../../routes";
 import { toast } from "../../shell/toasts";
 import { WorkflowTabs } from "../shared/workflow_tabs";
@@ -243,6 +243,3 @@ function Acts({ workflow, changed }: RowProps) {
     </div>
   );
 }
-
-/** The screen of a workflow that was just made. */
-export const opened = (workflow: Workflow) => go(`/workflows/${workflow.id}`);

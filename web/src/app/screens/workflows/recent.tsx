@@ -1,4 +1,4 @@
-/** How the last runs of each workflow went: squares, and the share that failed. */
+/** Outcomes of the last runs of each workflow: squares, and the share that failed. */
 import { api } from "../../api/client";
 import { formatPercent } from "../../parts/format";
 import type { ListedRun, RunPage } from "../shared/run_list";

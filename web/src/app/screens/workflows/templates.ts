@@ -101,7 +101,7 @@ export const TEMPLATES: Template[] = [
   },
 ];
 
-/** What a workflow needs at least: a file comes in and is kept. */
+/** The least that a workflow does: a file comes in and is kept. */
 export const BLANK: Definition = {
   nodes: [
     { id: "upload", data: { kind: "upload" } },
