@@ -190,12 +190,14 @@ const placeOf = ({ source, sourceHandle }: { source: string; sourceHandle?: stri
 const isFree = (flow: Flow, way: Connection | WayEdge) =>
   way.source !== way.target && !whyNotConnected(flow, placeOf(way), way.target);
 
-function focusNode(place: HTMLElement | null, id: string | null) {
+/** Frames to wait for a step that was just added: the library draws it a little later. */
+const FRAMES = 12;
+
+function focusNode(place: HTMLElement | null, id: string | null, frames = FRAMES) {
   const all = [...(place?.querySelectorAll<HTMLElement>(".react-flow__node") ?? [])];
-  // A step that was just added is drawn in the next frame.
-  const found = () => all.find((node) => node.dataset.id === id) ?? null;
-  const node = found();
+  const node = all.find((one) => one.dataset.id === id);
   if (node) node.focus({ preventScroll: true });
+  else if (id !== null && frames > 0) requestAnimationFrame(() => focusNode(place, id, frames - 1));
 }
 
 type Latest = { current: Editor };
@@ -370,9 +372,9 @@ function WayView({ source, sourceX, sourceY, targetX, targetY, data, selected }:
       {result !== "default" && (
         <text
           class="flow-line-label"
-          x={sourceX + (result === "true" ? -8 : 8)}
+          x={sourceX + (result === "true" ? 8 : -8)}
           y={sourceY + 17}
-          text-anchor={result === "true" ? "end" : "start"}
+          text-anchor={result === "true" ? "start" : "end"}
         >
           {graphWords.result[result]}
         </text>

@@ -1,5 +1,5 @@
 /**
- * What can be said of a flow without asking the service, at each key. The service's lint knows more and comes a moment later;
+ * Problems of a flow that are found without asking the service, at each key. The service's lint knows more and comes later;
  * where both find the same, these sentences stay. Pure.
  */
 import { type Group, meant, type Rule } from "./conditions";
@@ -111,7 +111,7 @@ export interface Linted {
 }
 
 /**
- * What is shown: what the model finds in the present flow, and of the last answer of lint what is about steps that have not
+ * Problems to show: those found in the present flow, and of the last answer of lint those about steps that have not
  * changed since and is not found here anyway.
  */
 export function shownProblems(own: Problem[], linted: Linted | undefined, flow: Flow): Problem[] {

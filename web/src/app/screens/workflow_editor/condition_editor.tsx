@@ -1,4 +1,5 @@
 /** Conditions with AND, OR, NOT and groups in groups; properties and comparisons come from the catalogue. */
+import { useRef } from "preact/hooks";
 import { Button } from "../../parts/button";
 import { Checkbox, Select, TextField } from "../../parts/form";
 import { Callout } from "../../parts/states";
@@ -23,18 +24,22 @@ interface ConditionEditorProps {
   group: Group | null;
   /** `part` names what was typed into, so that it is one step of undo. */
   onChange: (group: Group | null, part?: string) => void;
-  /** Where lint says it is: `uploadGate`, `branchConditions.ID`. */
+  /** Its place as lint writes it: `uploadGate`, `branchConditions.ID`. */
   prefix: string;
-  /** Said when there is no condition. */
-  none: string;
+  /** Said when there is no condition and that is no problem. */
+  none?: string;
 }
 
 export function ConditionEditor({ group, onChange, prefix, none }: ConditionEditorProps) {
-  const start = () => onChange({ ...emptyGroup(), rules: [newRule()] });
+  const place = useRef<HTMLDivElement>(null);
+  const start = () => {
+    onChange({ ...emptyGroup(), rules: [newRule()] });
+    focusIn(place, "select[name=field]");
+  };
   if (!group)
     return (
-      <div class="stack">
-        <p class="soft small">{none}</p>
+      <div class="stack" ref={place}>
+        {none && <p class="soft small">{none}</p>}
         <div class="actions">
           <Button small icon="plus" onClick={start}>
             {texts.start}
@@ -44,29 +49,46 @@ export function ConditionEditor({ group, onChange, prefix, none }: ConditionEdit
     );
   if (group.raw !== undefined)
     return (
-      <Callout
-        tone="info"
-        actions={
-          <Button small onClick={start}>
-            {texts.replace}
-          </Button>
-        }
-      >
-        <p class="small">{texts.raw}</p>
-      </Callout>
+      <div class="stack" ref={place}>
+        <Callout
+          tone="info"
+          actions={
+            <Button small onClick={start}>
+              {texts.replace}
+            </Button>
+          }
+        >
+          <p class="small">{texts.raw}</p>
+        </Callout>
+      </div>
     );
   return (
-    <GroupEditor
-      group={group}
-      path={[]}
-      prefix={prefix}
-      change={(path, next, part) => {
-        const changed = changedAt(group, path, () => next);
-        onChange(path.length === 0 && next === null ? null : changed, part);
-      }}
-      room={LIMITS.conditions - countOf(group)}
-    />
+    <div class="stack" ref={place}>
+      <GroupEditor
+        group={group}
+        path={[]}
+        prefix={prefix}
+        change={(path, next, part) => {
+          const changed = changedAt(group, path, () => next);
+          onChange(path.length === 0 && next === null ? null : changed, part);
+          if (next === null) focusIn(place, ".btn");
+        }}
+        room={LIMITS.conditions - countOf(group)}
+      />
+    </div>
   );
+}
+
+/** Puts the focus there once what was changed is drawn: what had it may be gone. */
+function focusIn(
+  place: { current: HTMLElement | null },
+  selector: string,
+  which: "first" | "last" = "first",
+) {
+  requestAnimationFrame(() => {
+    const found = [...(place.current?.querySelectorAll<HTMLElement>(selector) ?? [])];
+    found[which === "first" ? 0 : found.length - 1]?.focus();
+  });
 }
 
 interface GroupEditorProps {
@@ -79,6 +101,7 @@ interface GroupEditorProps {
 
 function GroupEditor({ group, path, prefix, change, room }: GroupEditorProps) {
   const set = (next: Partial<Group>, part?: string) => change(path, { ...group, ...next }, part);
+  const place = useRef<HTMLFieldSetElement>(null);
   const name = path.length === 0 ? texts.whole : texts.group(path.map((index) => index + 1).join("."));
   const setRule = (index: number, rule: Rule | null, part?: string) =>
     set(
@@ -86,7 +109,7 @@ function GroupEditor({ group, path, prefix, change, room }: GroupEditorProps) {
       part && `${path.join(".")}:${index}:${part}`,
     );
   return (
-    <fieldset class="condition-group">
+    <fieldset class="condition-group" ref={place}>
       <legend class="visually-hidden">{name}</legend>
       <div class="condition-head">
         <Select
@@ -121,7 +144,10 @@ function GroupEditor({ group, path, prefix, change, room }: GroupEditorProps) {
           rule={rule}
           index={i}
           at={`${prefix}${path.map((index) => `.groups[${index}]`).join("")}.conditions[${i}]`}
-          onChange={(next, part) => setRule(i, next, part)}
+          onChange={(next, part) => {
+            setRule(i, next, part);
+            if (next === null) focusIn(place, ":scope > .actions .btn");
+          }}
         />
       ))}
       {group.groups.map((inner, i) => (
@@ -134,7 +160,10 @@ function GroupEditor({ group, path, prefix, change, room }: GroupEditorProps) {
           look="quiet"
           icon="plus"
           disabled={room < 1}
-          onClick={() => set({ rules: [...group.rules, { ...newRule(), ...defaultOf(group) }] })}
+          onClick={() => {
+            set({ rules: [...group.rules, { ...newRule(), ...defaultOf(group) }] });
+            focusIn(place, ":scope > .condition-rule select[name=field]", "last");
+          }}
         >
           {texts.add}
         </Button>
@@ -144,14 +173,11 @@ function GroupEditor({ group, path, prefix, change, room }: GroupEditorProps) {
             look="quiet"
             icon="plus"
             disabled={room < 2}
-            onClick={() =>
-              set({
-                groups: [
-                  ...group.groups,
-                  { ...emptyGroup(group.logic === "and" ? "or" : "and"), rules: [newRule()] },
-                ],
-              })
-            }
+            onClick={() => {
+              const inner = { ...emptyGroup(group.logic === "and" ? "or" : "and"), rules: [newRule()] };
+              set({ groups: [...group.groups, inner] });
+              focusIn(place, ":scope > .condition-group:last-of-type select[name=field]");
+            }}
           >
             {texts.addGroup}
           </Button>
@@ -170,7 +196,7 @@ function defaultOf({ rules }: Group): Partial<Rule> {
 interface RuleEditorProps {
   rule: Rule;
   index: number;
-  /** As lint writes the place. */
+  /** Its place as lint writes it. */
   at: string;
   onChange: (rule: Rule | null, part?: string) => void;
 }

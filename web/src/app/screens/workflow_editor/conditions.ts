@@ -119,7 +119,7 @@ const writeRule = ({ field, operator, value, negate }: Rule): Fields => ({
   ...(negate ? { negate: true } : {}),
 });
 
-/** Where a group is in another one: the index at each level. */
+/** Place of a group in another one: the index at each level. */
 export type Path = number[];
 
 /** The group with the one at `path` replaced by what `change` makes of it; null takes it out. */

@@ -1,4 +1,4 @@
-/** What to do when another user saved first: the difference, keep mine or take theirs. */
+/** Dialog for a save that crosses another user's: the difference, keep mine or take theirs. */
 import { Button } from "../../parts/button";
 import { Dialog, openDialog } from "../../parts/dialog";
 import { Differences } from "../shared/definition_diff_view";

@@ -1,4 +1,4 @@
-/** What would happen with a file: the path, what cannot be known beforehand, and the cost. Asked again at each change. */
+/** Dry run panel: the path that a file would take, what cannot be known beforehand, and the cost. Asked again at each change. */
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { api } from "../../api/client";
 import { type ApiError, asApiError, isAborted } from "../../api/error";
@@ -16,7 +16,7 @@ import { words } from "./words";
 
 const texts = words.dryRun;
 
-/** Which file; kept while the panel is closed. */
+/** The file, stored or described; kept while the panel is closed. */
 export interface Premise {
   from: "stored" | "described";
   file: { id: string; filename: string } | null;

@@ -1,5 +1,5 @@
 /**
- * What can be done to a flow: each function returns another one, or the same where nothing changes. The outline and the canvas
+ * Changes of a flow: each function returns another one, or the same where nothing changes. The outline and the canvas
  * call the same functions, so that a workflow built by either is saved alike. Pure.
  */
 import type { Group } from "./conditions";
@@ -42,7 +42,7 @@ function led(flow: Flow, place: Place, target: string | null): Flow {
 
 /**
  * Adds a step at a way out of another one: what followed there follows the new step. Both ways out of a new branch lead to it,
- * so that they meet again until they are told otherwise. Without a place the step is not connected.
+ * so that they meet again until one of them is connected elsewhere. Without a place the step is not connected.
  */
 export function added(flow: Flow, kind: string, place: Place | null, id: string, at?: Point): Flow {
   if (flow.steps.length >= MOST_STEPS || stepOf(flow, id)) return flow;
@@ -53,7 +53,7 @@ export function added(flow: Flow, kind: string, place: Place | null, id: string,
   return placesOf(step).reduce((all, out) => led(all, out, follower), led(next, place, id));
 }
 
-/** Why a way cannot lead to a step, or undefined when it can. */
+/** The reason why a way cannot lead to a step; undefined when it can. */
 export function whyNotConnected(flow: Flow, place: Place, target: string): "upload" | "cycle" | undefined {
   if (stepOf(flow, target)?.kind === "upload") return "upload";
   return reachedFrom(flow, target).has(place.source) ? "cycle" : undefined;

@@ -411,7 +411,7 @@ function placeOptions(flow: Flow, moved: Step): Option<Place>[] {
   );
 }
 
-/** Which way of a removed branch stays; null: it is not removed. */
+/** Asks for the way of a removed branch that stays; null: it is not removed. */
 async function askWhichStays(step: Step): Promise<"true" | "false" | null> {
   let keep: "true" | "false" | null = null;
   await openDialog((close) => {

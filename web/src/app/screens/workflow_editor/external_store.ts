@@ -1,4 +1,4 @@
-/** What `zustand`, under the canvas, asks of React's `use-sync-external-store`: `build.mjs` puts it in its place. */
+/** Selectors of `zustand` stores on Preact, in place of React's `use-sync-external-store` (`build.mjs`), for the canvas. */
 import { useSyncExternalStore } from "preact/compat";
 import { useRef } from "preact/hooks";
 
@@ -8,7 +8,7 @@ interface Selected<State, Selection> {
   selection: Selection;
 }
 
-/** What a selector takes out of a store's state; the same value while `isEqual` says that it is. */
+/** Takes a selection out of a store's state; the same value while `isEqual` says that it is. */
 function useSyncExternalStoreWithSelector<State, Selection>(
   subscribe: (onChange: () => void) => () => void,
   getState: () => State,

@@ -52,7 +52,7 @@ function StepField({ step, field }: { step: Step; field: KindField }) {
       ...(field.alias ? { alias: field.alias } : {}),
     });
   const shared = {
-    label: sentence(nameInWords(field.name)),
+    label: sentence(nameInWords(field.name.replace(/Id$/, ""))),
     name: field.name,
     hint: hintOf(field),
     error: problem && shortMessage(problem),

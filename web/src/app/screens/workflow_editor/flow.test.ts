@@ -6,15 +6,15 @@ import { layoutOf } from "./layout";
 import { type Chain, outlineOf } from "./order";
 
 /** An outline as a text: `1 upload 2 wide [3 large >4 | >4] 4 webp.` */
-function told(chain: Chain): string {
+function asText(chain: Chain): string {
   const items = chain.items.map(({ step, number, arms }) => {
-    const ways = arms.length > 0 ? ` [${arms.map(told).join(" | ")}]` : "";
+    const ways = arms.length > 0 ? ` [${arms.map(asText).join(" | ")}]` : "";
     return `${number} ${step.id}${ways}`;
   });
   const end = chain.end ? (chain.end.next ? `>${chain.end.next}` : ".") : "";
   return [...items, end].filter(Boolean).join(" ");
 }
-const outline = (definition: object) => told(outlineOf(readFlow("", definition)).main);
+const outline = (definition: object) => asText(outlineOf(readFlow("", definition)).main);
 
 const nodes = (kinds: Record<string, string>) =>
   Object.entries(kinds).map(([id, kind]) => ({ id, data: { kind } }));
@@ -59,7 +59,7 @@ test("steps without a way to them are listed apart, a cycle does not hang", () =
     edges: edges("a - b", "b - a"),
   });
   const { main, loose } = outlineOf(flow);
-  assert.deepEqual([main, ...loose].map(told), ["1 up .", "2 c .", "3 a 4 b >a"]);
+  assert.deepEqual([main, ...loose].map(asText), ["1 up .", "2 c .", "3 a 4 b >a"]);
   assert.equal(layoutOf(flow).places.size, 4);
 });
 

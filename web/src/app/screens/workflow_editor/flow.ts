@@ -29,9 +29,9 @@ export interface Step {
   /** Empty: the kind in words. */
   title: string;
   config: Fields;
-  /** Of a branch; null when it has none yet. */
+  /** A branch's condition; null when it has none yet. */
   condition: Group | null;
-  /** Where a user put it on the canvas; undefined: where the layout puts it. */
+  /** Place on the canvas that a user gave it; undefined: that of the layout. */
   at?: Point | undefined;
   rest: Fields;
   dataRest: Fields;

@@ -14,9 +14,9 @@ import { ordered } from "./order";
 import { StepBox } from "./step_box";
 
 interface WorkflowGraphProps {
-  /** As the API answers it. */
+  /** A definition as the API answers it. */
   definition: object;
-  /** What happened at each step; without it the graph is drawn plainly. */
+  /** Results by step; without them the graph is drawn plainly. */
   marks?: Marks | undefined;
   label: string;
   selected?: string | null | undefined;
@@ -77,7 +77,7 @@ export function WorkflowGraph({ definition, marks, label, selected, onSelect }: 
   );
 }
 
-/** What the colours say, for screen readers. */
+/** The meaning of the colours, for screen readers. */
 function MarkText({ mark }: { mark: Mark | undefined }) {
   if (!mark) return null;
   const result = mark.branch === undefined ? "" : `, ${graphWords.marks.branch(String(mark.branch))}`;
@@ -104,9 +104,9 @@ function Line({ edge, layout, state }: LineProps) {
       {edge.result !== "default" && (
         <text
           class="flow-line-label"
-          x={start.x + (edge.result === "true" ? -8 : 8)}
+          x={start.x + (edge.result === "true" ? 8 : -8)}
           y={start.y + 17}
-          text-anchor={edge.result === "true" ? "end" : "start"}
+          text-anchor={edge.result === "true" ? "start" : "end"}
         >
           {graphWords.result[edge.result]}
         </text>
@@ -115,5 +115,5 @@ function Line({ edge, layout, state }: LineProps) {
   );
 }
 
-/** Where a line leaves its box, as a share of the width: the true one on the left. */
+/** Place at which a line leaves its box, as a share of the width: the true one on the left. */
 export const exitOf = ({ result }: Pick<Edge, "result">) => ({ default: 0.5, true: 0.3, false: 0.7 })[result];

@@ -21,14 +21,14 @@ export type Action =
   /** Takes another definition as a whole: theirs after a conflict. */
   | { type: "replace"; flow: Flow };
 
-/** What goes through the states; `reset` begins again with another flow. */
+/** Undo and redo; `reset` begins again with another flow. */
 export type Travel = { type: "undo" } | { type: "redo" } | { type: "reset"; flow: Flow };
 
 export interface History {
   past: Flow[];
   present: Flow;
   future: Flow[];
-  /** What the last action changed: typing on in the same place is one step of undo. */
+  /** The field that the last action changed: typing on in the same place is one step of undo. */
   last: string | null;
 }
 

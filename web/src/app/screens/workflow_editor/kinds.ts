@@ -38,7 +38,7 @@ export type KindGroup = "flow" | "delivery" | "image" | "media";
 export const KIND_GROUPS: KindGroup[] = ["image", "media", "delivery", "flow"];
 const DELIVERY = ["storage", "webhook", "hls"];
 
-/** Where a kind is listed, by the files that it accepts. */
+/** The list that a kind is in, by the files that it accepts. */
 export function groupOfKind({ kind, accepts }: { kind: string; accepts: string[] }): KindGroup {
   if (DELIVERY.includes(kind)) return "delivery";
   if (accepts.length === 0) return "flow";

@@ -1,5 +1,5 @@
 /**
- * Where the canvas draws the steps: rows by the longest path from the upload, the true way of a branch on the left and the
+ * Places of the steps on the canvas: rows by the longest path from the upload, the true way of a branch on the left and the
  * false one on the right, the step where they meet between them. Pure.
  */
 import type { Flow, Point } from "./flow";
@@ -90,7 +90,7 @@ export function lineBetween(from: Point, to: Point, bend?: number): string {
   );
 }
 
-/** Where a line's button is: in its middle; out of a branch further down, where the result is not written. */
+/** Place of a line's button: in its middle; out of a branch further down, where the result is not written. */
 export function middleOf(from: Point, to: Point, bend: number | undefined, isLow: boolean): Point {
   if (bend !== undefined) return { x: bend, y: (from.y + to.y) / 2 };
   const t = isLow ? 0.66 : 0.5;

@@ -1,4 +1,4 @@
-/** What a run, or a dry run, did at each step, for drawing it on the graph. Pure. */
+/** Results of a run, or of a dry run, by step, for drawing them on the graph. Pure. */
 import type { Edge } from "./flow";
 
 export type MarkState = "done" | "failed" | "running" | "waiting" | "skipped" | "unknown";

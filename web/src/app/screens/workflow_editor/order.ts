@@ -9,7 +9,7 @@ export interface Chain {
   /** The way that leads to its first step; null where no way leads. */
   from: Place | null;
   items: Item[];
-  /** Where it ends, when it does not end in a branch. */
+  /** Its end, when it does not end in a branch. */
   end: {
     place: Place /** The step elsewhere that follows; null: the run ends. */;
     next: string | null;

@@ -211,7 +211,7 @@ function StepActions({ step }: { step: Step }) {
   );
 }
 
-/** Where a way ends: in the run's end, or in a step that stands elsewhere in the list. */
+/** The end of a way: the run's end, or a step elsewhere in the list. */
 function EndRow({ end }: { end: NonNullable<Chain["end"]> }) {
   const { flow, outline, addAt, select } = useEditor();
   const next = stepOf(flow, end.next);

@@ -55,7 +55,6 @@ function StepPanel({ step }: { step: Step }) {
           <ConditionEditor
             group={step.condition}
             prefix={`branchConditions.${step.id}`}
-            none={words.condition.missing}
             onChange={(condition, part) =>
               dispatch({ type: "condition", id: step.id, condition, ...(part ? { part } : {}) })
             }
@@ -113,7 +112,7 @@ function Problems({ problems }: { problems: Problem[] }) {
   );
 }
 
-/** Where the run goes on after a step: the connection, for those who draw none. */
+/** The step that follows: the connection, for those who draw no line. */
 function NextField({ place }: { place: Place }) {
   const { flow, outline, dispatch } = useEditor();
   const labels = { default: texts.next, true: texts.nextTrue, false: texts.nextFalse };

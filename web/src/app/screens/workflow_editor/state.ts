@@ -1,4 +1,4 @@
-/** What the parts of the editor share: the flow, what is chosen, what is wrong, and the acts that both views offer. */
+/** State that the parts of the editor share: the flow, the chosen step, problems, and the acts that both views offer. */
 import { createContext } from "preact";
 import { useContext } from "preact/hooks";
 import type { Flow, Place, Step } from "./flow";

@@ -15,7 +15,7 @@ const SIGNS: Record<MarkState, IconName | undefined> = {
 
 interface StepBoxProps {
   step: Step;
-  /** What it does, in a line. */
+  /** Its fields in a line. */
   summary: string;
   mark?: Mark | undefined;
   /** Errors and warnings of lint, for the sign in the corner. */

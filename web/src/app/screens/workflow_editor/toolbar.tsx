@@ -1,4 +1,4 @@
-/** What is above both views: which of them, undo, what is wrong, dry run, save. */
+/** Toolbar of the editor: view, undo and redo, number of problems, dry run, save. */
 import { Button } from "../../parts/button";
 import { Segmented } from "../../parts/tabs";
 import type { History } from "./history";
@@ -76,7 +76,7 @@ export function Toolbar(props: ToolbarProps) {
   );
 }
 
-/** How many problems there are; leads to the first of them. */
+/** The number of problems; leads to the first of them. */
 function ProblemCount() {
   const { problems, select } = useEditor();
   const errors = problems.filter(({ severity }) => severity === "error");

@@ -1,9 +1,9 @@
-/** What the editor takes and gives. */
+/** Types that the editor takes from the API and gives to the screen around it. */
 import type { Workflow } from "../shared/workflow_types";
 
 export interface WorkflowEditorProps {
   /**
-   * As it was loaded. A newer one from outside is taken when the user has changed nothing; else it is offered when they save.
+   * The workflow as it was loaded. A newer one from outside is taken when the user has changed nothing; else it is offered when they save.
    */
   workflow: Workflow;
   /** After each save, with what the service answered. */

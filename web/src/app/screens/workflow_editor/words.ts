@@ -135,13 +135,12 @@ export const words = {
     raw: "This condition is written in a form that is not shown here. It works, and is kept as it is.",
     replace: "Replace it",
     start: "Add a condition",
-    missing: "A branch needs a condition.",
   },
   problems: {
     unreachable: "No path leads here from the upload, so this step is never done: connect it, or remove it",
     longTitle: "The title has more than 200 characters",
     noAddress:
-      "There is no address here and none for the whole workflow: only webhooks that subscribe to workflow.completed are told",
+      "There is no address here and none for the whole workflow: only webhooks that subscribe to workflow.completed get the event",
     noName: "The workflow needs a name",
     noUrl: "This must be an http or https address without user and password",
     noDelivery:
