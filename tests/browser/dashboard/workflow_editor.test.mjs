@@ -1,6 +1,6 @@
 // The editor of workflows: the guide's workflow built from nothing in the outline by keyboard alone, and again on the canvas by
 // mouse, to equal definitions; lint while one types; undo; unsaved changes; saves that cross; conditions in groups; a dry run;
-// fifty steps; hostile names; a phone by touch; a viewer.
+// fifty steps; hostile names; a phone by touch.
 import assert from "node:assert/strict";
 import {
   ask,
@@ -467,13 +467,6 @@ journey("Editor of workflows", { expected: [[409, /\/api\/workflows$/]] }, (step
     );
     await expectNoSecrets(page);
     await page.close();
-  });
-
-  step("only shows it to a viewer", async () => {
-    const browser = at.page().context().browser();
-    const context = browser ? await browser.newContext() : null;
-    if (!context || !scene.viewer) return;
-    await context.close();
   });
 });
 

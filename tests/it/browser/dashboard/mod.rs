@@ -8,6 +8,7 @@ mod runs;
 mod settings;
 mod shell;
 mod webhooks;
+mod workflow_editor;
 
 use std::{process::Stdio, time::Duration};
 

@@ -195,9 +195,9 @@ const FRAMES = 12;
 
 function focusNode(place: HTMLElement | null, id: string | null, frames = FRAMES) {
   const all = [...(place?.querySelectorAll<HTMLElement>(".react-flow__node") ?? [])];
-  const node = all.find((one) => one.dataset.id === id);
+  const node = id === null ? all[0] : all.find((one) => one.dataset.id === id);
   if (node) node.focus({ preventScroll: true });
-  else if (id !== null && frames > 0) requestAnimationFrame(() => focusNode(place, id, frames - 1));
+  else if (frames > 0) requestAnimationFrame(() => focusNode(place, id, frames - 1));
 }
 
 type Latest = { current: Editor };
@@ -212,7 +212,10 @@ function useNodes(
   const before = useRef(new Map<string, StepNode>());
   return useMemo(() => {
     const next = new Map<string, StepNode>();
-    for (const step of flow.steps) {
+    // In the order of the outline, which is then that of the Tab key.
+    for (const id of outline.numbers.keys()) {
+      const step = stepOf(flow, id);
+      if (!step) continue;
       const at = dragged.get(step.id) ?? places.get(step.id) ?? { x: 0, y: 0 };
       const data = {
         step,

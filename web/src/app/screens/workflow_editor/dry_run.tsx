@@ -4,13 +4,15 @@ import { api } from "../../api/client";
 import { type ApiError, asApiError, isAborted } from "../../api/error";
 import { Button } from "../../parts/button";
 import { TextField } from "../../parts/form";
+import { formatBytes } from "../../parts/format";
 import { Icon } from "../../parts/icon";
 import { ErrorState } from "../../parts/states";
 import { Segmented } from "../../parts/tabs";
 import { Name } from "../../parts/values";
-import { type Fields, type Flow, stepOf, writeFlow } from "./flow";
+import { announce } from "../../shell/toasts";
+import { type Fields, type Flow, type Json, stepOf, writeFlow } from "./flow";
 import { titleOf } from "./kinds";
-import type { DryRun } from "./marks";
+import type { DryRun, Foreseen } from "./marks";
 import { useEditor } from "./state";
 import { words } from "./words";
 
@@ -36,25 +38,26 @@ const NAMES = Object.keys(texts.facts) as (keyof typeof texts.facts)[];
 function requestOf(flow: Flow, { from, file, facts }: Premise): Fields | null {
   const definition = writeFlow(flow);
   if (from === "stored") return file && { definition, fileId: file.id };
-  const given = Object.entries(facts).filter(([, value]) => value.trim());
-  return {
-    definition,
-    facts: Object.fromEntries(
-      given.map(([name, value]) => [name, NUMBERS.has(name) ? Number(value) : value]),
-    ),
-  };
+  const given: Fields = {};
+  for (const [name, text] of Object.entries(facts)) {
+    const value: Json = NUMBERS.has(name) ? Number(text) : text.trim();
+    if (text.trim() && !Number.isNaN(value)) given[name] = value;
+  }
+  // What is left out is not known; of an image it is known that it has none.
+  if (facts.mime?.startsWith("image/") && given.duration === undefined) given.duration = null;
+  return { definition, facts: given };
 }
 
 const PAUSE_MS = 300;
 
-export interface Foreseen {
+export interface Foresight {
   answer: DryRun | null;
   error: ApiError | null;
 }
 
-/** Asks a moment after the last change of the flow or the file, while the panel is open. */
-export function useDryRun(flow: Flow, premise: Premise, isOpen: boolean): Foreseen {
-  const [state, setState] = useState<Foreseen>({ answer: null, error: null });
+/** Asks a moment after the last change of the flow or the file, while the dry run is open. */
+export function useDryRun(flow: Flow, premise: Premise, isOpen: boolean): Foresight {
+  const [state, setState] = useState<Foresight>({ answer: null, error: null });
   useEffect(() => {
     const request = isOpen && requestOf(flow, premise);
     if (!request) return setState({ answer: null, error: null });
@@ -76,7 +79,7 @@ export function useDryRun(flow: Flow, premise: Premise, isOpen: boolean): Forese
 interface DryRunPanelProps {
   premise: Premise;
   onPremise: (premise: Premise) => void;
-  foreseen: Foreseen;
+  foreseen: Foresight;
   onClose: () => void;
 }
 
@@ -142,38 +145,66 @@ export function DryRunPanel({ premise, onPremise, foreseen: { answer, error }, o
   );
 }
 
-const SIGNS = { taken: "check", notTaken: "skip", unknown: "help" } as const;
-
-function Answer({ answer: { path, operations } }: { answer: DryRun }) {
-  const { flow, select } = useEditor();
+function Answer({ answer: { path, operations, gate, output = [] } }: { answer: DryRun }) {
+  const { flow } = useEditor();
   const shown = useMemo(() => path.filter(({ nodeId }) => stepOf(flow, nodeId)), [path, flow]);
+  const perhaps = operations.unknown > 0 ? texts.perhaps(operations.unknown) : "";
+  const cost = `${texts.charged(operations.charged)}${perhaps}`;
+  const said = gate === "false" ? `${texts.gateNotMet} ${cost}` : cost;
+  useEffect(() => announce(said), [said]);
   return (
-    <section class="stack" aria-label={texts.path} aria-live="polite">
-      <p class="dry-cost">
-        <strong>{texts.charged(operations.charged)}</strong>
-        {operations.unknown > 0 && texts.perhaps(operations.unknown)}
-      </p>
+    <section class="stack" aria-label={texts.path}>
+      <p class="dry-cost">{cost}</p>
+      {gate === "false" && <p>{texts.gateNotMet}</p>}
       <ol class="dry-path">
-        {shown.map(({ nodeId, state, branch, because }) => {
-          const step = stepOf(flow, nodeId);
-          return (
-            step && (
-              <li key={nodeId} class={`dry-${state}`}>
-                <Icon name={SIGNS[state] ?? "help"} />
+        {shown.map((entry) => (
+          <PathEntry key={entry.nodeId} entry={entry} />
+        ))}
+      </ol>
+      {output.length > 0 && (
+        <>
+          <h3>{texts.output}</h3>
+          <ul class="dry-path">
+            {output.map((file) => (
+              <li key={file.nodeId}>
+                <Icon name="file" />
                 <div>
-                  <button type="button" class="link-button" onClick={() => select(nodeId)}>
-                    <bdi>{titleOf(step)}</bdi>
-                  </button>{" "}
-                  <span class="soft small">
-                    {state === "taken" && branch ? texts.results[branch] : texts.states[state]}
-                  </span>
-                  {because && <p class="soft small">{because}</p>}
+                  <bdi>{file.filename ?? texts.unnamed}</bdi>
+                  <p class="soft small">{factsOf(file)}</p>
                 </div>
               </li>
-            )
-          );
-        })}
-      </ol>
+            ))}
+          </ul>
+        </>
+      )}
     </section>
   );
+}
+
+const SIGNS = { taken: "check", notTaken: "skip", unknown: "help" } as const;
+
+function PathEntry({ entry: { nodeId, state, branch, fails, because } }: { entry: DryRun["path"][number] }) {
+  const { flow, select } = useEditor();
+  const step = stepOf(flow, nodeId);
+  if (!step) return null;
+  const outcome = fails ? texts.fails : branch && state === "taken" ? texts.results[branch] : texts.states[state];
+  return (
+    <li class={`dry-${fails ? "fails" : state}`}>
+      <Icon name={fails ? "error" : (SIGNS[state] ?? "help")} />
+      <div>
+        <button type="button" class="link-button" onClick={() => select(nodeId)}>
+          <bdi>{titleOf(step)}</bdi>
+        </button>{" "}
+        <span class="soft small">{outcome}</span>
+        {because && <p class="soft small">{because}</p>}
+      </div>
+    </li>
+  );
+}
+
+/** `image/webp, 1200 × 900, perhaps`. */
+function factsOf({ mimeType, width, height, sizeBytes, state }: Foreseen): string {
+  const size = width && height ? `${width} × ${height}` : width ? texts.wide(width) : undefined;
+  const bytes = sizeBytes == null ? undefined : formatBytes(sizeBytes);
+  return [mimeType, size, bytes, state === "unknown" && texts.states.unknown].filter(Boolean).join(", ");
 }

@@ -40,7 +40,7 @@ import { outlineOf } from "./order";
 import { OutlineView } from "./outline_view";
 import { Panel } from "./panel";
 import { type Option, pick } from "./pick";
-import { type Editor, EditorContext } from "./state";
+import { type Editor, EditorContext, type Side } from "./state";
 import { Toolbar, type View } from "./toolbar";
 import type { Catalogue, Problem, WorkflowEditorProps } from "./types";
 import { words } from "./words";
@@ -82,7 +82,9 @@ function Editing({ workflow, onSaved }: WorkflowEditorProps) {
   const outline = useMemo(() => outlineOf(flow), [flow]);
 
   const [selected, setSelected] = useState<string | null>(null);
-  const [side, setSide] = useState<"fields" | "dryRun">("fields");
+  /** The panel; a dry run stays on the steps while their fields are shown, until it is closed. */
+  const [side, setSide] = useState<Side>("fields");
+  const [isDry, setDry] = useState(false);
   const [isOpen, setOpen] = useState(false);
   const [focus, setFocus] = useState(0);
   const [view, setView] = useState<View>(firstView);
@@ -98,10 +100,10 @@ function Editing({ workflow, onSaved }: WorkflowEditorProps) {
     [flow, catalogue, linted],
   );
   const hasErrors = problems.some(({ severity }) => severity === "error");
-  const foreseen = useDryRun(flow, premise, side === "dryRun" && !hasErrors);
+  const foreseen = useDryRun(flow, premise, isDry && !hasErrors);
   const marks = useMemo(
-    () => (side === "dryRun" && foreseen.answer ? marksOfDryRun(foreseen.answer) : undefined),
-    [side, foreseen.answer],
+    () => (isDry && foreseen.answer ? marksOfDryRun(foreseen.answer) : undefined),
+    [isDry, foreseen.answer],
   );
 
   useEffect(() => guardLeaving(() => (isDirty ? words.leave : undefined)), [isDirty]);
@@ -207,6 +209,10 @@ function Editing({ workflow, onSaved }: WorkflowEditorProps) {
   const travel = (type: "undo" | "redo") => {
     dispatch({ type });
     announce(type === "undo" ? words.said.undone : words.said.redone);
+    // The step that had the focus may be gone; the next key is meant for the editor all the same.
+    requestAnimationFrame(() => {
+      if (document.activeElement === document.body) setFocus((count) => count + 1);
+    });
   };
   const onKeyDown = (event: KeyboardEvent) => {
     const isCommand = (event.ctrlKey || event.metaKey) && !event.altKey;
@@ -256,8 +262,10 @@ function Editing({ workflow, onSaved }: WorkflowEditorProps) {
           isDirty={isDirty}
           version={saved.version}
           side={side}
+          isDry={isDry}
           onSide={(next) => {
             if (next === "fields") setSelected(null);
+            else setDry(true);
             setSide(next);
             setOpen(true);
           }}
@@ -300,6 +308,7 @@ function Editing({ workflow, onSaved }: WorkflowEditorProps) {
                 onPremise={setPremise}
                 foreseen={foreseen}
                 onClose={() => {
+                  setDry(false);
                   setSide("fields");
                   leavePanel();
                 }}

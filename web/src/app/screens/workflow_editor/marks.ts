@@ -48,25 +48,39 @@ export function marksOfLog<Entry extends LogEntry>(
 
 /** The answer of `POST /api/workflows/dry-run`. */
 export interface DryRun {
+  /** Null without a gate. */
+  gate?: "true" | "false" | "unknown" | null;
   path: {
     nodeId: string;
     state: "taken" | "notTaken" | "unknown";
     branch?: "true" | "false" | "unknown" | null;
+    /** The step cannot be done on such a file. */
+    fails?: boolean;
     because?: string | null;
   }[];
   operations: { charged: number; unknown: number };
-  problems: { nodeId?: string | null; field?: string | null; message: string; severity: string }[];
-  output?: unknown;
+  output?: Foreseen[];
+}
+
+/** A file that a run would leave; null is not known. */
+export interface Foreseen {
+  nodeId?: string | null;
+  state: string;
+  filename?: string | null;
+  mimeType?: string | null;
+  sizeBytes?: number | null;
+  width?: number | null;
+  height?: number | null;
 }
 
 const FORESEEN: Record<string, MarkState> = { taken: "done", notTaken: "skipped", unknown: "unknown" };
 
 export function marksOfDryRun(answer: DryRun): Marks {
   return new Map(
-    answer.path.map(({ nodeId, state, branch }) => [
+    answer.path.map(({ nodeId, state, branch, fails }) => [
       nodeId,
       {
-        state: FORESEEN[state] ?? "unknown",
+        state: fails && state !== "notTaken" ? "failed" : (FORESEEN[state] ?? "unknown"),
         branch: branch === "unknown" ? "unknown" : branch == null ? undefined : String(branch) === "true",
       },
     ]),

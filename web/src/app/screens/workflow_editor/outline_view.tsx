@@ -21,7 +21,8 @@ export function OutlineView({ focus }: { focus: number }) {
   const order = [main, ...loose].flatMap(itemsOf).map((item) => item.step);
   const buttons = () => [...(place.current?.querySelectorAll<HTMLElement>(".outline-button") ?? [])];
   useEffect(() => {
-    if (focus > 0) buttons()[order.findIndex(({ id }) => id === selected)]?.focus();
+    const at = order.findIndex(({ id }) => id === selected);
+    if (focus > 0) buttons()[Math.max(0, at)]?.focus();
   }, [focus]);
   const onKeyDown = (event: KeyboardEvent) => {
     const all = buttons();

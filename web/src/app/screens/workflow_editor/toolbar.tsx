@@ -1,6 +1,8 @@
 /** Toolbar of the editor: view, undo and redo, number of problems, dry run, save. */
+import { useEffect, useRef } from "preact/hooks";
 import { Button } from "../../parts/button";
 import { Segmented } from "../../parts/tabs";
+import { announce } from "../../shell/toasts";
 import type { History } from "./history";
 import { type Side, useEditor } from "./state";
 import { words } from "./words";
@@ -17,12 +19,14 @@ interface ToolbarProps {
   isDirty: boolean;
   version: number;
   side: Side;
+  /** A dry run is drawn on the steps. */
+  isDry: boolean;
   onSide: (side: Side) => void;
   save: () => Promise<void>;
 }
 
 export function Toolbar(props: ToolbarProps) {
-  const { view, onView, history, onTravel, isDirty, version, side, onSide, save } = props;
+  const { view, onView, history, onTravel, isDirty, version, side, isDry, onSide, save } = props;
   const { selected } = useEditor();
   return (
     <div class="workflow-toolbar">
@@ -65,7 +69,7 @@ export function Toolbar(props: ToolbarProps) {
       <ProblemCount />
       <div class="actions workflow-save">
         <span class="soft small workflow-state">{isDirty ? texts.unsaved : texts.saved(version)}</span>
-        <Button icon="eye" aria-pressed={side === "dryRun"} onClick={() => onSide("dryRun")}>
+        <Button icon="eye" aria-pressed={isDry} onClick={() => onSide("dryRun")}>
           {texts.dryRun}
         </Button>
         <Button look="solid" disabled={!isDirty} action={save}>
@@ -81,9 +85,14 @@ function ProblemCount() {
   const { problems, select } = useEditor();
   const errors = problems.filter(({ severity }) => severity === "error");
   const [first] = errors.length > 0 ? errors : problems;
+  const isFirst = useRef(true);
+  useEffect(() => {
+    if (!isFirst.current) announce(errors.length > 0 ? texts.errors(errors.length) : texts.noErrors);
+    isFirst.current = false;
+  }, [errors.length]);
   const count = errors.length > 0 ? texts.errors(errors.length) : texts.warnings(problems.length);
   return (
-    <div class="workflow-problems" role="status">
+    <div class="workflow-problems">
       {first ? (
         <Button
           small
