@@ -25,6 +25,7 @@ export const routes: Route[] = [
   { path: "/files/shares", title: "Shares", load: () => import("./screens/shares") },
   { path: "/files/:folder?", title: "Files", load: () => import("./screens/files"), lasting: true },
   { path: "/images/:tab?", title: "Images", load: () => import("./screens/images") },
+  { path: "/convert", title: "Convert", load: () => import("./screens/convert") },
   { path: "/workflows", title: "Workflows", load: () => import("./screens/workflows") },
   { path: "/workflows/:id/:tab?", title: "Workflow", load: () => import("./screens/workflow") },
   { path: "/runs", title: "Runs", load: () => import("./screens/runs") },
@@ -56,6 +57,12 @@ export const places: Place[] = [
   { to: "/live", label: "Live", icon: "live", words: "inputs streams rtmp srt obs" },
   { to: "/files", label: "Files", icon: "files", words: "folders assets upload" },
   { to: "/images", label: "Images", icon: "images", words: "delivery cdn transform builder presets purge" },
+  {
+    to: "/convert",
+    label: "Convert",
+    icon: "convert",
+    words: "tools compress resize video audio pdf gif watermark",
+  },
   {
     to: "/workflows",
     label: "Workflows",

@@ -8,6 +8,7 @@ type Key =
   | "files.sort"
   | "live.view"
   | "workflows.view"
+  | "convert.choice"
   | `columns.${string}`
   | "first_steps.hidden"
   | `tus.${string}`;

@@ -1,12 +1,13 @@
 /** Source and result, beside each other or one over the other, with what the result weighs. */
 import { useState } from "preact/hooks";
+import { Compare } from "../../parts/compare";
 import { formatBytes, formatPercent } from "../../parts/format";
 import { Section } from "../../parts/page";
 import { Badge, ErrorState } from "../../parts/states";
 import { Segmented } from "../../parts/tabs";
+import { thumbnailOf } from "../shared/thumbnail";
 import { pointOf } from "./address";
 import type { Delivered, useDelivered } from "./delivered";
-import { thumbnailOf } from "./thumbnail";
 import type { StoredFile } from "./types";
 import { words } from "./words";
 
@@ -59,7 +60,12 @@ export function Preview({ file, of, note, point, onPoint, sides, setSides }: Pre
       {error && <ErrorState error={error} retry={of.again} />}
       {note && <p class="soft">{note}</p>}
       {isCompared ? (
-        <Compare before={before} after={data.url ?? ""} />
+        <Compare
+          before={before}
+          after={data.url ?? ""}
+          label={words.preview.compareLabel}
+          names={{ before: words.preview.source, after: words.preview.result }}
+        />
       ) : (
         <div class="builder-images" aria-busy={of.isLoading}>
           {file && (
@@ -77,7 +83,7 @@ export function Preview({ file, of, note, point, onPoint, sides, setSides }: Pre
           {data && !note && (
             <figure>
               {data.url ? (
-                <div class={`builder-stage builder-clear ${of.isLoading ? "builder-old" : ""}`}>
+                <div class={`builder-stage clear ${of.isLoading ? "builder-old" : ""}`}>
                   <img src={data.url} alt={words.preview.result} onLoad={onLoad} />
                 </div>
               ) : (
@@ -156,26 +162,6 @@ function SourcePicture({ src, point, onPoint }: SourcePictureProps) {
           />
         )}
       </span>
-    </div>
-  );
-}
-
-/** The source over the result up to a line, which a slider moves: by pointer and by arrows. */
-function Compare({ before, after }: { before: string; after: string }) {
-  const [at, setAt] = useState(50);
-  return (
-    <div class="builder-compare builder-clear">
-      <img src={after} alt={words.preview.result} />
-      <img src={before} alt={words.preview.source} style={{ clipPath: `inset(0 ${100 - at}% 0 0)` }} />
-      <span class="builder-line" aria-hidden="true" style={{ left: `${at}%` }} />
-      <input
-        type="range"
-        min={0}
-        max={100}
-        value={at}
-        aria-label={words.preview.compareLabel}
-        onInput={(event) => setAt(Number(event.currentTarget.value))}
-      />
     </div>
   );
 }

@@ -12,10 +12,10 @@ import { ErrorState, Meter } from "../../parts/states";
 import { Bytes, Name } from "../../parts/values";
 import { toast } from "../../shell/toasts";
 import { store } from "../overview/deliver_image";
+import { thumbnailOf } from "../shared/thumbnail";
 import { partOf } from "./address";
 import { changeDraft, draft } from "./draft";
 import { MOST_KEYS } from "./keys";
-import { thumbnailOf } from "./thumbnail";
 import type { DeliveryKey, StoredFile } from "./types";
 import { words } from "./words";
 

@@ -1,30 +1,35 @@
-/** A stored file, found by its name. */
+/** Stored files, found by their names: one or several of them. */
 import { useEffect, useState } from "preact/hooks";
 import { api } from "../../api/client";
 import { useResource } from "../../api/resource";
+import { Button } from "../../parts/button";
 import { Dialog, openDialog } from "../../parts/dialog";
 import { TextField } from "../../parts/form";
 import { Icon } from "../../parts/icon";
 import { Loaded, Skeleton } from "../../parts/states";
 import { Bytes, Name } from "../../parts/values";
-
-/** The texts of the dialog. */
-export const words = {
-  file: {
-    title: "Choose a file",
-    search: "Search files by name",
-    none: "No file has that name.",
-    noneStored: "Nothing is stored yet.",
-  },
-  more: "There are more: type a part of the name.",
-};
+import { thumbnailOf } from "./thumbnail";
 
 const MOST = 24;
 
+const words = {
+  title: (isSeveral: boolean) => (isSeveral ? "Choose files" : "Choose a file"),
+  search: "Search files by name",
+  none: "No file has that name.",
+  noneStored: "Nothing that fits is stored yet.",
+  more: "There are more: type a part of the name.",
+  cancel: "Cancel",
+  take: (count: number) => (count === 1 ? "Take 1 file" : `Take ${count} files`),
+};
+
+/** The part of a file's record that a choice shows. */
 export interface ChosenFile {
   id: string;
   filename: string;
+  mime_type: string;
   size_bytes: number;
+  width: number | null;
+  height: number | null;
   preview_url: string | null;
 }
 
@@ -37,14 +42,22 @@ interface Wanted {
 }
 
 /** Resolves with the file, or undefined when none was chosen. */
-export async function chooseFile(wanted: Wanted = {}): Promise<ChosenFile | undefined> {
-  let chosen: ChosenFile | undefined;
+export const chooseFile = async (wanted: Wanted = {}): Promise<ChosenFile | undefined> =>
+  (await choose(wanted, false))[0];
+
+/** Resolves with the files, or with none when the dialog was left. */
+export const chooseFiles = (wanted: Wanted = {}): Promise<ChosenFile[]> => choose(wanted, true);
+
+async function choose(wanted: Wanted, isSeveral: boolean): Promise<ChosenFile[]> {
+  let chosen: ChosenFile[] = [];
   await openDialog((close) => (
-    <Dialog title={words.file.title} onClose={close} wide>
+    <Dialog title={words.title(isSeveral)} onClose={close} wide>
       <Choices
         {...wanted}
-        onChoose={(file) => {
-          chosen = file;
+        isSeveral={isSeveral}
+        close={close}
+        take={(files) => {
+          chosen = files;
           close();
         }}
       />
@@ -58,26 +71,34 @@ interface Found {
   pagination: { hasMore: boolean };
 }
 
-function Choices({ types, search, noneStored, onChoose }: Wanted & { onChoose: (file: ChosenFile) => void }) {
+interface ChoicesProps extends Wanted {
+  isSeveral: boolean;
+  take: (files: ChosenFile[]) => void;
+  close: () => void;
+}
+
+function Choices({ types, search, noneStored, isSeveral, take, close }: ChoicesProps) {
   const [typed, setTyped] = useState("");
   const [q, setQ] = useState("");
+  const [marked, setMarked] = useState<ChosenFile[]>([]);
   useEffect(() => {
     const timer = setTimeout(() => setQ(typed.trim()), 200);
     return () => clearTimeout(timer);
   }, [typed]);
   const found = useResource(
-    (signal) =>
-      api.get<Found>("/api/files", {
-        query: { q, type: types, limit: MOST, total: false },
-        signal,
-      }),
+    (signal) => api.get<Found>("/api/files", { query: { q, type: types, limit: MOST, total: false }, signal }),
     [q],
     { on: ["file"], keep: true },
   );
+  const isMarked = ({ id }: ChosenFile) => marked.some((file) => file.id === id);
+  const press = (file: ChosenFile) => {
+    if (!isSeveral) return take([file]);
+    setMarked(isMarked(file) ? marked.filter(({ id }) => id !== file.id) : [...marked, file]);
+  };
   return (
     <div class="stack">
       <TextField
-        label={search ?? words.file.search}
+        label={search ?? words.search}
         name="q"
         type="search"
         value={typed}
@@ -91,13 +112,11 @@ function Choices({ types, search, noneStored, onChoose }: Wanted & { onChoose: (
       <Loaded of={found} skeleton={<Skeleton rows={4} height={72} />}>
         {({ files, pagination }) => (
           <>
-            {files.length === 0 && (
-              <p class="soft">{q ? words.file.none : (noneStored ?? words.file.noneStored)}</p>
-            )}
+            {files.length === 0 && <p class="soft">{q ? words.none : (noneStored ?? words.noneStored)}</p>}
             <ul class="choose-files" onKeyDown={moveFocus}>
               {files.map((file) => (
                 <li key={file.id}>
-                  <Choice file={file} onChoose={onChoose} />
+                  <Choice file={file} onChoose={press} isMarked={isSeveral ? isMarked(file) : undefined} />
                 </li>
               ))}
             </ul>
@@ -105,15 +124,29 @@ function Choices({ types, search, noneStored, onChoose }: Wanted & { onChoose: (
           </>
         )}
       </Loaded>
+      {isSeveral && (
+        <div class="dialog-actions">
+          <Button onClick={close}>{words.cancel}</Button>
+          <Button look="solid" disabled={marked.length === 0} onClick={() => take(marked)}>
+            {words.take(marked.length)}
+          </Button>
+        </div>
+      )}
     </div>
   );
 }
 
-function Choice({ file, onChoose }: { file: ChosenFile; onChoose: (file: ChosenFile) => void }) {
+interface ChoiceProps {
+  file: ChosenFile;
+  onChoose: (file: ChosenFile) => void;
+  isMarked: boolean | undefined;
+}
+
+function Choice({ file, onChoose, isMarked }: ChoiceProps) {
   const [isBroken, setBroken] = useState(false);
-  const src = isBroken ? null : thumbnailOf(file);
+  const src = isBroken ? null : thumbnailOf(file, 320);
   return (
-    <button type="button" class="choose-file" onClick={() => onChoose(file)}>
+    <button type="button" class="choose-file" aria-pressed={isMarked} onClick={() => onChoose(file)}>
       <span class="choose-image">
         {src ? <img src={src} alt="" loading="lazy" onError={() => setBroken(true)} /> : <Icon name="file" />}
       </span>
@@ -123,14 +156,6 @@ function Choice({ file, onChoose }: { file: ChosenFile; onChoose: (file: ChosenF
       </span>
     </button>
   );
-}
-
-/** The service's own small preview of a file, on this origin. */
-function thumbnailOf(file: ChosenFile): string | null {
-  if (!file.preview_url) return null;
-  const url = new URL(file.preview_url, location.href);
-  url.searchParams.set("w", "320");
-  return url.pathname + url.search;
 }
 
 /** Arrows go through the files as they lie on the page. */
