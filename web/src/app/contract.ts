@@ -5,6 +5,7 @@
 import type { components } from "./api/schema";
 import type { Session } from "./api/session";
 import type { Quotas } from "./parts/states";
+import type * as convert from "./screens/convert/types";
 import type * as files from "./screens/files/types";
 import type * as images from "./screens/images/types";
 import type * as live from "./screens/live_detail/types";
@@ -12,6 +13,7 @@ import type * as overview from "./screens/overview/types";
 import type * as keys from "./screens/settings_api/types";
 import type * as usage from "./screens/settings_usage/types";
 import type * as shared from "./screens/shared/live_types";
+import type * as streams from "./screens/shared/stream_types";
 import type * as workflows from "./screens/shared/workflow_types";
 import type * as webhooks from "./screens/webhooks/types";
 
@@ -61,6 +63,10 @@ export type Checked = [
   None<Missing<Schemas["PresetRecord"], images.Preset>>,
   None<Missing<Schemas["FileDetail"], Omit<images.StoredFile, "media">>>,
   None<Missing<Schemas["StatsAnswer"], images.Statistics>>,
+  None<Missing<Schemas["Capabilities"], convert.Catalogue>>,
+  None<Missing<Schemas["JobRecord"], Omit<convert.Job, "results">>>,
+  None<Missing<Schemas["ResultFile"], Omit<convert.ResultFile, "facts">>>,
+  None<Missing<Schemas["StreamList"], streams.StreamList>>,
   None<Missing<Schemas["KeyRecord"], keys.ApiKey>>,
   None<Missing<Schemas["DeliveryKeyRecord"], keys.DeliveryKey>>,
   None<Missing<Schemas["PlaybackKeyRecord"], keys.PlaybackKey>>,

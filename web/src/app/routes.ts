@@ -26,6 +26,8 @@ export const routes: Route[] = [
   { path: "/files/:folder?", title: "Files", load: () => import("./screens/files"), lasting: true },
   { path: "/images/:tab?", title: "Images", load: () => import("./screens/images") },
   { path: "/convert", title: "Convert", load: () => import("./screens/convert") },
+  { path: "/streams", title: "Video streams", load: () => import("./screens/streams") },
+  { path: "/streams/:id/:tab?", title: "Video stream", load: () => import("./screens/stream_detail") },
   { path: "/workflows", title: "Workflows", load: () => import("./screens/workflows") },
   { path: "/workflows/:id/:tab?", title: "Workflow", load: () => import("./screens/workflow") },
   { path: "/runs", title: "Runs", load: () => import("./screens/runs") },
@@ -63,6 +65,7 @@ export const places: Place[] = [
     icon: "convert",
     words: "tools compress resize video audio pdf gif watermark",
   },
+  { to: "/streams", label: "Streams", icon: "video", words: "video on demand vod hls captions embed player" },
   {
     to: "/workflows",
     label: "Workflows",

@@ -204,6 +204,7 @@ function ResultLine({ work, result, isFirst }: { work: Work; result: ResultFile;
         </ButtonLink>
       ) : (
         url &&
+        !result.facts &&
         can("write") && (
           <Button small look="quiet" icon="files" action={() => store(work.key, result)}>
             {words.results.store}
@@ -218,7 +219,7 @@ function Saving({ result: { originalSize, finalSize } }: { result: ResultFile })
   const share = originalSize > 0 && finalSize !== null ? 1 - finalSize / originalSize : 0;
   if (Math.abs(share) < 0.005) return <Badge>{words.results.same}</Badge>;
   return share > 0 ? (
-    <Badge tone="good">{words.results.smaller(formatPercent(share))}</Badge>
+    <Badge tone="good">{words.results.smaller(formatPercent(share, share > 0.99 ? 1 : 0))}</Badge>
   ) : (
     <Badge tone="warn">{words.results.larger(formatPercent(-share))}</Badge>
   );
