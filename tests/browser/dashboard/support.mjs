@@ -213,6 +213,7 @@ const ROUTES = fileURLToPath(new URL("../../../web/src/app/routes.ts", import.me
 /** What `:id` of a screen names: the list that has such things, and its field in the answer. */
 const THINGS = {
   "/live/:id": ["/api/live/inputs?limit=1", "liveInputs"],
+  "/streams/:id": ["/api/video/streams?limit=1", "streams"],
   "/workflows/:id": ["/api/workflows?limit=1", "workflows"],
   "/runs/:id": ["/api/workflows/runs?limit=1", "runs"],
 };

@@ -1,5 +1,6 @@
 //! Dashboard in a browser: starts the service for the steps in `tests/browser/dashboard/`.
 
+mod convert;
 mod docs;
 mod files;
 mod images;
@@ -7,6 +8,7 @@ mod live;
 mod runs;
 mod settings;
 mod shell;
+mod streams;
 mod webhooks;
 mod workflow_editor;
 

@@ -24,14 +24,16 @@ function read(): Choice {
   }
 }
 
-/** Changes the choice and keeps it; `tool` says which of its fields are texts. */
+/** Texts that were entered in this tab, as "tool field". */
+const texts = new Set<string>();
+
+/** Changes the choice and keeps it; `tool` is that whose fields are changed. */
 export function choose(changes: Partial<Choice>, tool?: Tool) {
   choice.value = { ...choice.peek(), ...changes };
-  const values = { ...choice.peek().values };
-  if (tool) {
-    const texts = new Set(tool.fields.filter(({ input }) => input === "text").map(({ name }) => name));
-    const own = Object.entries(values[tool.name] ?? {}).filter(([name]) => !texts.has(name));
-    values[tool.name] = Object.fromEntries(own);
-  }
-  kept("convert.choice", JSON.stringify({ ...choice.peek(), values }));
+  for (const { name, input } of tool?.fields ?? []) if (input === "text") texts.add(`${tool?.name} ${name}`);
+  const values = Object.entries(choice.peek().values).map(([name, own]) => [
+    name,
+    Object.fromEntries(Object.entries(own).filter(([field]) => !texts.has(`${name} ${field}`))),
+  ]);
+  kept("convert.choice", JSON.stringify({ ...choice.peek(), values: Object.fromEntries(values) }));
 }
