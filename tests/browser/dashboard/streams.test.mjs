@@ -47,168 +47,184 @@ const outside = (path) => fetch(new URL(path, scene.base));
 
 let stream;
 
-journey("video streams", { expected: [[400, /\/captions$/]] }, (step, at) => {
-  step("say what they are for when there is none", async (page) => {
-    await signIn(page, "/streams");
-    await page.waitForSelector(".empty");
-    await expectAccessible(page, "no streams");
-  });
-
-  step("are made of an upload", async (page) => {
-    await press(page, "New stream");
-    await press(page, "Make the stream");
-    await page.locator("dialog [role=alert]", { hasText: "Choose a file first" }).waitFor();
-    await page.setInputFiles("input[data-pick=stream]", scene.long);
-    await page.fill("dialog [name=title]", "The reef at night");
-    await page.locator("dialog summary").click();
-    await page.fill("dialog [name=segmentDuration]", "2");
-    await expectAccessible(page, "a new stream");
-    await inDialog(page, "Make the stream");
-    await closed(page);
-    await page.waitForURL(/\/streams\/[0-9a-f-]{36}$/);
-    stream = new URL(page.url()).pathname.split("/").at(-1);
-  });
-
-  step("play before they are ready", async (page) => {
-    const shownAt = await page.waitForFunction(() => {
-      const isThere = document.querySelector(".stream-video");
-      return isThere && document.querySelector(".page-aside").innerText;
+journey(
+  "video streams",
+  {
+    expected: [
+      [400, /\/captions$/],
+      [415, /\/api\/video\/streams$/],
+    ],
+  },
+  (step, at) => {
+    step("say what they are for when there is none", async (page) => {
+      await signIn(page, "/streams");
+      await page.waitForSelector(".empty");
+      await expectAccessible(page, "no streams");
     });
-    assert.match(await shownAt.jsonValue(), /in progress[\s\S]*plays already/);
-    await plays(page);
-    await expectAccessible(page, "a stream in progress");
-    await visit(page, "/streams");
-    await page.waitForSelector(".stream-list progress");
-    await expectAccessible(page, "streams");
-  });
 
-  step("are listed with their renditions once they are ready", async (page) => {
-    await visit(page, `/streams/${stream}`);
-    await status(page, "ready");
-    await plays(page);
-    const { stream: record } = await ask(page, `/api/video/streams/${stream}`);
-    const rows = page.locator("main tbody tr");
-    assert.equal(await rows.count(), record.renditions.length);
-    assert.match(await rows.first().innerText(), /160 × 90[\s\S]*bit\/s[\s\S]*avc1/);
-    await expectAccessible(page, "a stream");
-    await screenshots(page, "stream");
-    await visit(page, "/streams");
-    await page.locator(".stream-list li", { hasText: "3:00" }).waitFor();
-    await screenshots(page, "streams");
-    await page.selectOption("select[name=status]", "failed");
-    await page.getByText("No stream has this status.").waitFor();
-    await page.selectOption("select[name=status]", "");
-  });
-
-  step("get captions and lose them", async (page) => {
-    await visit(page, `/streams/${stream}/captions`);
-    await page.setInputFiles("main input[type=file]", captions("this is no caption"));
-    await page.fill("[name=language]", "en");
-    await press(page, "Add");
-    await page.locator("main .field-error, main [role=alert]").first().waitFor();
-    await page.setInputFiles("main input[type=file]", captions(CAPTIONS));
-    await page.fill("[name=label]", HOSTILE[0]);
-    await page.getByLabel("Show them without being asked to").check();
-    await press(page, "Add");
-    await page.locator(".rows li", { hasText: HOSTILE[0] }).waitFor();
-    await expectAccessible(page, "captions");
-    await tab(page, "Watch");
-    await page.waitForFunction(() => document.querySelector(".stream-video")?.textTracks.length === 1);
-    await tab(page, "Captions");
-    await page.getByRole("button", { name: `Remove ${HOSTILE[0]}` }).click();
-    await inDialog(page, "Remove");
-    await closed(page);
-    assert.equal((await ask(page, `/api/video/streams/${stream}`)).stream.captions.length, 0);
-  });
-
-  step("are played elsewhere only with a token once they are signed, and here all the same", async (page) => {
-    const { stream: record } = await ask(page, `/api/video/streams/${stream}`);
-    const { pathname } = new URL(record.manifestUrl);
-    assert.equal((await outside(pathname)).status, 200);
-    await tab(page, "Access");
-    await page.getByRole("switch").click();
-    await page.waitForFunction(() => document.querySelector("[role=switch]").checked);
-    assert.equal((await outside(pathname)).status, 403);
-    await page.selectOption("[name=expiresIn]", "3600");
-    await press(page, "Make a token");
-    const address = page.locator(".copy-field", { hasText: "Address for players" }).locator("input");
-    await address.waitFor();
-    assert.equal((await outside(new URL(await address.inputValue()).pathname)).status, 200);
-    await page.fill("[name=allowedDomains]", "shop.example\n*.example.org");
-    await page.fill("[name=tokenTtlSeconds]", "120");
-    await press(page, "Save");
-    await page.locator(".toast", { hasText: "Saved" }).waitFor();
-    await expectAccessible(page, "access");
-    await screenshots(page, "stream-access", { phone: false });
-    const { stream: changed } = await ask(page, `/api/video/streams/${stream}`);
-    assert.deepEqual(changed.allowedDomains, ["shop.example", "*.example.org"]);
-    assert.equal(changed.tokenTtlSeconds, 120);
-    await tab(page, "Watch");
-    await plays(page);
-    await tab(page, "Embed");
-    await page.getByText("put a token of your server in place of TOKEN").waitFor();
-    await expectAccessible(page, "code of a signed stream");
-  });
-
-  step("play in a page of another site by their code", async (page) => {
-    const body = { access: "public", allowedDomains: [] };
-    assert.equal((await call(page, "PATCH", `/api/video/streams/${stream}`, body)).status, 200);
-    await page.waitForFunction(() => !document.querySelector("main textarea").value.includes("TOKEN"));
-    const code = await page.locator("main textarea").first().inputValue();
-    const other = await at.context().newPage();
-    await other.setContent(`<!doctype html><title>Bare</title>${code}`);
-    const frame = other.frameLocator("iframe");
-    await frame.locator("video").waitFor();
-    await other.close();
-  });
-
-  step("are renamed and deleted", async (page) => {
-    await tab(page, "Settings");
-    await page.fill("[name=title]", HOSTILE[3]);
-    await press(page, "Save");
-    await page.waitForFunction((title) => document.querySelector("h1").textContent === title, HOSTILE[3]);
-    await expectAccessible(page, "settings of a stream");
-    await press(page, "Delete");
-    await page.waitForSelector("dialog");
-    await expectAccessible(page, "deleting a stream");
-    await inDialog(page, "Delete");
-    await page.waitForURL(/\/streams$/);
-    assert.equal((await ask(page, "/api/video/streams")).streams.length, 0);
-  });
-
-  step("of files that are no video tell why", async (page) => {
-    const text = await page.evaluate(async () => {
-      const { csrfToken } = await (await fetch("/api/session")).json();
-      const form = new FormData();
-      form.append("file", new File(["no video"], "fake.mp4", { type: "video/mp4" }));
-      const headers = { "x-csrf-token": csrfToken };
-      return (await fetch("/api/files", { method: "POST", headers, body: form })).json();
+    step("are made of an upload", async (page) => {
+      await press(page, "New stream");
+      await press(page, "Make the stream");
+      await page.locator("dialog [role=alert]", { hasText: "Choose a file first" }).waitFor();
+      await page.setInputFiles("input[data-pick=stream]", scene.long);
+      await page.fill("dialog [name=title]", "The reef at night");
+      await page.locator("dialog summary").click();
+      await page.fill("dialog [name=segmentDuration]", "2");
+      await expectAccessible(page, "a new stream");
+      await inDialog(page, "Make the stream");
+      await closed(page);
+      await page.waitForURL(/\/streams\/[0-9a-f-]{36}$/);
+      stream = new URL(page.url()).pathname.split("/").at(-1);
     });
-    const made = await call(page, "POST", "/api/video/streams", { sourceFileId: text.file.id });
-    assert.ok(made.status >= 400, "it is rejected at once");
-  });
 
-  step("with hostile titles are shown as text", async (page) => {
-    const { files } = await ask(page, "/api/files?type=video");
-    for (const title of HOSTILE) {
-      const { status: code } = await call(page, "POST", "/api/video/streams", {
-        sourceFileId: files[0].id,
-        title: title.slice(0, 200),
-        profile: "basic",
+    step("play before they are ready", async (page) => {
+      const shownAt = await page.waitForFunction(() => {
+        const isThere = document.querySelector(".stream-video");
+        return isThere && document.querySelector(".page-aside").innerText;
       });
-      assert.equal(code, 202);
-    }
-    await visit(page, "/streams");
-    await page.waitForFunction(
-      (count) => document.querySelectorAll(".stream-list li").length === count,
-      HOSTILE.length,
+      assert.match(await shownAt.jsonValue(), /in progress[\s\S]*plays already/);
+      await plays(page);
+      await expectAccessible(page, "a stream in progress");
+      await visit(page, "/streams");
+      await page.waitForSelector(".stream-list progress");
+      await expectAccessible(page, "streams");
+    });
+
+    step("are listed with their renditions once they are ready", async (page) => {
+      await visit(page, `/streams/${stream}`);
+      await status(page, "ready");
+      await plays(page);
+      const { stream: record } = await ask(page, `/api/video/streams/${stream}`);
+      const rows = page.locator("main tbody tr");
+      assert.equal(await rows.count(), record.renditions.length);
+      assert.match(await rows.first().innerText(), /160 × 90[\s\S]*bit\/s[\s\S]*avc1/);
+      await expectAccessible(page, "a stream");
+      await screenshots(page, "stream");
+      await visit(page, "/streams");
+      await page.locator(".stream-list li", { hasText: "3:00" }).waitFor();
+      await screenshots(page, "streams");
+      await page.selectOption("select[name=status]", "failed");
+      await page.getByText("No stream has this status.").waitFor();
+      await page.selectOption("select[name=status]", "");
+    });
+
+    step("get captions and lose them", async (page) => {
+      await visit(page, `/streams/${stream}/captions`);
+      await page.setInputFiles("main input[type=file]", captions("this is no caption"));
+      await page.fill("[name=language]", "en");
+      await press(page, "Add");
+      await page.locator("main .field-error, main [role=alert]").first().waitFor();
+      await page.setInputFiles("main input[type=file]", captions(CAPTIONS));
+      await page.fill("[name=label]", HOSTILE[0]);
+      await page.getByLabel("Show them without being asked to").check();
+      await press(page, "Add");
+      await page.locator(".rows li", { hasText: HOSTILE[0] }).waitFor();
+      await expectAccessible(page, "captions");
+      await tab(page, "Watch");
+      await page.waitForFunction(() => document.querySelector(".stream-video")?.textTracks.length === 1);
+      await tab(page, "Captions");
+      await page.getByRole("button", { name: `Remove ${HOSTILE[0]}` }).click();
+      await inDialog(page, "Remove");
+      await closed(page);
+      assert.equal((await ask(page, `/api/video/streams/${stream}`)).stream.captions.length, 0);
+    });
+
+    step(
+      "are played elsewhere only with a token once they are signed, and here all the same",
+      async (page) => {
+        const { stream: record } = await ask(page, `/api/video/streams/${stream}`);
+        const { pathname } = new URL(record.manifestUrl);
+        assert.equal((await outside(pathname)).status, 200);
+        await tab(page, "Access");
+        await page.getByRole("switch").click();
+        await page.waitForFunction(() => document.querySelector("[role=switch]").checked);
+        assert.equal((await outside(pathname)).status, 403);
+        await page.selectOption("[name=expiresIn]", "3600");
+        await press(page, "Make a token");
+        const address = page.locator(".copy-field", { hasText: "Address for players" }).locator("input");
+        await address.waitFor();
+        assert.equal((await outside(new URL(await address.inputValue()).pathname)).status, 200);
+        await page.fill("[name=allowedDomains]", "shop.example\n*.example.org");
+        await page.fill("[name=tokenTtlSeconds]", "120");
+        await press(page, "Save");
+        await page.locator(".toast", { hasText: "Saved" }).waitFor();
+        await expectAccessible(page, "access");
+        await screenshots(page, "stream-access", { phone: false });
+        const { stream: changed } = await ask(page, `/api/video/streams/${stream}`);
+        assert.deepEqual(changed.allowedDomains, ["shop.example", "*.example.org"]);
+        assert.equal(changed.tokenTtlSeconds, 120);
+        await tab(page, "Watch");
+        await plays(page);
+        await tab(page, "Embed");
+        await page.getByText("put a token of your server in place of TOKEN").waitFor();
+        await expectAccessible(page, "code of a signed stream");
+      },
     );
-    await expectAccessible(page, "hostile titles");
-    assert.equal(await page.evaluate(() => globalThis.pwned), undefined);
-    const { streams } = await ask(page, "/api/video/streams");
-    for (const { id } of streams.slice(1)) await call(page, "DELETE", `/api/video/streams/${id}`);
-  });
-});
+
+    step("play in a page of another site by their code", async (page) => {
+      const body = { access: "public", allowedDomains: [] };
+      assert.equal((await call(page, "PATCH", `/api/video/streams/${stream}`, body)).status, 200);
+      await page.waitForFunction(() => !document.querySelector("main textarea").value.includes("TOKEN"));
+      const code = await page.locator("main textarea").first().inputValue();
+      const other = await at.context().newPage();
+      await other.setContent(`<!doctype html><title>Bare</title>${code}`);
+      const frame = other.frameLocator("iframe");
+      await frame.locator("video").waitFor();
+      await other.close();
+    });
+
+    step("are renamed and deleted", async (page) => {
+      await tab(page, "Settings");
+      await page.fill("[name=title]", HOSTILE[3]);
+      await press(page, "Save");
+      await page.waitForFunction((title) => document.querySelector("h1").textContent === title, HOSTILE[3]);
+      await expectAccessible(page, "settings of a stream");
+      await press(page, "Delete");
+      await page.waitForSelector("dialog");
+      await expectAccessible(page, "deleting a stream");
+      await inDialog(page, "Delete");
+      await page.waitForURL(/\/streams$/);
+      assert.equal((await ask(page, "/api/video/streams")).streams.length, 0);
+    });
+
+    step("of files that are no video say why", async (page) => {
+      await press(page, "New stream");
+      await page.setInputFiles("input[data-pick=stream]", {
+        name: "fake.mp4",
+        mimeType: "video/mp4",
+        buffer: Buffer.from("no video at all"),
+      });
+      await inDialog(page, "Make the stream");
+      await page.locator("dialog [role=alert]").waitFor();
+      await expectAccessible(page, "a rejected stream");
+      await page.keyboard.press("Escape");
+      await closed(page);
+      const { files } = await ask(page, "/api/files?q=fake.mp4");
+      await call(page, "DELETE", `/api/files/${files[0].id}`);
+    });
+
+    step("with hostile titles are shown as text", async (page) => {
+      const { files } = await ask(page, "/api/files?type=video");
+      for (const title of HOSTILE) {
+        const { status: code } = await call(page, "POST", "/api/video/streams", {
+          sourceFileId: files[0].id,
+          title: title.slice(0, 200),
+          profile: "basic",
+        });
+        assert.equal(code, 202);
+      }
+      await visit(page, "/streams");
+      await page.waitForFunction(
+        (count) => document.querySelectorAll(".stream-list li").length === count,
+        HOSTILE.length,
+      );
+      await expectAccessible(page, "hostile titles");
+      assert.equal(await page.evaluate(() => globalThis.pwned), undefined);
+      const { streams } = await ask(page, "/api/video/streams");
+      for (const { id } of streams.slice(1)) await call(page, "DELETE", `/api/video/streams/${id}`);
+    });
+  },
+);
 
 journey("video streams by keyboard", {}, (step) => {
   step("are opened, and made of a stored file", async (page) => {

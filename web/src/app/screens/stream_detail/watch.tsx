@@ -28,6 +28,8 @@ function Player({ stream }: { stream: Stream }) {
   const video = useRef<HTMLVideoElement>(null);
   const [isBroken, setBroken] = useState(false);
   const url = stream.manifestUrl ? new URL(stream.manifestUrl, location.href) : null;
+  // The playlist may be cached for a minute: another list of captions is another address
+  url?.searchParams.set("captions", stream.captions.map(({ language }) => language).join());
   const manifest = url && stream.playable ? url.pathname + url.search : null;
   useEffect(() => {
     const element = video.current;
