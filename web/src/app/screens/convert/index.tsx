@@ -1,6 +1,8 @@
 /** Converting: files in, a tool of the catalogue, before and after. */
 import { useEffect, useState } from "preact/hooks";
 import { api } from "../../api/client";
+import { offlineSince } from "../../api/connection";
+import { asApiError } from "../../api/error";
 import { useResource } from "../../api/resource";
 import { can } from "../../api/session";
 import { Button } from "../../parts/button";
@@ -8,6 +10,7 @@ import { Switch } from "../../parts/form";
 import { Page, Section } from "../../parts/page";
 import { Loaded, Skeleton } from "../../parts/states";
 import { query, setQuery } from "../../router";
+import { toast } from "../../shell/toasts";
 import { choice, choose } from "./choice";
 import { classOf, formatsFor, joins, paramsOf, problemsOf, takes, usualFormat, type Values } from "./fields";
 import { ToolChoice, ToolFields } from "./form";
@@ -41,7 +44,7 @@ function useAskedFiles() {
         asked.split(",").map((id) => api.get<{ file: Stored }>(`/api/files/${encodeURIComponent(id)}`)),
       )
         .then((answers) => addStored(answers.map(({ file }) => file)))
-        .catch(() => undefined);
+        .catch((thrown) => toast(asApiError(thrown).message, "bad"));
     if (asked || tool) setQuery({ file: undefined, tool: undefined });
   }, [asked, tool]);
 }
@@ -150,7 +153,7 @@ function What({ tool, catalogue }: { tool: Tool; catalogue: Catalogue }) {
       )}
       <div class="actions convert-start">
         {can("write") && (
-          <Button look="solid" icon="convert" disabled={!label.isReady} onClick={begin}>
+          <Button look="solid" icon="convert" disabled={!label.isReady || offlineSince.value !== null} onClick={begin}>
             {label.text}
           </Button>
         )}

@@ -71,6 +71,13 @@ export function Pane({ file, set, gone }: PaneProps) {
               icon: "images",
               onSelect: () => acts().then((module) => module.convert([file], file.folder_id)),
             },
+            mayWrite && { label: words.tools, icon: "convert", href: href("/convert", { file: file.id }) },
+            mayWrite &&
+              /^(video|audio)\//.test(file.mime_type) && {
+                label: words.stream,
+                icon: "video",
+                href: href("/streams", { new: "1", file: file.id }),
+              },
             mayWrite && {
               label: listWords.run,
               icon: "workflow",

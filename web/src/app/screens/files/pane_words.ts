@@ -16,6 +16,8 @@ export const paneWords = {
   stored: "Stored",
   folder: "Folder",
   channels: (count: number) => plural(count, "channel"),
+  tools: "All tools",
+  stream: "Make a video stream",
   roles: { converted: "converted", recording: "recording of a live input" } as Record<string, string>,
   tags: "Tags",
   tagsHint: "Separated by commas.",

@@ -1,6 +1,7 @@
 /** Every video stream: status, progress, place in the queue. */
 import { useEffect } from "preact/hooks";
 import { api } from "../../api/client";
+import { asApiError } from "../../api/error";
 import { usePages } from "../../api/resource";
 import { can } from "../../api/session";
 import { Button } from "../../parts/button";
@@ -10,6 +11,7 @@ import { Page } from "../../parts/page";
 import { Badge, EmptyState, Loaded, Skeleton } from "../../parts/states";
 import { Ago, Name } from "../../parts/values";
 import { href, query, setQuery } from "../../router";
+import { toast } from "../../shell/toasts";
 import { StreamPoster, StreamStatus } from "../shared/stream_parts";
 import type { Stream, StreamList } from "../shared/stream_types";
 import { words } from "./words";
@@ -43,7 +45,7 @@ export default function Streams() {
   useEffect(() => {
     if (asked === null) return;
     setQuery({ new: undefined, file: undefined });
-    if (can("write")) make(file ?? undefined).catch(() => undefined);
+    if (can("write")) make(file ?? undefined).catch((thrown) => toast(asApiError(thrown).message, "bad"));
   }, [asked]);
   const button = can("write") && (
     <Button look="solid" icon="plus" action={() => make()}>
