@@ -6,12 +6,14 @@ import type { components } from "./api/schema";
 import type { Session } from "./api/session";
 import type { Quotas } from "./parts/states";
 import type * as convert from "./screens/convert/types";
+import type { JobDetail } from "./screens/activity/job";
 import type * as files from "./screens/files/types";
 import type * as images from "./screens/images/types";
 import type * as live from "./screens/live_detail/types";
 import type * as overview from "./screens/overview/types";
 import type * as keys from "./screens/settings_api/types";
 import type * as usage from "./screens/settings_usage/types";
+import type * as activity from "./screens/shared/activity/types";
 import type * as shared from "./screens/shared/live_types";
 import type * as streams from "./screens/shared/stream_types";
 import type * as workflows from "./screens/shared/workflow_types";
@@ -45,7 +47,6 @@ export type Checked = [
   None<Missing<Schemas["LiveInputHealth"], Omit<overview.Health, "id" | "name">>>,
   None<Missing<Schemas["WebhookRecord"], overview.Webhook>>,
   None<Missing<Schemas["Usage"], overview.Usage>>,
-  None<Missing<Schemas["Event"], Omit<overview.FeedEvent, "data">>>,
   None<Missing<Schemas["LiveInputHealth"], live.Health>>,
   None<Missing<Schemas["HealthHistory"], live.HealthHistory>>,
   None<Missing<Schemas["PublisherConnectionRecord"], live.Connection>>,
@@ -73,6 +74,12 @@ export type Checked = [
   None<Missing<Schemas["Usage"], usage.Usage>>,
   None<Missing<Schemas["Usage"], Quotas>>,
   None<Missing<Schemas["UsageHistory"], usage.History>>,
+  None<Missing<Schemas["JobRecord"], JobDetail>>,
+  None<Missing<Schemas["RunRecord"], Omit<activity.Run, "workflowName">>>,
+  None<Missing<Schemas["StreamRecord"], activity.Stream>>,
+  None<Missing<Schemas["RecordingRecord"], activity.Recording>>,
+  None<Missing<Schemas["FileRecord"], activity.StoredFile>>,
+  None<Missing<Schemas["LiveInputRecord"], activity.Input>>,
   None<Missing<Schemas["WebhookRecord"], webhooks.Webhook>>,
   None<Missing<Schemas["DeliveryRecord"], webhooks.Delivery>>,
   None<Missing<Schemas["AttemptRecord"], webhooks.Attempt>>,

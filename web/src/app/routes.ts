@@ -33,10 +33,12 @@ export const routes: Route[] = [
   { path: "/runs", title: "Runs", load: () => import("./screens/runs") },
   { path: "/runs/:id", title: "Run", load: () => import("./screens/run") },
   { path: "/webhooks/:tab?", title: "Webhooks", load: () => import("./screens/webhooks") },
+  { path: "/activity", title: "Activity", load: () => import("./screens/activity") },
   { path: "/settings/api/:tab?", title: "API keys", load: () => import("./screens/settings_api") },
   { path: "/settings/usage", title: "Usage", load: () => import("./screens/settings_usage") },
   { path: "/settings/account", title: "Account", load: () => import("./screens/settings_account") },
   { path: "/settings", title: "Account", load: () => import("./screens/settings_account") },
+  { path: "/guides/:name?", title: "Guides", load: () => import("./screens/guide"), lasting: true },
   { path: "/sign-in", title: "Sign in", load: () => import("./screens/sign_in"), bare: true },
   { path: "/welcome", title: "Welcome", load: () => import("./screens/welcome"), bare: true },
 ];
@@ -51,13 +53,15 @@ export interface Place {
   words?: string;
   /** Screens that belong to it, with other addresses. */
   also?: string[];
+  /** In the bar at the bottom of phones; the others are behind "More". */
+  phone?: boolean;
 }
 
-/** The left bar, and on phones the bar at the bottom (the first three and "More"). */
+/** The left bar. */
 export const places: Place[] = [
-  { to: "/", label: "Overview", icon: "overview", words: "home start" },
-  { to: "/live", label: "Live", icon: "live", words: "inputs streams rtmp srt obs" },
-  { to: "/files", label: "Files", icon: "files", words: "folders assets upload" },
+  { to: "/", phone: true, label: "Overview", icon: "overview", words: "home start" },
+  { to: "/live", phone: true, label: "Live", icon: "live", words: "inputs streams rtmp srt obs" },
+  { to: "/files", phone: true, label: "Files", icon: "files", words: "folders assets upload" },
   { to: "/images", label: "Images", icon: "images", words: "delivery cdn transform builder presets purge" },
   {
     to: "/convert",
@@ -73,6 +77,13 @@ export const places: Place[] = [
     words: "automation steps templates editor",
     also: ["/runs"],
   },
+  {
+    to: "/activity",
+    phone: true,
+    label: "Activity",
+    icon: "clock",
+    words: "history jobs runs conversions recordings uploads progress",
+  },
   { to: "/webhooks", label: "Webhooks", icon: "webhooks", words: "events deliveries endpoints" },
   { to: "/settings", label: "Settings", icon: "settings", words: "account password sessions" },
 ];
@@ -84,5 +95,6 @@ export const furtherPlaces: Place[] = [
   { to: "/settings/api/keys", label: "API keys", icon: "key" },
   { to: "/settings/api/delivery-keys", label: "Delivery keys", icon: "key" },
   { to: "/settings/api/playback-keys", label: "Playback keys", icon: "key", words: "signing" },
+  { to: "/guides", label: "Guides", icon: "book", words: "help documentation manual" },
   { to: "/settings/usage", label: "Usage and plan", icon: "chart", words: "quota limits operations" },
 ];

@@ -17,6 +17,8 @@ interface ButtonProps {
   label?: string;
   small?: boolean;
   disabled?: boolean;
+  /** -1 for what a key of the list around it does as well. */
+  tabIndex?: number;
   /** At once, in this tab. */
   onClick?: (event: TargetedMouseEvent<HTMLButtonElement>) => void;
   /** Asks the service: busy until it ends, an error becomes a toast; disabled without connection. */

@@ -3,6 +3,7 @@ import { render } from "preact";
 import { api } from "../api/client";
 import { offlineSince } from "../api/connection";
 import { can, session } from "../api/session";
+import { Button } from "../parts/button";
 import { Dialog, Dialogs, openDialog } from "../parts/dialog";
 import { Icon, Waves } from "../parts/icon";
 import { Menu } from "../parts/menu";
@@ -17,7 +18,7 @@ import { openPalette } from "./palette";
 import { problems } from "./readiness";
 import { choose, type Scheme, scheme } from "./scheme";
 import { SessionOver } from "./session_over";
-import { paletteKey, showKeyHelp } from "./shortcuts";
+import { paletteKey, showHelp } from "./shortcuts";
 import { Toasts } from "./toasts";
 import { Tray } from "./tray";
 import { words } from "./words";
@@ -96,6 +97,14 @@ function TopBar() {
       <a class="top-state" href={href("/")}>
         <ServiceState />
       </a>
+      <Button
+        look="quiet"
+        icon="help"
+        label={words.help}
+        aria-haspopup="dialog"
+        aria-keyshortcuts="?"
+        onClick={showHelp}
+      />
       <UserMenu />
     </header>
   );
@@ -133,7 +142,7 @@ function UserMenu() {
         can("admin") && { label: words.keys, icon: "key", href: href("/settings/api/keys") },
         { label: words.appearance, icon: scheme.value === "dark" ? "moon" : "sun", onSelect: chooseScheme },
         { label: words.curl, icon: "terminal", onSelect: showCurl },
-        { label: words.keyHelp, icon: "help", onSelect: showKeyHelp },
+        { label: words.help, icon: "help", onSelect: showHelp },
         { label: words.signOut, icon: "out", onSelect: signOut },
       ]}
     />
@@ -170,7 +179,7 @@ export function SchemeChoice() {
   );
 }
 
-/** On phones: the first three places, and the others behind "More". */
+/** On phones: the places of every day, and the others behind "More". */
 function PhoneBar() {
   const more = () =>
     openDialog((close) => (
@@ -178,9 +187,11 @@ function PhoneBar() {
         {/* biome-ignore lint/a11y/useKeyWithClickEvents: a link inside is activated by its own keys, which click */}
         {/* biome-ignore lint/a11y/noStaticElementInteractions: it only closes after a link was followed */}
         <div class="more-places" onClick={close}>
-          {places.slice(3).map((place) => (
-            <PlaceLink key={place.to} place={place} />
-          ))}
+          {places
+            .filter(({ phone }) => !phone)
+            .map((place) => (
+              <PlaceLink key={place.to} place={place} />
+            ))}
           <a href="/docs" target="_blank" rel="noopener">
             <Icon name="book" />
             <span>{words.reference}</span>
@@ -190,9 +201,11 @@ function PhoneBar() {
     ));
   return (
     <nav class="phone" aria-label={words.navigation}>
-      {places.slice(0, 3).map((place) => (
-        <PlaceLink key={place.to} place={place} />
-      ))}
+      {places
+        .filter(({ phone }) => phone)
+        .map((place) => (
+          <PlaceLink key={place.to} place={place} />
+        ))}
       <button type="button" aria-haspopup="dialog" onClick={more}>
         <Icon name="more" />
         <span>{words.more}</span>

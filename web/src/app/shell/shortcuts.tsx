@@ -1,22 +1,24 @@
-/** Keys of the whole page, and the help that lists them with those of the present screen. */
+/** Keys of the whole page, and those of the present screen, which the help lists. */
 import { signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import { Dialog, openDialog } from "../parts/dialog";
+import { asApiError } from "../api/error";
 import { openPalette } from "./palette";
+import { toast } from "./toasts";
 
 export interface KeyHelp {
   keys: string[];
   does: string;
 }
 
-const ofScreen = signal<KeyHelp[]>([]);
+/** The keys of the present screen. */
+export const keysOfScreen = signal<KeyHelp[]>([]);
 
 /** Lists the keys of a screen in the help for as long as it is shown: `useKeyHelp(HELP)` with a constant. */
 export function useKeyHelp(help: KeyHelp[]) {
   useEffect(() => {
-    ofScreen.value = help;
+    keysOfScreen.value = help;
     return () => {
-      ofScreen.value = [];
+      keysOfScreen.value = [];
     };
   }, [help]);
 }
@@ -24,7 +26,7 @@ export function useKeyHelp(help: KeyHelp[]) {
 const isMac = /Mac|iP(hone|ad)/.test(navigator.platform);
 export const paletteKey = isMac ? "⌘ K" : "Ctrl K";
 
-const EVERYWHERE: KeyHelp[] = [
+export const keysEverywhere: KeyHelp[] = [
   { keys: [isMac ? "⌘" : "Ctrl", "K"], does: "Search and commands" },
   { keys: ["?"], does: "This help" },
   { keys: ["Esc"], does: "Close what is open" },
@@ -42,7 +44,7 @@ export function startShortcuts() {
       openPalette();
     } else if (event.key === "?" && !isTyping(event.target) && !document.querySelector("dialog[open]")) {
       event.preventDefault();
-      showKeyHelp();
+      void showHelp();
     }
   });
 }
@@ -53,31 +55,9 @@ function isTyping(target: EventTarget | null): boolean {
   );
 }
 
-export function showKeyHelp() {
-  openDialog((close) => (
-    <Dialog title="Keyboard shortcuts" onClose={close}>
-      <Keys title="Everywhere" list={EVERYWHERE} />
-      {ofScreen.value.length > 0 && <Keys title="On this screen" list={ofScreen.value} />}
-    </Dialog>
-  ));
-}
-
-function Keys({ title, list }: { title: string; list: KeyHelp[] }) {
-  return (
-    <section class="stack">
-      <h3>{title}</h3>
-      <dl class="keys">
-        {list.map(({ keys, does }) => (
-          <div key={does}>
-            <dt>
-              {keys.map((key) => (
-                <kbd key={key}>{key}</kbd>
-              ))}
-            </dt>
-            <dd>{does}</dd>
-          </div>
-        ))}
-      </dl>
-    </section>
+/** Opens the help of the present screen. */
+export const showHelp = () =>
+  import("../screens/shared/help").then(
+    ({ openHelp }) => openHelp(),
+    (thrown) => toast(asApiError(thrown).message, "bad"),
   );
-}

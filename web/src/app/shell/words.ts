@@ -12,7 +12,7 @@ export const words = {
   keys: "API keys",
   appearance: "Colour scheme",
   curl: "Show as curl",
-  keyHelp: "Keyboard shortcuts",
+  help: "Help",
   signOut: "Sign out",
   auto: "As the system",
   light: "Light",

@@ -67,6 +67,7 @@ export const actWords = {
     guide: "Workflows in the API reference",
   },
   work: {
+    all: "All activity",
     title: "Work",
     convert: (count: number) => `Converting ${plural(count, "file")}`,
     run: (count: number, name: string) => `${name}: ${plural(count, "file")}`,

@@ -46,7 +46,7 @@ export function Nothing({
           ? `curl -s '${location.origin}/api/files' \\\n  -H "Authorization: Bearer $KEY" -F file=@photo.jpg`
           : undefined
       }
-      guide={isTop ? { href: "/docs", label: words.empty.guide } : undefined}
+      guide={isTop ? { href: "/guides/files", label: words.empty.guide } : undefined}
     >
       <p>{text.body}</p>
       <p>{mayWrite ? words.empty.drop : words.empty.viewer}</p>

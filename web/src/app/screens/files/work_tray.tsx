@@ -5,7 +5,7 @@ import { api } from "../../api/client";
 import { asApiError } from "../../api/error";
 import { Button } from "../../parts/button";
 import { Icon } from "../../parts/icon";
-import { go } from "../../router";
+import { go, href } from "../../router";
 import { showInTray } from "../../shell/tray";
 import { actWords as words } from "./act_words";
 import type { FileRecord } from "./types";
@@ -153,6 +153,9 @@ function WorkTray() {
           </li>
         ))}
       </ul>
+      <a class="small" href={href("/activity")}>
+        {words.work.all}
+      </a>
     </section>
   );
 }

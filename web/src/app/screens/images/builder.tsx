@@ -210,7 +210,7 @@ function Teaches() {
         icon="images"
         title={words.empty.title}
         curl={`curl -s '${location.origin}${BASE}/api/files' \\\n  -H "Authorization: Bearer $KEY" -F file=@photo.jpg`}
-        guide={{ href: "/docs", label: words.preset.guide }}
+        guide={{ href: "/guides/images", label: words.preset.guide }}
       >
         {words.empty.body}
       </EmptyState>

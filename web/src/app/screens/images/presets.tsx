@@ -35,7 +35,7 @@ export function Presets() {
               )
             }
             curl={`curl -s '${location.origin}${PATH}' \\\n  -H "Authorization: Bearer $KEY" --json '${JSON.stringify(EXAMPLE)}'`}
-            guide={{ href: "/docs", label: words.preset.guide }}
+            guide={{ href: "/guides/images", label: words.preset.guide }}
           >
             {words.preset.about}
           </EmptyState>

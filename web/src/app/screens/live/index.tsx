@@ -93,7 +93,7 @@ export default function Live() {
                 )
               }
               curl={`curl -s '${location.origin}/api/live/inputs' \\\n  -H "Authorization: Bearer $KEY" --json '{"name": "Main stage"}'`}
-              guide={{ href: "/docs", label: words.empty.guide }}
+              guide={{ href: "/guides/obs", label: words.empty.guide }}
             >
               {words.empty.body}
             </EmptyState>

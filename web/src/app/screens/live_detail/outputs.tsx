@@ -53,7 +53,7 @@ export function Outputs({ input }: { input: LiveInput }) {
             title={words.outputs.emptyTitle}
             action={add}
             curl={`curl -s '${location.origin}${path}' \\\n  -H "Authorization: Bearer $KEY" --json '{"url": "rtmps://live.example.com/app/key"}'`}
-            guide={{ href: "/docs", label: words.outputs.guide }}
+            guide={{ href: "/guides/restream", label: words.outputs.guide }}
           >
             {words.outputs.empty}
           </EmptyState>

@@ -54,7 +54,7 @@ export function Recordings({ input, set }: InputProps) {
                 </Button>
               )
             }
-            guide={{ href: "/docs", label: words.recordings.guide }}
+            guide={{ href: "/guides/recordings", label: words.recordings.guide }}
           >
             {isOn ? words.recordings.emptyOn : words.recordings.emptyOff}
           </EmptyState>

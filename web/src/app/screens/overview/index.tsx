@@ -1,11 +1,11 @@
 /** The first screen: what to do first, what is on air, what needs attention, what was used and what happened. */
-import { useMemo, useState } from "preact/hooks";
+import { useMemo } from "preact/hooks";
 import { api } from "../../api/client";
 import { useResource } from "../../api/resource";
 import { can } from "../../api/session";
 import { Page } from "../../parts/page";
 import { Loaded, Skeleton } from "../../parts/states";
-import { kept } from "../../shell/kept";
+import { chooseFirstSteps, firstSteps } from "../../shell/first_steps";
 import type { LiveInputs } from "../shared/live_types";
 import { Activity } from "./activity";
 import { FirstSteps } from "./first_steps";
@@ -33,7 +33,6 @@ export default function Overview() {
     },
   );
   const usage = useResource((signal) => api.get<Usage>("/api/usage", { signal }), [], { on: ["usage"] });
-  const [isHidden, setHidden] = useState(() => kept("first_steps.hidden") === "1");
 
   const onAir = useMemo(
     () => (inputs.data?.liveInputs ?? []).filter((input) => input.status !== "idle"),
@@ -46,19 +45,16 @@ export default function Overview() {
   };
   const isKnown = inputs.data && usage.data && webhooks.data;
   const isAllDone = done.live && done.image && done.webhook;
-  const hide = () => {
-    kept("first_steps.hidden", "1");
-    setHidden(true);
-  };
+  const isBegun = firstSteps.value === "asked" || (firstSteps.value === "" && !isAllDone);
   return (
     <Page title={words.title}>
       <div class="overview">
         <div class="stack">
-          {isKnown && !isHidden && !isAllDone && can("write") && (
+          {isKnown && isBegun && can("write") && (
             <FirstSteps
               done={done}
               input={inputs.data?.liveInputs[0]}
-              onHide={hide}
+              onHide={() => chooseFirstSteps("hidden")}
               onChange={inputs.reload}
             />
           )}

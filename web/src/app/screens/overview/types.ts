@@ -27,11 +27,3 @@ export interface Usage {
   deliveries: Used;
   storage: { files: number; usedBytes: number; limitBytes: number | null };
 }
-
-export interface FeedEvent {
-  id: string;
-  type: string;
-  /** Unix seconds. */
-  created: number;
-  data: Record<string, unknown>;
-}

@@ -1,6 +1,4 @@
 /** Words of the Overview. */
-import { formatBytes } from "../../parts/format";
-
 export const words = {
   title: "Overview",
   steps: {
@@ -77,54 +75,7 @@ export const words = {
   },
   activity: {
     title: "Activity",
-    none: "What is uploaded, converted, streamed and delivered appears here.",
-    job: "Conversion",
-    run: "Workflow run",
-    stream: "Video stream",
-    queued: (place: number) => `waits, ${place}. in the queue`,
-  },
-};
-
-const text = (value: unknown) => (typeof value === "string" ? value : "");
-const files = (total: unknown) => (total === 1 ? "1 file" : `${total} files`);
-type Say = (data: Record<string, unknown>) => string;
-
-/** What an event says in one line, and how it ended. Types that are not here are shown by their names. */
-export const eventWords: Record<string, { tone: "good" | "bad" | "live" | "calm"; say: Say }> = {
-  "file.uploaded": {
-    tone: "calm",
-    say: (data) => `${text(data.filename)} stored, ${formatBytes(Number(data.sizeBytes) || 0)}`,
-  },
-  "conversion.started": { tone: "calm", say: (data) => `${text(data.filename)}: conversion begins` },
-  "conversion.progress": {
-    tone: "calm",
-    say: (data) => `${text(data.filename)}: ${data.completed} of ${data.total} converted`,
-  },
-  "conversion.completed": {
-    tone: "good",
-    say: (data) => `${text(data.filename)} converted, ${files(data.filesTotal)}`,
-  },
-  "conversion.failed": {
-    tone: "bad",
-    say: (data) => `${text(data.filename)} not converted: ${text(data.error)}`,
-  },
-  "media.tool.completed": { tone: "good", say: (data) => `${text(data.filename)}: ${text(data.tool)} done` },
-  "media.tool.failed": {
-    tone: "bad",
-    say: (data) => `${text(data.filename) || text(data.tool)}: ${text(data.error)}`,
-  },
-  "video.stream.started": { tone: "calm", say: () => "A video stream is being prepared" },
-  "video.stream.ready": { tone: "good", say: () => "A video stream is ready" },
-  "video.stream.failed": { tone: "bad", say: (data) => `A video stream failed: ${text(data.error)}` },
-  "workflow.completed": { tone: "good", say: (data) => `Workflow “${text(data.name)}” completed` },
-  "workflow.failed": {
-    tone: "bad",
-    say: (data) => `Workflow “${text(data.name)}” ${text(data.status)}: ${text(data.error)}`,
-  },
-  "live.input.connected": { tone: "live", say: (data) => `${text(data.name)} is on air` },
-  "live.input.disconnected": { tone: "calm", say: (data) => `${text(data.name)} is off air` },
-  "live.input.recording.ready": {
-    tone: "good",
-    say: (data) => `Recording of ${text(data.name) || "a broadcast"} stored`,
+    all: "All activity",
+    none: "What is uploaded, converted, streamed and recorded appears here.",
   },
 };

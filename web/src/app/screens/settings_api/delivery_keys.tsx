@@ -25,7 +25,7 @@ export function DeliveryKeys() {
       empty={{
         title: words.delivery.emptyTitle,
         curl: curl(PATH, { name: "my site" }),
-        guide: { href: "/docs", label: words.delivery.guide },
+        guide: { href: "/guides/images", label: words.delivery.guide },
       }}
       action={
         can("write") && (

@@ -23,7 +23,7 @@ export function PlaybackKeys() {
       empty={{
         title: words.playback.emptyTitle,
         curl: curl(PATH, { name: "my site" }),
-        guide: { href: "/docs", label: words.playback.guide },
+        guide: { href: "/guides/playback", label: words.playback.guide },
       }}
       action={
         <Button look="solid" icon="plus" onClick={make}>

@@ -56,7 +56,7 @@ export default function Shares() {
                 </ButtonLink>
               }
               curl={`curl -s -X POST '${location.origin}/api/folders/FOLDER_ID/share' \\\n  -H "Authorization: Bearer $KEY" --json '{"expiresIn": 604800}'`}
-              guide={{ href: "/docs", label: words.empty.guide }}
+              guide={{ href: "/guides/share", label: words.empty.guide }}
             >
               {words.empty.body}
             </EmptyState>

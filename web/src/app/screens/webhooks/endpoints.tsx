@@ -49,7 +49,7 @@ export function Endpoints() {
             title={words.endpoints.emptyTitle}
             action={<NewEndpoint />}
             curl={`curl -s '${location.origin}/api/webhooks' \\\n  -H "Authorization: Bearer $KEY" --json '{"url": "https://shop.example.com/hooks", "eventTypes": ["*"]}'`}
-            guide={{ href: "/docs", label: words.endpoints.guide }}
+            guide={{ href: "/guides/webhooks", label: words.endpoints.guide }}
           >
             {words.endpoints.empty}
           </EmptyState>

@@ -87,7 +87,7 @@ function Nothing() {
         icon="workflow"
         title={words.emptyTitle}
         curl={`curl -s '${location.origin}/api/workflows' \\\n  -H "Authorization: Bearer $KEY" \\\n  --json '{"name": "To WebP", "outputFormat": "webp"}'`}
-        guide={{ href: "/docs", label: words.guide }}
+        guide={{ href: "/guides/workflows", label: words.guide }}
       >
         {words.empty}
       </EmptyState>

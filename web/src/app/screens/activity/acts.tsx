@@ -1,0 +1,58 @@
+/** Cancelling what is in progress, and trying again what failed. */
+import { api } from "../../api/client";
+import { asApiError } from "../../api/error";
+import { can } from "../../api/session";
+import { Button } from "../../parts/button";
+import { ask, Dialog, openDialog } from "../../parts/dialog";
+import { toast } from "../../shell/toasts";
+import type { Entry } from "../shared/activity/types";
+import { words } from "./words";
+
+export const isCancellable = ({ kind, state }: Entry) =>
+  can("write") && (state === "waiting" || state === "running") && kind !== "recording" && kind !== "upload";
+
+export const isRetryable = ({ kind, state }: Entry) =>
+  can("write") && kind === "run" && (state === "failed" || state === "cancelled");
+
+export async function cancel(entry: Entry) {
+  try {
+    if (entry.kind === "stream") return await cancelStream(entry);
+    if (entry.kind === "job") await api.delete(`/api/jobs/${entry.id}`);
+    else await api.post(`/api/workflows/runs/${entry.id}/cancel`);
+    toast(words.acts.cancelled);
+  } catch (thrown) {
+    toast(asApiError(thrown).message, "bad");
+  }
+}
+
+/** A stream has no cancelling: what was made of it goes with it. */
+const cancelStream = (entry: Entry) =>
+  ask({
+    title: <bdi>{words.acts.streamTitle(entry.title)}</bdi>,
+    body: <p>{words.acts.streamBody}</p>,
+    verb: words.acts.streamVerb,
+    action: () => api.delete(`/api/video/streams/${entry.id}`),
+  });
+
+/** Asks by which version of the workflow. */
+export function retry(entry: Entry): Promise<void> {
+  return openDialog((close) => {
+    const run = async (version: "ran" | "current") => {
+      await api.post(`/api/workflows/runs/${entry.id}/retry`, { version });
+      close();
+      toast(words.acts.retried, "good");
+    };
+    return (
+      <Dialog title={<bdi>{words.acts.retryTitle(entry.title)}</bdi>} onClose={close}>
+        <p>{words.acts.retryBody}</p>
+        <div class="dialog-actions">
+          <Button onClick={close}>{words.acts.back}</Button>
+          <Button action={() => run("ran")}>{words.acts.asItRan}</Button>
+          <Button look="solid" action={() => run("current")}>
+            {words.acts.asItIs}
+          </Button>
+        </div>
+      </Dialog>
+    );
+  });
+}

@@ -1,0 +1,6 @@
+/** The texts around a guide. */
+export const words = {
+  all: "Guides",
+  missing: "There is no such guide.",
+  code: "Example",
+};

@@ -1,0 +1,100 @@
+/** Records that the list of activity is merged from, as the API answers them. */
+export interface Job {
+  id: string;
+  jobType: string;
+  tool: string | null;
+  status: string;
+  progress: number;
+  queuePlace: number | null;
+  totalFiles: number;
+  completedFiles: number;
+  failedFiles: number;
+  errorMessage: string | null;
+  createdAt: string;
+}
+
+export interface Run {
+  id: string;
+  workflowId: string;
+  /** Of lists over all workflows. */
+  workflowName?: string;
+  number: number;
+  inputFilename: string;
+  status: string;
+  error: string | null;
+  createdAt: string;
+}
+
+export interface Stream {
+  id: string;
+  title: string;
+  status: string;
+  progress: number;
+  queuePlace: number | null;
+  error: string | null;
+  createdAt: string;
+}
+
+export interface Recording {
+  id: string;
+  status: string;
+  error: string | null;
+  stoppedReason: string | null;
+  startedAt: string;
+  files: { fileId: string | null; sizeBytes: number; duration: number }[];
+}
+
+export interface StoredFile {
+  id: string;
+  filename: string;
+  role: string;
+  folder_id: string | null;
+  size_bytes: number;
+  created_at: string;
+}
+
+export interface Input {
+  id: string;
+  name: string;
+  status: string;
+  recordMode: string;
+  lastStartedAt: string | null;
+  lastEndedAt: string | null;
+}
+
+/** How far a piece of work is, whatever it is. */
+export const STATES = ["waiting", "running", "done", "failed", "cancelled"] as const;
+export type State = (typeof STATES)[number];
+
+export const KINDS = ["job", "run", "stream", "recording", "upload"] as const;
+export type EntryKind = (typeof KINDS)[number];
+
+/** One line of the list. */
+export interface Entry {
+  kind: EntryKind | "live";
+  id: string;
+  /** Unix milliseconds. */
+  at: number;
+  state: State;
+  /** By users, or by the words of the kind. */
+  title: string;
+  note: string;
+  /** 0 to 100, of work that reports it. */
+  percent: number | null;
+  queuePlace: number | null;
+  error: string | null;
+  /** Screen with the result; null: there is none yet. */
+  to: string | null;
+  /** The workflow of a run. */
+  workflowId?: string;
+}
+
+/** What part of the list is shown. */
+export interface Filter {
+  kinds: EntryKind[];
+  /** "active" is waiting or running; empty: all. */
+  state: "" | "active" | "done" | "failed" | "cancelled";
+  /** Unix milliseconds. */
+  since?: number;
+  q: string;
+}

@@ -1,0 +1,35 @@
+/** The texts of one line of activity. */
+import { formatBytes, formatDuration } from "../../../parts/format";
+import type { Entry, State } from "./types";
+
+const files = (count: number) => (count === 1 ? "1 file" : `${count.toLocaleString("en")} files`);
+
+export const activityWords = {
+  kinds: {
+    job: "Job",
+    run: "Workflow run",
+    stream: "Video stream",
+    recording: "Recording",
+    upload: "Upload",
+    live: "Live",
+  } satisfies Record<Entry["kind"], string>,
+  states: {
+    waiting: "Waiting",
+    running: "Running",
+    done: "Done",
+    failed: "Failed",
+    cancelled: "Cancelled",
+  } satisfies Record<State, string>,
+  recording: "Recording",
+  onAir: (name: string) => `${name} is on air`,
+  offAir: (name: string) => `${name} is off air`,
+  job: (type: string, tool: string | null, count: number) =>
+    `${tool ? `Tool ${tool}` : type === "compress" ? "Compression" : "Conversion"} of ${files(count)}`,
+  jobNote: (completed: number, failed: number, total: number) =>
+    `${completed} of ${total} done${failed > 0 ? `, ${failed} failed` : ""}`,
+  run: (name: string, number: number) => `${name} #${number}`,
+  workflow: "Workflow",
+  recorded: (seconds: number, bytes: number) => `${formatDuration(seconds * 1_000)} · ${formatBytes(bytes)}`,
+  queued: (place: number) => `${place}. in the queue`,
+  progress: (title: string) => `Progress of ${title}`,
+};
