@@ -8,6 +8,7 @@ import {
   expectAccessible,
   expectNoSecrets,
   focused,
+  HOSTILE,
   inDialog,
   journey,
   scene,
@@ -19,14 +20,8 @@ import {
 } from "./support.mjs";
 
 const HOST = "media.home";
-/** Names that must stay text, and must not move what is around them. */
-const HOSTILE = [
-  "<img src=x onerror=alert(1)>",
-  "\u202Egnp.exe \u05E9\u05DC\u05D5\u05DD",
-  // As long as a name may be
-  "x".repeat(120),
-  "🎥 Ünïcode 👩‍👩‍👧‍👧 a\u0301\u0301\u0301",
-];
+/** As long as a name of an input may be. */
+const NAMES = HOSTILE.map((name) => name.slice(0, 120));
 
 const button = (page, name) => page.locator("main").getByRole("button", { name, exact: true });
 const press = (page, name) => button(page, name).first().click();
@@ -388,7 +383,7 @@ journey("live inputs", { host: HOST, expected }, (step, at) => {
   });
 
   step("may have any name", async (page) => {
-    for (const name of HOSTILE) {
+    for (const name of NAMES) {
       await page.click(".side a:has-text('Live')");
       await shown(page);
       await press(page, "New input");
@@ -400,7 +395,7 @@ journey("live inputs", { host: HOST, expected }, (step, at) => {
     }
     await expectAccessible(page, "an input with a hostile name");
     await visit(page, "/live");
-    for (const name of HOSTILE)
+    for (const name of NAMES)
       await page.locator(".live-list .name").getByText(name, { exact: true }).waitFor();
     await expectAccessible(page, "a list of hostile names");
     assert.equal(await page.locator("main img").count(), 0);

@@ -219,7 +219,7 @@ const THINGS = {
 };
 
 /** Every screen of the dashboard; one that shows a thing with the first of its kind, and not where there is none. */
-async function everyScreen(page) {
+export async function everyScreen(page) {
   const patterns = [...readFileSync(ROUTES, "utf8").matchAll(/\{ path: "(\/[^"]*)"(.*)/g)];
   const paths = patterns
     .filter(([, , rest]) => !rest.includes("bare: true"))

@@ -1,11 +1,13 @@
 //! Dashboard in a browser: starts the service for the steps in `tests/browser/dashboard/`.
 
 mod convert;
+mod activity;
 mod docs;
 mod files;
 mod images;
 mod live;
 mod runs;
+mod screens;
 mod settings;
 mod shell;
 mod streams;
