@@ -10,9 +10,10 @@ use crate::application::{
     page::{cursor_text, read_cursor},
 };
 
-/// First letters of cursors by their key; a cursor without one is of a list by time.
+/// First letters of cursors by their key, none of them a hexadecimal digit; a cursor without one is of a list by time.
 const SIZE: char = 's';
 const NAME: char = 'n';
+const DURATION: char = 'l';
 
 /// Order of a list, as far as its cursors distinguish orders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +21,7 @@ pub(crate) enum SortedBy {
     Time,
     Name,
     Size,
+    Duration,
 }
 
 /// Reads `order`.
@@ -33,14 +35,17 @@ pub(crate) fn direction(text: &str) -> Result<Direction, ApiError> {
 
 /// Writes the cursor of the page after a row; by time as lists that have one order write it.
 pub(crate) fn write_position(position: Position, sorted_by: SortedBy) -> String {
-    let id = position.id.simple();
+    let id = position.id;
     match (position.key, sorted_by) {
         (SortKey::Number(created_at), SortedBy::Time) => cursor_text(Cursor {
             created_at,
             id: position.id,
         }),
-        (SortKey::Number(number), _) => format!("{SIZE}{number:x}-{id}"),
-        (SortKey::Text(text), _) => format!("{NAME}{}-{id}", URL_SAFE_NO_PAD.encode(text)),
+        (SortKey::Number(number), SortedBy::Duration) => number_text(DURATION, number, id),
+        (SortKey::Number(number), _) => number_text(SIZE, number, id),
+        (SortKey::Text(text), _) => {
+            format!("{NAME}{}-{}", URL_SAFE_NO_PAD.encode(text), id.simple())
+        }
     }
 }
 
@@ -54,10 +59,8 @@ pub(crate) fn read_position(text: &str, sorted_by: SortedBy) -> Result<Position,
                 id,
             })
         }
-        SortedBy::Size => parts(text, SIZE).and_then(|(size, id)| {
-            let key = SortKey::Number(i64::from_str_radix(size, 16).ok()?);
-            Some(Position { key, id })
-        }),
+        SortedBy::Size => number(text, SIZE),
+        SortedBy::Duration => number(text, DURATION),
         SortedBy::Name => parts(text, NAME).and_then(|(name, id)| {
             let name = URL_SAFE_NO_PAD.decode(name).ok()?;
             let key = SortKey::Text(String::from_utf8(name).ok()?);
@@ -70,6 +73,24 @@ pub(crate) fn read_position(text: &str, sorted_by: SortedBy) -> Result<Position,
             "the nextCursor of an earlier answer with the same sort",
             text,
         )
+    })
+}
+
+fn number_text(letter: char, number: i64, id: Uuid) -> String {
+    // A duration may be negative: of what has none.
+    let sign = if number < 0 { "~" } else { "" };
+    format!("{letter}{sign}{:x}-{}", number.unsigned_abs(), id.simple())
+}
+
+fn number(text: &str, letter: char) -> Option<Position> {
+    let (number, id) = parts(text, letter)?;
+    let number = match number.strip_prefix('~') {
+        Some(size) => i64::from_str_radix(size, 16).ok()?.checked_neg()?,
+        None => i64::from_str_radix(number, 16).ok()?,
+    };
+    Some(Position {
+        key: SortKey::Number(number),
+        id,
     })
 }
 
@@ -95,6 +116,11 @@ mod tests {
             ),
             (number, SortedBy::Size, [SortedBy::Name, SortedBy::Time]),
             (name, SortedBy::Name, [SortedBy::Time, SortedBy::Size]),
+            (
+                SortKey::Number(-1),
+                SortedBy::Duration,
+                [SortedBy::Size, SortedBy::Time],
+            ),
         ] {
             let id = Uuid::now_v7();
             let position = Position { key, id };
@@ -108,8 +134,15 @@ mod tests {
                 );
             }
         }
-        for odd in ["", "n", "n-", "n%-00", "szz-zz", "é", "n\u{0}-1"] {
-            for sorted_by in [SortedBy::Time, SortedBy::Name, SortedBy::Size] {
+        for odd in [
+            "", "n", "n-", "n%-00", "szz-zz", "lzz-zz", "l~-1", "é", "n\u{0}-1",
+        ] {
+            for sorted_by in [
+                SortedBy::Time,
+                SortedBy::Name,
+                SortedBy::Size,
+                SortedBy::Duration,
+            ] {
                 assert!(read_position(odd, sorted_by).is_err(), "{odd}");
             }
         }

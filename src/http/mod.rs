@@ -141,6 +141,8 @@ table::routes! {
 
     "/api/workflows"                   => GET workflows::list, POST workflows::save;
     "/api/workflows/lint"              => POST workflows::lint;
+    "/api/workflows/dry-run"           => POST workflows::dry_run;
+    "/api/workflows/runs"              => GET workflows::all_runs;
     "/api/workflows/runs/{runId}"      => GET workflows::show_run;
     "/api/workflows/runs/{runId}/retry"  => POST workflows::retry;
     "/api/workflows/runs/{runId}/cancel" => POST workflows::cancel;
@@ -148,6 +150,7 @@ table::routes! {
     "/api/workflows/{id}"              => GET workflows::show, PATCH workflows::change, DELETE workflows::delete;
     "/api/workflows/{id}/run"          => GET workflows::runs, POST workflows::run;
     "/api/workflows/{id}/run-file"     => POST workflows::run_file;
+    "/api/workflows/{id}/runs/{runId}/rerun" => POST workflows::rerun;
     "/api/workflows/{id}/rotate-secret" => POST workflows::rotate_secret;
     "/api/workflows/{id}/versions"     => GET workflows::versions;
     "/api/workflows/{id}/versions/{version}" => GET workflows::version;

@@ -85,7 +85,7 @@ pub use page::{Cursor, Listed, Page};
 pub use settings::StoreSettings;
 pub use store::{DiskSpace, Statistics, Store, Work, WriteFailure};
 
-use database::{connection, copy, migrate, order, page, rows, store, turns, unit, writer};
+use database::{connection, copy, like, migrate, order, page, rows, store, turns, unit, writer};
 use file::{folder, name_key};
 use identity::bootstrap;
 use metering::month;

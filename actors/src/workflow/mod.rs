@@ -33,7 +33,8 @@ use sluice_store::{
     now_ms,
     work::{Lane, Lease},
     workflows::{
-        self, EndingTerms, Retried, Retry, Run, RunLimits, RunStatus, Submitted, TriggerLimits,
+        self, EndingTerms, Rerun, Retried, Retry, Run, RunLimits, RunStatus, Submitted, Trigger,
+        TriggerLimits,
     },
 };
 use tokio::time::Instant;
@@ -61,6 +62,7 @@ use crate::{
 use run::WorkflowRun;
 
 pub use progress::{RunProgress, RunTotals};
+pub use run::naming::date as day;
 pub use settings::WorkflowSettings;
 pub use sluice_store::workflows::NewRun as Request;
 
@@ -128,7 +130,7 @@ impl WorkflowServices {
     }
 }
 
-/// Version that a retried run follows.
+/// Version that a retried or repeated run follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RetryVersion {
     /// The version of the run.
@@ -346,6 +348,38 @@ impl Workflows {
             self.announce();
         }
         Ok(retried)
+    }
+
+    /// Makes a new run on the input of an ended one of the workflow; errors as [`workflows::rerun`].
+    pub async fn rerun(
+        &self,
+        account_id: Uuid,
+        workflow_id: Uuid,
+        id: Uuid,
+        version: RetryVersion,
+        trigger: Trigger,
+        allowance: Allowance,
+    ) -> Result<Submitted, Error> {
+        let wanted = Rerun {
+            keeps_version: version == RetryVersion::Ran,
+            trigger,
+            lane: Lane::Interactive,
+            allowance,
+            limits: self.services.run_limits(),
+        };
+        let submitted = self
+            .services
+            .store
+            .write(move |tx| {
+                Box::pin(async move {
+                    workflows::rerun(tx, account_id, workflow_id, id, &wanted, now_ms()).await
+                })
+            })
+            .await?;
+        if let Submitted::New(_) = submitted {
+            self.announce();
+        }
+        Ok(submitted)
     }
 
     /// Returns the run once it has ended, or as it is at the deadline and when the service stops.

@@ -4,6 +4,7 @@
 use std::collections::HashSet;
 
 use sluice_media::workflow::{Definition, Kind, Node};
+use sluice_store::workflows::SkipReason;
 
 /// The nodes that a run has come to, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -34,6 +35,17 @@ pub(super) enum PathEnd<'a> {
     Failed(&'a Node),
     /// The run was ended from outside before its next node, for this reason.
     Stopped(&'a str),
+}
+
+/// Node that a run does not come to.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct LeftOut<'d> {
+    pub(super) node: &'d Node,
+    pub(super) reason: SkipReason,
+    /// The branch whose other path it lies on, or the node that failed before it.
+    pub(super) by: Option<&'d str>,
+    /// The reason in words.
+    pub(super) message: String,
 }
 
 impl Path {
@@ -91,8 +103,8 @@ impl Path {
     pub(super) fn left_out<'d>(
         &self,
         definition: &'d Definition,
-        end: PathEnd<'_>,
-    ) -> Vec<(&'d Node, String)> {
+        end: PathEnd<'d>,
+    ) -> Vec<LeftOut<'d>> {
         let mut done: HashSet<&str> = self.visits.iter().map(|it| it.node_id.as_str()).collect();
         let mut ahead = HashSet::new();
         match end {
@@ -109,31 +121,40 @@ impl Path {
         }
         let others = self.other_paths(definition);
         let reason = |node: &Node| match end {
-            PathEnd::TurnedAway => {
-                "the upload does not meet the condition of the workflow".to_owned()
+            PathEnd::TurnedAway => (
+                SkipReason::Gate,
+                None,
+                "the upload does not meet the condition of the workflow".to_owned(),
+            ),
+            PathEnd::Failed(failed) if ahead.contains(node.id.as_str()) => (
+                SkipReason::Failure,
+                Some(failed.id.as_str()),
+                format!("not reached, because `{}` failed", failed.title),
+            ),
+            PathEnd::Stopped(reason) if ahead.contains(node.id.as_str()) => {
+                (SkipReason::Stopped, None, reason.to_owned())
             }
-            PathEnd::Failed(failed) if ahead.contains(node.id.as_str()) => {
-                format!("not reached, because `{}` failed", failed.title)
-            }
-            PathEnd::Stopped(reason) if ahead.contains(node.id.as_str()) => reason.to_owned(),
             _ => others
                 .iter()
                 .find(|other| other.nodes.contains(node.id.as_str()))
                 .map_or_else(
-                    || "no path leads here".to_owned(),
-                    |other| {
-                        format!(
-                            "on the `{}` path of `{}`, which was not taken",
-                            other.label, other.branch
-                        )
-                    },
+                    || (SkipReason::NoPath, None, "no path leads here".to_owned()),
+                    OtherPath::reason,
                 ),
         };
         definition
             .nodes
             .iter()
             .filter(|node| !done.contains(node.id.as_str()))
-            .map(|node| (node, reason(node)))
+            .map(|node| {
+                let (reason, by, message) = reason(node);
+                LeftOut {
+                    node,
+                    reason,
+                    by,
+                    message,
+                }
+            })
             .collect()
     }
 
@@ -148,7 +169,7 @@ impl Path {
                 let mut nodes = reachable(definition, [first.id.as_str()]);
                 nodes.insert(&first.id);
                 others.push(OtherPath {
-                    branch: &branch.title,
+                    branch,
                     label: !taken,
                     nodes,
                 });
@@ -159,9 +180,19 @@ impl Path {
 }
 
 struct OtherPath<'d> {
-    branch: &'d str,
+    branch: &'d Node,
     label: bool,
     nodes: HashSet<&'d str>,
+}
+
+impl<'d> OtherPath<'d> {
+    fn reason(&self) -> (SkipReason, Option<&'d str>, String) {
+        let message = format!(
+            "on the `{}` path of `{}`, which was not taken",
+            self.label, self.branch.title
+        );
+        (SkipReason::OtherPath, Some(&self.branch.id), message)
+    }
 }
 
 /// Returns every node behind those, by any edge.

@@ -30,6 +30,8 @@ pub struct RunProgress {
     pub steps_total: u32,
     /// The title of the node that it is at.
     pub current: Option<Arc<str>>,
+    /// The id of that node.
+    pub current_node: Option<Arc<str>>,
     /// Per cent of that node that are done, once it has reported.
     pub step_percent: Option<u8>,
     /// Its place in the queue of the workers, while it waits there; 1 is next.
@@ -39,11 +41,13 @@ pub struct RunProgress {
 impl RunProgress {
     /// Returns the progress of a running run.
     pub(super) fn in_flight(definition: &sluice_media::workflow::Definition, path: &Path) -> Self {
+        let next = path.next(definition);
         Self {
             status: RunStatus::Processing,
             steps_done: count(path.len()),
             steps_total: count(path.known_len(definition)),
-            current: path.next(definition).map(|node| node.title.as_str().into()),
+            current: next.map(|node| node.title.as_str().into()),
+            current_node: next.map(|node| node.id.as_str().into()),
             step_percent: None,
             queue_place: None,
         }
@@ -56,6 +60,7 @@ impl RunProgress {
             steps_done: count(steps_done),
             steps_total: count(steps_done),
             current: None,
+            current_node: None,
             step_percent: None,
             queue_place: None,
         }
@@ -184,6 +189,7 @@ mod tests {
             steps_done,
             steps_total: 3,
             current: None,
+            current_node: None,
             step_percent: None,
             queue_place: None,
         };

@@ -27,7 +27,7 @@ use std::{future::Future, sync::Arc};
 use sluice_media::{
     operation::Operation,
     task::{Failure, FailureCode},
-    workflow::{Definition, Group, Kind, Node},
+    workflow::{Definition, Facts as ConditionFacts, Group, Kind, Node},
 };
 use sluice_store::{
     Error as StoreError, Store,
@@ -190,10 +190,11 @@ impl RunTraversal<'_> {
             Kind::Upload => format!("took in {}", self.buffer.filename).into(),
             Kind::Branch(group) => {
                 let is_met = self.is_met(group).await?;
+                let facts = self.buffer.facts(&self.run);
                 StepNote {
-                    message: format!("took the `{is_met}` path"),
+                    message: took(is_met, group, &facts),
                     branch: Some(is_met),
-                    facts: None,
+                    facts: Some(facts.of(group)),
                 }
             }
             Kind::Rename(pattern) => {
@@ -398,6 +399,19 @@ async fn in_time<T>(
     }
 }
 
+/// Returns the message of a branch: the path that it took, and the facts that it was decided by.
+fn took(is_met: bool, group: &Group, facts: &ConditionFacts) -> String {
+    let values: Vec<String> = group
+        .fields()
+        .into_iter()
+        .map(|field| facts.in_words(field))
+        .collect();
+    match values.is_empty() {
+        true => format!("took the `{is_met}` path"),
+        false => format!("took the `{is_met}` path: {}", values.join(", ")),
+    }
+}
+
 /// Makes the journal's entry of a step that finishes now.
 fn step(position: u32, node: &Node, status: StepStatus, message: String) -> Step {
     let now = now_ms();
@@ -409,6 +423,8 @@ fn step(position: u32, node: &Node, status: StepStatus, message: String) -> Step
         status,
         branch: None,
         message,
+        skip_reason: None,
+        skipped_by: None,
         facts: None,
         started_at: Some(now),
         finished_at: Some(now),

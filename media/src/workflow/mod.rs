@@ -1,5 +1,5 @@
-//! Workflows: limits of definitions (nodes, edges, conditions, regular expressions), their check, conditions and
-//! traversal.
+//! Workflows: limits of definitions (nodes, edges, conditions, regular expressions), their check, conditions,
+//! traversal and dry runs.
 //!
 //! [`check`] reads the JSON that a user wrote into a [`Definition`], or reports in [`Problem`]s what to change;
 //! everything else of this module works on checked definitions. Reading is bounded before it recurses: nodes, edges,
@@ -9,6 +9,7 @@
 mod check;
 mod condition;
 mod definition;
+mod dry_run;
 mod graph;
 mod json;
 mod kinds;
@@ -24,6 +25,7 @@ mod tests;
 pub use check::{Checked, check, saved};
 pub use condition::{Facts, Field, Group, Operator, Takes};
 pub use definition::{Definition, Edge, Kind, Label, Node};
+pub use dry_run::{Certainty, DryRun, DryRunStep, ExpectedFile, Operations, Premise, dry_run};
 pub use kinds::{KindInfo, kinds};
 pub use pattern::{Names, Pattern};
 pub use problem::{Code, Problem, Severity};

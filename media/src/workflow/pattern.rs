@@ -115,12 +115,11 @@ impl Pattern {
 
     /// Returns whether it uses the width or height of the buffer.
     pub fn needs_dimensions(&self) -> bool {
-        self.parts.iter().any(|part| {
-            matches!(
-                part,
-                Part::Placeholder(Placeholder::Width | Placeholder::Height)
-            )
-        })
+        self.uses(Placeholder::Width) || self.uses(Placeholder::Height)
+    }
+
+    pub(super) fn uses(&self, placeholder: Placeholder) -> bool {
+        self.parts.contains(&Part::Placeholder(placeholder))
     }
 }
 

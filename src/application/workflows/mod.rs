@@ -1,5 +1,6 @@
 //! Workflows and their runs: use cases, definitions and their review, fields of requests and answers.
 
+pub(crate) mod dry_run_record;
 pub(crate) mod operations;
 pub(crate) mod record;
 pub(crate) mod request;

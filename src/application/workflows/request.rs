@@ -1,4 +1,4 @@
-//! Fields of requests about workflows: save, lint, `isActive`, `fileId` and `uploadSource` of a run, version of a retry; length of
+//! Fields of requests about workflows: save, lint, `isActive`, `fileId` and `uploadSource` of a run, version of a retry or a rerun; length of
 //! `name`.
 
 use serde::Deserialize;
@@ -107,6 +107,21 @@ impl RunFile {
     }
 }
 
+/// Options of a rerun.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct RerunRun {
+    /// `ran` (without one): the version that the run ran; `current`: the present one.
+    #[schema(required = false, value_type = String)]
+    version: Option<String>,
+}
+
+impl RerunRun {
+    pub(crate) fn checked(self) -> Result<RetryVersion, ApiError> {
+        version(self.version.as_deref())
+    }
+}
+
 /// Options of a retry.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", default)]
@@ -118,17 +133,15 @@ pub struct RetryRun {
 
 impl RetryRun {
     pub(crate) fn checked(self) -> Result<RetryVersion, ApiError> {
-        let allowed = ["ran", "current"];
-        let version = field::choice(
-            "version",
-            self.version.as_deref(),
-            &allowed,
-            |word| match word {
-                "ran" => Some(RetryVersion::Ran),
-                "current" => Some(RetryVersion::Current),
-                _ => None,
-            },
-        )?;
-        Ok(version.unwrap_or(RetryVersion::Ran))
+        version(self.version.as_deref())
     }
+}
+
+fn version(given: Option<&str>) -> Result<RetryVersion, ApiError> {
+    let version = field::choice("version", given, &["ran", "current"], |word| match word {
+        "ran" => Some(RetryVersion::Ran),
+        "current" => Some(RetryVersion::Current),
+        _ => None,
+    })?;
+    Ok(version.unwrap_or(RetryVersion::Ran))
 }

@@ -83,6 +83,11 @@ impl Review {
         }
     }
 
+    /// Returns the definition, unless it has errors, and all of its problems.
+    pub(crate) fn into_parts(self) -> (Option<Definition>, Vec<ProblemRecord>) {
+        (self.definition, self.problems)
+    }
+
     pub(crate) fn is_accepted(&self) -> bool {
         self.definition.is_some()
     }

@@ -28,6 +28,8 @@ use crate::application::{
 pub struct RunRecord {
     pub id: Uuid,
     pub workflow_id: Uuid,
+    /// Name of the workflow when the run was made.
+    pub workflow_name: String,
     /// The version that it runs, whatever is saved meanwhile.
     pub workflow_version: i64,
     /// 1 for the workflow's first run.
@@ -42,6 +44,13 @@ pub struct RunRecord {
     pub upload_source: String,
     pub input_filename: String,
     pub input_size: i64,
+    pub input_mime_type: String,
+    /// True while the input is kept, so that the run can be run again.
+    pub is_input_kept: bool,
+    /// The stored file that it works on; null for an upload, and when the file was deleted.
+    pub source_file_id: Option<Uuid>,
+    /// The run that this one repeats; null for others.
+    pub rerun_of: Option<Uuid>,
     /// The steps that have ended, in the order of the path; once the run has ended also those that it did not come to.
     pub log: Vec<LogEntry>,
     /// Files that storage steps stored and that were not deleted since; when none ran, the final file as a download,
@@ -71,11 +80,17 @@ pub struct LogEntry {
     pub branch: Option<bool>,
     /// Action of the node, or the reason why it took none.
     pub message: String,
+    /// Of a skipped step: `gate` (the upload did not meet it), `otherPath` (a branch took the other one), `failure` (a step before it
+    /// failed), `stopped` (the run was ended before it) or `noPath` (no path leads to it); null for runs of earlier versions.
+    pub skip_reason: Option<&'static str>,
+    /// The branch whose other path the skipped step lies on, or the step whose failure kept the run from it.
+    pub skipped_by: Option<String>,
     pub started_at: Option<Timestamp>,
     pub finished_at: Option<Timestamp>,
     pub bytes_in: Option<i64>,
     pub bytes_out: Option<i64>,
-    /// Facts that an `inspect` step found; null where several runs are listed.
+    /// Facts that an `inspect` step found, or those that decided a branch, by the names of conditions; null where several runs are
+    /// listed.
     #[schema(value_type = Option<Object>)]
     pub facts: Option<Value>,
     /// The file that a storage step made.
@@ -131,6 +146,8 @@ impl From<Step> for LogEntry {
             status: step.status.as_str(),
             branch: step.branch,
             message: step.message,
+            skip_reason: step.skip_reason.map(|reason| reason.as_str()),
+            skipped_by: step.skipped_by,
             started_at: step.started_at.map(Timestamp),
             finished_at: step.finished_at.map(Timestamp),
             bytes_in: step.bytes_in,
@@ -200,6 +217,7 @@ fn record(links: &Links<'_>, run: Run, log: Vec<Step>, stored: Vec<File>) -> Run
         log: log.into_iter().map(LogEntry::from).collect(),
         id: run.id,
         workflow_id: run.workflow_id,
+        workflow_name: run.workflow_name,
         workflow_version: run.workflow_version,
         number: run.number,
         status: run.status.as_str(),
@@ -208,6 +226,10 @@ fn record(links: &Links<'_>, run: Run, log: Vec<Step>, stored: Vec<File>) -> Run
         upload_source: run.upload_source,
         input_filename: run.input_filename,
         input_size: run.input_size,
+        input_mime_type: run.input_mime,
+        is_input_kept: run.input_blob.is_some(),
+        source_file_id: run.source_file_id,
+        rerun_of: run.rerun_of,
         error: run.error,
         error_code: run.error_code,
         error_node_id: run.error_node,

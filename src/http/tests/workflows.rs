@@ -2,7 +2,10 @@
 //! steps need no worker.
 
 mod definitions;
+mod dry_runs;
+mod lists;
 mod outcomes;
+mod reruns;
 mod runs;
 
 use kameo::actor::ActorRef;

@@ -15,9 +15,9 @@ use crate::{
 
 /// Follow a run
 ///
-/// Server-sent events: `progress` with `{runId, status, stepsDone, stepsTotal, current, stepProgress, queuePlace}`, at
+/// Server-sent events: `progress` with `{runId, status, stepsDone, stepsTotal, current, currentNodeId, stepProgress, queuePlace}`, at
 /// once and at every change, where `stepsTotal` counts the path as far as it is known, `current` is the title of the
-/// present step, and `stepProgress` (of 100) and `queuePlace` (1 is next) show its work on video and audio; then `end`
+/// present step and `currentNodeId` its node, and `stepProgress` (of 100) and `queuePlace` (1 is next) show its work on video and audio; then `end`
 /// with the run as `GET /api/workflows/runs/{runId}` answers it, and the stream closes. Comments keep it open in
 /// between.
 #[utoipa::path(get, path = "/api/workflows/runs/{runId}/events", tag = "workflows",
@@ -57,6 +57,7 @@ impl Work for FollowedRun {
                 "stepsDone": progress.steps_done,
                 "stepsTotal": progress.steps_total,
                 "current": progress.current,
+                "currentNodeId": progress.current_node,
                 "stepProgress": progress.step_percent,
                 "queuePlace": progress.queue_place,
             }),

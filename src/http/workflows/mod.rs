@@ -1,4 +1,4 @@
-//! `/api/workflows`: list, save, lint, show, pause, delete, rotate the secret, versions; default `limit`.
+//! `/api/workflows`: list, save, lint, dry run, show, pause, delete, rotate the secret, versions; default `limit`.
 //!
 //! The handlers read requests and write answers; the work is in [`operations`], which agents' tools call too.
 
@@ -18,8 +18,8 @@ use uuid::Uuid;
 pub(super) use description::describe;
 pub use events::{__path_events, events};
 pub use running::{
-    __path_cancel, __path_retry, __path_run, __path_run_file, __path_runs, __path_show_run, cancel,
-    retry, run, run_file, runs, show_run,
+    __path_all_runs, __path_cancel, __path_rerun, __path_retry, __path_run, __path_run_file,
+    __path_runs, __path_show_run, all_runs, cancel, rerun, retry, run, run_file, runs, show_run,
 };
 
 use super::{
@@ -34,6 +34,7 @@ use crate::application::{
     page::next_cursor,
     reached::Reached,
     workflows::{
+        dry_run_record::{DryRunAnswer, DryRunWorkflow},
         operations::{self, RequestContext},
         record::{VersionRecord, WholeVersion, WorkflowRecord},
         request::{ChangeWorkflow, LintWorkflow, SaveWorkflow},
@@ -139,6 +140,25 @@ pub async fn lint(
 ) -> Result<HttpResponse, ApiError> {
     let found = operations::lint(&context, request).await?;
     Ok(HttpResponse::Ok().json(found))
+}
+
+/// Try a definition without a run
+///
+/// Follows a definition, saved or not, with a stored file or with facts of one: which path a run would take, what it would be
+/// charged and what it would leave. Nothing is done, stored or charged. A fact that a step changes is unknown behind it; a branch
+/// that depends on an unknown fact may take either path. What is certain holds for every run on such a file, unless one of its
+/// steps fails for a reason that only its bytes show.
+#[utoipa::path(post, path = "/api/workflows/dry-run", tag = "workflows", request_body = DryRunWorkflow, responses(
+    (status = 200, description = "The path, as far as it is known; empty while the definition has errors", body = DryRunAnswer),
+    (status = 400, description = "No definition or no file, or a fact is wrong", body = crate::application::error::ErrorBody),
+    (status = 404, description = "There is no such workflow, or no such file", body = crate::application::error::ErrorBody),
+    (status = 413, description = "The definition is larger than `workflows.max_definition`", body = crate::application::error::ErrorBody)))]
+pub async fn dry_run(
+    Admitted(context, _): Admitted<Read>,
+    Body(request): Body<DryRunWorkflow>,
+) -> Result<HttpResponse, ApiError> {
+    let answer = operations::dry_run(&context, request).await?;
+    Ok(HttpResponse::Ok().json(answer))
 }
 
 /// Show a workflow

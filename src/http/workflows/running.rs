@@ -1,4 +1,4 @@
-//! `/api/workflows/{id}/run`, `…/run-file` and `/api/workflows/runs`: start, list, show, retry and cancel runs;
+//! `/api/workflows/{id}/run`, `…/run-file` and `/api/workflows/runs`: start, list, show, retry, rerun and cancel runs;
 //! `workflows.inline_wait`.
 
 use actix_web::{HttpRequest, HttpResponse, web};
@@ -15,8 +15,11 @@ use crate::{
         error::{ApiError, ErrorBody},
         page::row_count,
         workflows::{
-            operations::{self, RequestContext},
-            request::{RetryRun, RunFile},
+            operations::{
+                self, RequestContext,
+                run_list::{RunPage, RunQuery},
+            },
+            request::{RerunRun, RetryRun, RunFile},
             run_record::{RunAnswer, RunRecord},
         },
     },
@@ -127,6 +130,32 @@ fn asked_limit(query: &str) -> Result<Option<u32>, ApiError> {
         .transpose()
 }
 
+/// List runs of all workflows
+///
+/// Runs that have ended are kept for `workflows.keep_runs`. `counts` are those of the query without its `status`.
+#[utoipa::path(get, path = "/api/workflows/runs", tag = "workflows", params(
+    ("workflowId" = Option<Uuid>, Query, description = "Only those of this workflow"),
+    ("status" = Option<String>, Query, description = "`queued`, `processing`, `completed`, `failed` or `cancelled`"),
+    ("trigger" = Option<String>, Query, description = "`api`, `file`, `folder` or `mcp`"),
+    ("since" = Option<String>, Query, description = "Only those made at this time or later: ISO 8601, or Unix seconds"),
+    ("until" = Option<String>, Query, description = "Only those made before this time"),
+    ("q" = Option<String>, Query, description = "Part of the input's name or of the workflow's, without case of ASCII letters; 1 to 120 characters"),
+    ("sort" = Option<String>, Query, description = "`created` (without one) or `duration`; runs that have not begun or not ended count as the shortest"),
+    ("order" = Option<String>, Query, description = "`asc` or `desc` (without one)"),
+    ("limit" = Option<u32>, Query, description = "1 to 100, 50 without one"),
+    ("cursor" = Option<String>, Query, description = "`nextCursor` of the page before, with the same `sort` and `order`"),
+), responses(
+    (status = 200, description = "Newest first without a `sort`", body = RunPage),
+    (status = 404, description = "There is no workflow with this id", body = ErrorBody)))]
+pub async fn all_runs(
+    request: HttpRequest,
+    Admitted(context, _): Admitted<Read>,
+) -> Result<HttpResponse, ApiError> {
+    let query = RunQuery::parse(request.query_string())?;
+    let page = operations::all_runs(&context, query).await?;
+    Ok(HttpResponse::Ok().json(page))
+}
+
 /// Show a run
 ///
 /// Its log names each step of the path so far and, once it has ended, the steps on the paths that it did not take.
@@ -160,6 +189,29 @@ pub async fn retry(
 ) -> Result<HttpResponse, ApiError> {
     let answer = operations::retry(&context, *id, request.checked()?).await?;
     Ok(HttpResponse::Accepted().json(answer))
+}
+
+/// Run again
+///
+/// A new run of the workflow on the input of one that has ended, from the first step: charged, answered and followed as every other
+/// run. With `version` `ran` it does what that run did, with `current` what the workflow says now. The other run stays as it is.
+#[utoipa::path(post, path = "/api/workflows/{id}/runs/{runId}/rerun", tag = "workflows", request_body = RerunRun,
+    params(("id" = Uuid, Path, description = "The workflow's id"), ("runId" = Uuid, Path, description = "A run of the workflow")),
+    responses(
+        (status = 200, description = "The new run has ended", body = RunAnswer),
+        (status = 202, description = "It continues: ask for the run, or follow its events", body = RunAnswer),
+        (status = 402, description = "The month's media operations are used up", body = ErrorBody),
+        (status = 404, description = "The workflow has no such run, or the version is kept no more", body = ErrorBody),
+        (status = 409, description = "The run has not ended, its input is gone (`workflows.keep_results`), or the workflow is paused", body = ErrorBody),
+        (status = 503, description = "`workflows.max_queued` runs of the account wait", body = ErrorBody)))]
+pub async fn rerun(
+    Admitted(context, _): Admitted<Write>,
+    path: web::Path<(Uuid, Uuid)>,
+    Body(request): Body<RerunRun>,
+) -> Result<HttpResponse, ApiError> {
+    let (id, run_id) = path.into_inner();
+    let run = operations::rerun(&context, id, run_id, request.checked()?).await?;
+    inline(&context, run).await
 }
 
 /// Cancel a run

@@ -1,7 +1,8 @@
-//! The SQLite database: one writer, readers, units of work, migrations, sweeps, order and pages of lists.
+//! The SQLite database: one writer, readers, units of work, migrations, sweeps, order, pages and patterns of lists.
 
 pub(crate) mod connection;
 pub(crate) mod copy;
+pub(crate) mod like;
 pub(crate) mod maintenance;
 pub(crate) mod migrate;
 pub(crate) mod order;

@@ -7,7 +7,7 @@ use sqlx::{query_as, types::Json};
 use uuid::Uuid;
 
 use super::live_inputs::LiveInput;
-use crate::{Connection, Cursor, Error};
+use crate::{Connection, Cursor, Error, like};
 
 /// An input that is live or within its reconnect window.
 #[derive(Clone, Debug)]
@@ -142,7 +142,7 @@ pub async fn list(
     let inputs = query_as(statement(query.sort, query.descending))
         .bind(account_id)
         .bind(Json(viewers))
-        .bind(query.text.as_deref().map(pattern))
+        .bind(query.text.as_deref().map(like::anywhere))
         .bind(query.status.map(|status| status != Status::Idle))
         .bind(Json(with_status(query.status, on_air)))
         .bind(query.enabled)
@@ -176,7 +176,7 @@ pub async fn count(
     .bind(account_id)
     .bind(Json(with_status(Some(Status::Live), on_air)))
     .bind(Json(with_status(Some(Status::Reconnecting), on_air)))
-    .bind(query.text.as_deref().map(pattern))
+    .bind(query.text.as_deref().map(like::anywhere))
     .bind(query.status.map(|status| status != Status::Idle))
     .bind(Json(with_status(query.status, on_air)))
     .bind(query.enabled)
@@ -201,20 +201,6 @@ fn with_status(status: Option<Status>, on_air: &[OnAir]) -> Vec<String> {
 /// Writes an id as `hex` of SQLite does.
 fn hex(id: Uuid) -> String {
     format!("{:X}", id.simple())
-}
-
-/// The pattern of LIKE for a text anywhere.
-fn pattern(text: &str) -> String {
-    let mut pattern = String::with_capacity(text.len() + 2);
-    pattern.push('%');
-    for character in text.chars() {
-        if matches!(character, '%' | '_' | '\\') {
-            pattern.push('\\');
-        }
-        pattern.push(character);
-    }
-    pattern.push('%');
-    pattern
 }
 
 #[cfg(test)]
@@ -242,16 +228,5 @@ mod tests {
         );
         let is_sort = |step: &String| step.contains("TEMP B-TREE FOR ORDER BY");
         assert!(!plan.iter().any(is_sort), "{plan:?}");
-    }
-
-    #[test]
-    fn a_text_is_no_pattern() {
-        for (text, expected) in [
-            ("", "%%"),
-            ("main", "%main%"),
-            ("50%_a\\b", "%50\\%\\_a\\\\b%"),
-        ] {
-            assert_eq!(pattern(text), expected);
-        }
     }
 }

@@ -12,8 +12,10 @@ mod addresses;
 mod admission;
 mod definitions;
 mod ending;
+mod rerun;
 mod retention;
 mod retry;
+pub mod run_list;
 mod runs;
 mod steps;
 mod submission;
@@ -30,6 +32,7 @@ pub use ending::{
     Completion, EndingTerms, Failure, NewOutput, begin, cancel, cancel_deleted, complete, fail,
     give_up,
 };
+pub use rerun::{Rerun, rerun};
 pub use retention::Retention;
 pub(crate) use retention::sweep;
 pub use retry::{Retried, Retry, retry};
@@ -38,7 +41,8 @@ pub use runs::{
     list_runs, output, stored_files,
 };
 pub use steps::{
-    BufferLocation, Step, StepOutput, StepStatus, logs, record_skipped, record_steps, steps,
+    BufferLocation, SkipReason, Step, StepOutput, StepStatus, logs, record_skipped, record_steps,
+    steps,
 };
 pub use submission::{NewRun, Submitted, TriggerLimits, submit, triggered};
 

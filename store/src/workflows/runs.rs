@@ -58,6 +58,8 @@ pub struct Run {
     pub is_admitted: bool,
     /// Times it was queued again.
     pub retries: u32,
+    /// The run that it repeats, which may be deleted by now.
+    pub rerun_of: Option<Uuid>,
     /// Generation of its input; what it stores has one more.
     pub generation: u32,
     pub upload_source: String,

@@ -23,6 +23,22 @@ text_enum! {
     }
 }
 
+text_enum! {
+    /// Reason why a step was skipped.
+    pub enum SkipReason {
+        /// The upload did not meet the gate.
+        Gate = "gate",
+        /// On a path that a branch did not take.
+        OtherPath = "otherPath",
+        /// Behind a step that failed.
+        Failure = "failure",
+        /// The run was ended before it.
+        Stopped = "stopped",
+        /// No path leads to it.
+        NoPath = "noPath",
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, FromRow)]
 pub struct Step {
     /// Position on the path, from 0; skipped steps come after it.
@@ -35,7 +51,11 @@ pub struct Step {
     /// Branch that was taken.
     pub branch: Option<bool>,
     pub message: String,
-    /// Facts that an inspection found.
+    /// `None` for one that was not skipped, or that an earlier version of the service skipped.
+    pub skip_reason: Option<SkipReason>,
+    /// Id of the branch whose other path it lies on, or of the step whose failure kept the run from it.
+    pub skipped_by: Option<String>,
+    /// Facts that an inspection found, or those that a branch was decided by.
     #[sqlx(json(nullable))]
     pub facts: Option<Value>,
     pub started_at: Option<i64>,
@@ -130,6 +150,8 @@ struct Written<'a> {
     status: &'static str,
     branch: Option<bool>,
     message: String,
+    skip_reason: Option<&'static str>,
+    skipped_by: Option<String>,
     facts: Option<String>,
     started_at: Option<i64>,
     finished_at: Option<i64>,
@@ -156,6 +178,8 @@ impl<'a> From<&'a Step> for Written<'a> {
             status: step.status.as_str(),
             branch: step.branch,
             message: whole(&step.message),
+            skip_reason: step.skip_reason.map(SkipReason::as_str),
+            skipped_by: step.skipped_by.as_deref().map(whole),
             facts: step.facts.as_ref().map(Value::to_string),
             started_at: step.started_at,
             finished_at: step.finished_at,
@@ -198,12 +222,12 @@ pub(super) async fn insert(tx: &mut Tx<'_>, run_id: Uuid, steps: &[Step]) -> Res
     query(
         "INSERT INTO workflow_steps (run_id, position, node_id, kind, title, status, branch, message, facts, started_at,
              finished_at, bytes_in, bytes_out, output_place, output_sha256, output_length, output_name, output_mime,
-             output_width, output_height, stored_file_id)
+             output_width, output_height, stored_file_id, skip_reason, skipped_by)
          SELECT $1, value ->> 'position', value ->> 'node_id', value ->> 'kind', value ->> 'title', value ->> 'status',
              value ->> 'branch', value ->> 'message', value ->> 'facts', value ->> 'started_at', value ->> 'finished_at',
              value ->> 'bytes_in', value ->> 'bytes_out', value ->> 'place', unhex(value ->> 'sha256'),
              value ->> 'length', value ->> 'name', value ->> 'mime', value ->> 'width', value ->> 'height',
-             unhex(value ->> 'stored')
+             unhex(value ->> 'stored'), value ->> 'skip_reason', value ->> 'skipped_by'
          FROM json_each($2)",
     )
     .bind(run_id)
@@ -231,7 +255,7 @@ pub async fn logs(
     let rows: Vec<LogRow> = query_as(
         "SELECT s.run_id, s.position, s.node_id, s.kind, s.title, s.status, s.branch, s.message, NULL AS facts,
              s.started_at, s.finished_at, s.bytes_in, s.bytes_out, s.output_place, s.output_sha256, s.output_length,
-             s.output_name, s.output_mime, s.output_width, s.output_height, s.stored_file_id
+             s.output_name, s.output_mime, s.output_width, s.output_height, s.stored_file_id, s.skip_reason, s.skipped_by
          FROM json_each($1) r CROSS JOIN workflow_steps s ON s.run_id = unhex(r.value)
          ORDER BY s.run_id, s.position",
     )

@@ -12,11 +12,15 @@ use crate::{Error, Month, Tx, blob::Sealed, blobs, files::File, jobs::Allowance,
 /// Operations that a run costs.
 pub(super) const OPERATIONS: u64 = 1;
 
-/// A run to be made of the workflow's current version.
+/// A run to be made.
 #[derive(Clone, Debug)]
 pub struct NewRun {
     pub account_id: Uuid,
     pub workflow_id: Uuid,
+    /// A version that is kept; `None`: the current one.
+    pub version: Option<i64>,
+    /// The run that it repeats.
+    pub rerun_of: Option<Uuid>,
     pub trigger: Trigger,
     pub lane: Lane,
     /// Generation of the input.
@@ -110,16 +114,16 @@ async fn insert(
     Ok(query_as(
         "INSERT INTO workflow_runs (id, account_id, workflow_id, workflow_name, workflow_version, number, status, \"trigger\",
              lane, is_admitted, generation, upload_source, input_blob, input_filename, input_size, input_mime,
-             source_file_id, allowance, month, error, error_code, created_at, queued_at, completed_at, expires_at)
+             source_file_id, allowance, month, error, error_code, created_at, queued_at, completed_at, expires_at, rerun_of)
          VALUES ($1, $2, $3, $4, $5, $6, iif($19 IS NULL, 'queued', 'failed'), $7, $8, $9, $10, $11, $12, $13, $14, $15,
-             (SELECT id FROM files WHERE id = $16), $17, $18, $19, $20, $21, $21, iif($19 IS NULL, NULL, $21), $22)
+             (SELECT id FROM files WHERE id = $16), $17, $18, $19, $20, $21, $21, iif($19 IS NULL, NULL, $21), $22, $23)
          RETURNING *",
     )
     .bind(Uuid::now_v7())
     .bind(new.account_id)
     .bind(new.workflow_id)
     .bind(&target.name)
-    .bind(target.version)
+    .bind(new.version.unwrap_or(target.version))
     .bind(target.run_count + 1)
     .bind(new.trigger)
     .bind(new.lane)
@@ -137,6 +141,7 @@ async fn insert(
     .bind(rejection.as_ref().map(|rejection| rejection.code))
     .bind(now_ms)
     .bind(rejection.as_ref().map(|rejection| rejection.expires_at))
+    .bind(new.rerun_of)
     .fetch_one(tx.sqlite())
     .await?)
 }
@@ -203,6 +208,8 @@ fn of_file(workflow_id: Uuid, file: &File, limits: &TriggerLimits) -> NewRun {
     NewRun {
         account_id: file.account_id,
         workflow_id,
+        version: None,
+        rerun_of: None,
         trigger: Trigger::Folder,
         lane: Lane::Batch,
         generation: file.generation,

@@ -5,8 +5,10 @@ mod admission;
 mod definitions;
 mod endings;
 mod journal;
+mod lists;
 mod measure;
 mod plans;
+mod reruns;
 mod retention;
 mod retries;
 mod triggers;
@@ -92,6 +94,8 @@ impl Bench {
         NewRun {
             account_id: self.account,
             workflow_id: self.workflow,
+            version: None,
+            rerun_of: None,
             trigger: Trigger::Api,
             lane: Lane::Batch,
             generation: 0,
@@ -301,6 +305,8 @@ pub(super) fn step(position: u32, status: StepStatus) -> Step {
         status,
         branch: None,
         message: String::new(),
+        skip_reason: None,
+        skipped_by: None,
         facts: None,
         started_at: None,
         finished_at: None,

@@ -123,10 +123,17 @@ pub(in crate::workflow) fn left_out(
     path.left_out(definition, end)
         .into_iter()
         .zip(from..)
-        .map(|((node, reason), position)| Step {
+        .map(|(left_out, position)| Step {
             started_at: None,
             finished_at: None,
-            ..step(count(position), node, StepStatus::Skipped, reason)
+            skip_reason: Some(left_out.reason),
+            skipped_by: left_out.by.map(str::to_owned),
+            ..step(
+                count(position),
+                left_out.node,
+                StepStatus::Skipped,
+                left_out.message,
+            )
         })
         .collect()
 }

@@ -19,7 +19,7 @@ impl RunTraversal<'_> {
         let (run, buffer) = (&self.run, &self.buffer);
         let extension = Facts::named(&buffer.filename).extension;
         let name = pattern.apply(&Names {
-            original_stem: stem(&run.input_filename),
+            original_stem: Facts::stem(&run.input_filename),
             extension: extension.as_deref().unwrap_or_default(),
             date: &date(run.created_at),
             width: buffer.width,
@@ -42,16 +42,8 @@ impl RunTraversal<'_> {
     }
 }
 
-/// Returns a name without its extension.
-fn stem(filename: &str) -> &str {
-    match Facts::named(filename).extension {
-        Some(_) => filename.rsplit_once('.').map_or(filename, |(stem, _)| stem),
-        None => filename,
-    }
-}
-
 /// Shows the day in UTC: `2026-11-21`.
-pub(in crate::workflow) fn date(at_ms: i64) -> String {
+pub fn date(at_ms: i64) -> String {
     jiff::Timestamp::from_millisecond(at_ms)
         .map(|at| at.strftime("%Y-%m-%d").to_string())
         .unwrap_or_default()

@@ -2,6 +2,7 @@
 
 mod crashes;
 mod drains;
+mod dry_runs;
 mod ends;
 mod fake;
 mod load;
@@ -145,6 +146,8 @@ impl Site {
         Request {
             account_id: self.account,
             workflow_id: workflow.id,
+            version: None,
+            rerun_of: None,
             trigger: Trigger::Api,
             lane: Lane::Interactive,
             upload_source: "api".into(),

@@ -1,4 +1,5 @@
-//! Evaluates a workflow condition on a file: comparison of numbers and texts, case folding, missing properties.
+//! Evaluates a workflow condition on a file: comparison of numbers and texts, case folding, missing properties, facts that are
+//! not known yet.
 
 use std::borrow::Cow;
 
@@ -9,23 +10,46 @@ use super::{Facts, Field, Group, Logic, Operand, Operator, Rule, field::Property
 impl Group {
     /// Returns whether the file meets it; an empty group is met.
     pub fn is_met(&self, facts: &Facts) -> bool {
-        self.joined(facts) != self.negate
+        self.outcome(facts, &|_| false) == Some(true)
     }
 
-    fn joined(&self, facts: &Facts) -> bool {
+    /// Returns whether a file of which some facts are not known yet meets it; `None`: that depends on one of them.
+    pub fn outcome(&self, facts: &Facts, is_unknown: &dyn Fn(Field) -> bool) -> Option<bool> {
+        let met = self.joined(facts, is_unknown)?;
+        Some(met != self.negate)
+    }
+
+    /// Joins its parts in the three-valued logic of Kleene, and looks at no part behind the one that decides.
+    fn joined(&self, facts: &Facts, is_unknown: &dyn Fn(Field) -> bool) -> Option<bool> {
         if self.rules.is_empty() && self.groups.is_empty() {
-            return true;
+            return Some(true);
         }
-        let mut rules = self.rules.iter().map(|rule| rule.is_met(facts));
-        let mut groups = self.groups.iter().map(|group| group.is_met(facts));
-        match self.logic {
-            Logic::And => rules.all(|met| met) && groups.all(|met| met),
-            Logic::Or => rules.any(|met| met) || groups.any(|met| met),
+        let rules = self
+            .rules
+            .iter()
+            .map(|rule| rule.outcome(facts, is_unknown));
+        let groups = self
+            .groups
+            .iter()
+            .map(|group| group.outcome(facts, is_unknown));
+        let deciding = self.logic == Logic::Or;
+        let mut joined = Some(!deciding);
+        for part in rules.chain(groups) {
+            match part {
+                Some(met) if met == deciding => return Some(deciding),
+                Some(_) => {}
+                None => joined = None,
+            }
         }
+        joined
     }
 }
 
 impl Rule {
+    fn outcome(&self, facts: &Facts, is_unknown: &dyn Fn(Field) -> bool) -> Option<bool> {
+        (!is_unknown(self.field)).then(|| self.is_met(facts))
+    }
+
     fn is_met(&self, facts: &Facts) -> bool {
         let property = self.field.of(facts);
         let met = match self.operator {
@@ -86,7 +110,7 @@ impl<'a> Property<'a> {
         }
     }
 
-    fn text(self) -> Cow<'a, str> {
+    pub(super) fn text(self) -> Cow<'a, str> {
         match self {
             Self::Text(text) => text.into(),
             Self::Number(number) => number.to_string().into(),

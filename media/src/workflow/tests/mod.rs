@@ -2,6 +2,7 @@
 
 mod checks;
 mod conditions;
+mod dry_run;
 mod hostile;
 mod legacy;
 mod naive;

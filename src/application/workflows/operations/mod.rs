@@ -1,8 +1,10 @@
-//! Use cases of workflows for REST and MCP: list, show, pause, delete, rotate the secret, versions.
+//! Use cases of workflows for REST and MCP: list, show, pause, delete, rotate the secret, versions, dry runs, lists of runs.
 //!
 //! They answer with records, so that a handler or a tool only has to serialize them. Every rejection is an [`ApiError`]
 //! whose text says what to change.
 
+mod dry_run;
+pub(crate) mod run_list;
 pub(crate) mod runs;
 pub(crate) mod saving;
 
@@ -15,8 +17,10 @@ use sluice_store::{
 };
 use uuid::Uuid;
 
+pub(crate) use crate::application::workflows::operations::dry_run::dry_run;
+pub(crate) use crate::application::workflows::operations::run_list::all_runs;
 pub(crate) use crate::application::workflows::operations::runs::{
-    Input, allowance, awaited, cancel, check_input, reject_paused, retry, run_file, run_on,
+    Input, allowance, awaited, cancel, check_input, reject_paused, rerun, retry, run_file, run_on,
     run_upload, runs, show_run,
 };
 pub(crate) use crate::application::workflows::operations::saving::{create_or_replace, lint};

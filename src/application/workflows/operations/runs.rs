@@ -1,4 +1,4 @@
-//! Runs of workflows: start on an upload or stored file, wait, list, `retry`, cancel; `uploadSource`, `workflows.max_queued`.
+//! Runs of workflows: start on an upload or stored file, wait, list, `retry`, `rerun`, cancel; `uploadSource`, `workflows.max_queued`.
 //!
 //! A run is committed with its charge and its input before any answer; a waiting request waits for its row, and may
 //! disconnect.
@@ -37,7 +37,7 @@ const MAX_SOURCE: usize = 64;
 /// `Retry-After` when `workflows.max_queued` is reached.
 const FULL_RETRY_AFTER_S: u64 = 10;
 /// Runs in a list without a `limit`, the newest.
-const DEFAULT_LIMIT: u32 = 50;
+pub(super) const DEFAULT_LIMIT: u32 = 50;
 
 /// Answers 404 and 409 for a workflow that would not run, before anything large is read for it.
 pub(crate) async fn reject_paused(
@@ -265,6 +265,34 @@ pub(crate) async fn retry(
     }
 }
 
+/// Runs the workflow again on the input of one of its runs that has ended: a new run, charged and admitted as every other one. 409 while
+/// that run has not ended, when its input has expired, and when the workflow is paused; else rejections as [`run_upload`]'s.
+pub(crate) async fn rerun(
+    context: &RequestContext,
+    workflow_id: Uuid,
+    run_id: Uuid,
+    version: RetryVersion,
+) -> Result<Run, ApiError> {
+    let mut db = context.handles.store.read().await?;
+    let run = workflows::get_run(&mut db, context.account_id, run_id).await?;
+    drop(db);
+    let limit = input_limit(&context.plan, &run.input_mime);
+    limit.check(&run.input_filename, run.input_size.unsigned_abs())?;
+    let submitted = context
+        .handles
+        .workflows
+        .rerun(
+            context.account_id,
+            workflow_id,
+            run_id,
+            version,
+            context.client.trigger(),
+            allowance(&context.plan, &run.input_mime),
+        )
+        .await?;
+    context.accepted(submitted)
+}
+
 /// Cancels a run that waits or is worked on; its charge is given back, what it stored stays. 409 when it has ended.
 pub(crate) async fn cancel(context: &RequestContext, run_id: Uuid) -> Result<RunAnswer, ApiError> {
     let cancelled = context
@@ -276,8 +304,16 @@ pub(crate) async fn cancel(context: &RequestContext, run_id: Uuid) -> Result<Run
 }
 
 impl Client {
+    /// Trigger of a run whose file is not named by the request.
+    fn trigger(self) -> Trigger {
+        match self {
+            Self::Mcp => Trigger::Mcp,
+            Self::Api | Self::Dashboard => Trigger::Api,
+        }
+    }
+
     /// Value of `upload_source` in conditions, of a file that came with a request.
-    fn source(self) -> &'static str {
+    pub(super) fn source(self) -> &'static str {
         match self {
             Self::Api => "api",
             Self::Dashboard => "dashboard",
@@ -302,10 +338,9 @@ impl RequestContext {
         Ok(Request {
             account_id: self.account_id,
             workflow_id,
-            trigger: match self.client {
-                Client::Mcp => Trigger::Mcp,
-                Client::Api | Client::Dashboard => Trigger::Api,
-            },
+            version: None,
+            rerun_of: None,
+            trigger: self.client.trigger(),
             lane: Lane::Interactive,
             generation: 0,
             upload_source: checked_source(source)?.unwrap_or_else(|| usual_source.to_owned()),
@@ -356,7 +391,7 @@ fn reject_empty(input: &RunInput) -> Result<(), ApiError> {
 }
 
 /// Checks an `uploadSource`; `None` when none was given.
-fn checked_source(given: Option<String>) -> Result<Option<String>, ApiError> {
+pub(super) fn checked_source(given: Option<String>) -> Result<Option<String>, ApiError> {
     let given = given.map(|text| text.trim().to_owned());
     let Some(source) = given.filter(|text| !text.is_empty()) else {
         return Ok(None);

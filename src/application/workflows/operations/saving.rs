@@ -232,7 +232,7 @@ fn nothing() -> Problem {
     generate(&Short::default()).expect_err("an empty short form is replaced by nothing")
 }
 
-fn reject_too_large(context: &RequestContext, definition: &str) -> Result<(), ApiError> {
+pub(super) fn reject_too_large(context: &RequestContext, definition: &str) -> Result<(), ApiError> {
     let most = context.handles.config.workflows.max_definition.as_u64();
     let length = definition.len() as u64;
     match length <= most {

@@ -36,6 +36,11 @@ async fn a_run_is_safe_once_it_is_answered() {
         ("uploadSource", json!("api")),
         ("inputFilename", json!("photo.png")),
         ("inputSize", json!(PNG.len())),
+        ("workflowName", json!("Product photos")),
+        ("inputMimeType", json!("image/png")),
+        ("isInputKept", json!(true)),
+        ("sourceFileId", Value::Null),
+        ("rerunOf", Value::Null),
         ("log", json!([])),
         ("outputs", json!([])),
         ("error", Value::Null),
@@ -356,7 +361,7 @@ async fn a_run_is_followed() {
     assert_eq!(
         data[0],
         json!({"runId": run["runId"], "status": "cancelled", "stepsDone": 0, "stepsTotal": 0, "current": null,
-            "stepProgress": null, "queuePlace": null})
+            "currentNodeId": null, "stepProgress": null, "queuePlace": null})
     );
     let shown = site.call("GET", &run_path(&run), None).await.json();
     assert_eq!(data[1], shown);

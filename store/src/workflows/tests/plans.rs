@@ -24,7 +24,9 @@ async fn no_statement_looks_through_a_table() {
         "SELECT url, id FROM webhook_endpoints WHERE workflow_id = $1 AND deleted_at IS NULL",
     ];
     let mut reader = bench.world.read().await;
-    for statement in statements {
+    let listing = run_list::tests::statements();
+    let statements = statements.iter().map(|text| (*text).to_owned());
+    for statement in statements.chain(listing) {
         let explained = format!("EXPLAIN QUERY PLAN {statement}");
         let plan: Vec<(i64, i64, i64, String)> = sqlx::query_as(sqlx::AssertSqlSafe(explained))
             .fetch_all(reader.sqlite())

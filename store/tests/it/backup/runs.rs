@@ -89,6 +89,8 @@ async fn an_unfinished_run_continues_after_a_restore() {
         status: StepStatus::Completed,
         branch: None,
         message: String::new(),
+        skip_reason: None,
+        skipped_by: None,
         facts: None,
         started_at: None,
         finished_at: None,

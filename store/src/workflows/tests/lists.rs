@@ -1,0 +1,149 @@
+//! Runs of all workflows: order by duration, and the cost of a page of 100 000 runs:
+//! `cargo test --release -p sluice-store measure_run_list -- --ignored --nocapture`.
+
+#![allow(clippy::print_stdout, reason = "a measurement prints what it found")]
+
+use std::time::Instant;
+
+use super::{
+    super::run_list::{self, RunFilter, RunOrder, RunSlice},
+    *,
+};
+use crate::{Direction, Sorted as _};
+
+fn slice(order: RunOrder, limit: u32) -> RunSlice {
+    RunSlice {
+        order,
+        direction: Direction::Descending,
+        limit,
+        after: None,
+    }
+}
+
+impl Bench {
+    async fn list(&self, filter: &RunFilter, slice: &RunSlice) -> Vec<Run> {
+        run_list::list(&mut self.world.read().await, self.account, filter, slice)
+            .await
+            .unwrap()
+    }
+}
+
+#[tokio::test]
+async fn the_slowest_runs_come_first_and_pages_meet() {
+    let bench = Bench::new().await;
+    for after in 0..5 {
+        bench.run(after).await;
+    }
+    // Two have not ended; the others took 0 to 2 ms.
+    bench
+        .write(|tx| {
+            Box::pin(async move {
+                sqlx::query(
+                    "UPDATE workflow_runs SET status = 'completed', is_admitted = 0, started_at = $1,
+                         completed_at = $1 + number - 1 WHERE number <= 3",
+                )
+                .bind(NOW)
+                .execute(tx.sqlite())
+                .await?;
+                Ok(())
+            })
+        })
+        .await
+        .unwrap();
+    let filter = RunFilter::default();
+    let whole = bench.list(&filter, &slice(RunOrder::Duration, 10)).await;
+    let numbers: Vec<i64> = whole.iter().map(|run| run.number).collect();
+    assert_eq!(numbers, [3, 2, 1, 5, 4]);
+    for order in [RunOrder::Created, RunOrder::Duration] {
+        let whole = bench.list(&filter, &slice(order, 10)).await;
+        let (mut paged, mut page) = (Vec::new(), slice(order, 2));
+        loop {
+            let rows = bench.list(&filter, &page).await;
+            let Some(last) = rows.last() else { break };
+            page.after = Some(last.position(order));
+            paged.extend(rows);
+        }
+        assert_eq!(paged, whole, "{order:?}");
+    }
+}
+
+#[tokio::test]
+#[ignore = "a measurement"]
+async fn measure_run_list() {
+    const RUNS: i64 = 100_000;
+    let bench = Bench::new().await;
+    bench.run(0).await;
+    bench.world.write(|tx| {
+        Box::pin(async move {
+            sqlx::query(
+                "INSERT INTO workflow_runs (id, account_id, workflow_id, workflow_name, workflow_version, number, status,
+                     \"trigger\", lane, is_admitted, generation, upload_source, input_blob, input_filename, input_size,
+                     input_mime, allowance, month, created_at, queued_at, started_at, completed_at, expires_at)
+                 WITH RECURSIVE n (i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM n WHERE i < $1)
+                 SELECT randomblob(16), account_id, workflow_id, workflow_name, workflow_version, i,
+                     CASE WHEN i % 33 = 0 THEN 'failed' WHEN i % 100 = 1 THEN 'cancelled' ELSE 'completed' END, \"trigger\", lane,
+                     0, generation, upload_source, input_blob, 'IMG_' || i || '.jpg', input_size, input_mime, allowance, month,
+                     created_at + i * 1000, queued_at, created_at, created_at + abs(random()) % 9000, created_at
+                 FROM n CROSS JOIN workflow_runs r WHERE r.number = 1",
+            )
+            .bind(RUNS)
+            .execute(tx.sqlite())
+            .await?;
+            Ok(())
+        })
+    })
+    .await
+    .unwrap();
+    let with = |change: fn(&mut RunFilter)| {
+        let mut filter = RunFilter::default();
+        change(&mut filter);
+        filter
+    };
+    let workflow_id = Some(bench.workflow);
+    let mut of_workflow = with(|filter| filter.status = Some(RunStatus::Failed));
+    of_workflow.workflow_id = workflow_id;
+    for (name, filter) in [
+        ("all", RunFilter::default()),
+        (
+            "failed",
+            with(|filter| filter.status = Some(RunStatus::Failed)),
+        ),
+        (
+            "processing",
+            with(|filter| filter.status = Some(RunStatus::Processing)),
+        ),
+        ("failed of a workflow", of_workflow),
+        (
+            "from the middle",
+            with(|filter| filter.until = Some(NOW + 50_000_000)),
+        ),
+        (
+            "by text",
+            with(|filter| filter.text = Some("IMG_777.".into())),
+        ),
+        (
+            "by a text that none has",
+            with(|filter| filter.text = Some("zzz".into())),
+        ),
+    ] {
+        for order in [RunOrder::Created, RunOrder::Duration] {
+            let mut times = Vec::new();
+            for _ in 0..20 {
+                let begun = Instant::now();
+                bench.list(&filter, &slice(order, 51)).await;
+                times.push(begun.elapsed());
+            }
+            times.sort();
+            let begun = Instant::now();
+            let mut db = bench.world.read().await;
+            let counts = run_list::count(&mut db, bench.account, &filter)
+                .await
+                .unwrap();
+            let counted = begun.elapsed();
+            println!(
+                "{name}, {order:?}: median {:?}, p95 {:?}; counted in {counted:?}: {counts:?}",
+                times[10], times[19]
+            );
+        }
+    }
+}
