@@ -152,6 +152,7 @@ table::routes! {
     "/api/workflows/{id}/run-file"     => POST workflows::run_file;
     "/api/workflows/{id}/runs/{runId}/rerun" => POST workflows::rerun;
     "/api/workflows/{id}/rotate-secret" => POST workflows::rotate_secret;
+    "/api/workflows/{id}/statistics"   => GET workflows::statistics;
     "/api/workflows/{id}/versions"     => GET workflows::versions;
     "/api/workflows/{id}/versions/{version}" => GET workflows::version;
 

@@ -2,7 +2,10 @@
 
 use serde::Serialize;
 use serde_json::{Value, value::RawValue};
-use sluice_store::workflows::{Version, Workflow};
+use sluice_store::workflows::{
+    Version, Workflow,
+    run_statistics::{NodeCounts, RecentRuns},
+};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -79,6 +82,64 @@ pub(crate) fn written(text: String) -> Result<Box<RawValue>, ApiError> {
 /// Parses JSON that was written here.
 pub(crate) fn parsed(text: &str) -> Result<Value, ApiError> {
     serde_json::from_str(text).map_err(ApiError::internal)
+}
+
+/// The newest runs of a workflow, at most 100.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RecentRunsRecord {
+    workflow_id: Uuid,
+    /// Those that have completed or failed.
+    ended: i64,
+    failed: i64,
+    /// The newest; null when no run is kept.
+    last_run_id: Option<Uuid>,
+    /// `queued`, `processing`, `completed`, `failed` or `cancelled`.
+    last_status: Option<&'static str>,
+}
+
+impl From<RecentRuns> for RecentRunsRecord {
+    fn from(recent: RecentRuns) -> Self {
+        Self {
+            workflow_id: recent.workflow_id,
+            ended: recent.ended,
+            failed: recent.failed,
+            last_run_id: recent.last_run_id,
+            last_status: recent.last_status.map(|status| status.as_str()),
+        }
+    }
+}
+
+/// How the newest runs of a workflow that have ended, at most 1000, ended at its nodes.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct WorkflowStatistics {
+    pub(crate) nodes: Vec<NodeStatistics>,
+}
+
+/// Numbers of runs.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct NodeStatistics {
+    node_id: String,
+    completed: i64,
+    failed: i64,
+    skipped: i64,
+    /// Runs in which a branch took its `true` path.
+    took_true: i64,
+    took_false: i64,
+}
+
+impl From<NodeCounts> for NodeStatistics {
+    fn from(counts: NodeCounts) -> Self {
+        Self {
+            node_id: counts.node_id,
+            completed: counts.completed,
+            failed: counts.failed,
+            skipped: counts.skipped,
+            took_true: counts.took_true,
+            took_false: counts.took_false,
+        }
+    }
 }
 
 /// A version of a workflow, without its definition.

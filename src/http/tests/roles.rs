@@ -146,6 +146,7 @@ pub(super) const TABLE: &[(&str, &str, Needs)] = &[
     ("POST", "/api/workflows/{id}/run-file", Write),
     ("POST", "/api/workflows/{id}/runs/{runId}/rerun", Write),
     ("POST", "/api/workflows/{id}/rotate-secret", Write),
+    ("GET", "/api/workflows/{id}/statistics", Read),
     ("GET", "/api/workflows/{id}/versions", Read),
     ("GET", "/api/workflows/{id}/versions/{version}", Read),
     ("GET", "/api/video/streams", Read),

@@ -12,6 +12,7 @@ use std::{future::Ready, marker::PhantomData};
 use actix_web::{FromRequest, HttpRequest, HttpResponse, dev::Payload, web};
 use serde::Serialize;
 use sluice_store::Listed;
+use url::form_urlencoded;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -31,12 +32,15 @@ use crate::application::{
     caller::{Caller, Needs, Read, Write},
     context::WorkflowContext,
     error::ApiError,
+    field,
     page::next_cursor,
     reached::Reached,
     workflows::{
         dry_run_record::{DryRunAnswer, DryRunWorkflow},
         operations::{self, RequestContext},
-        record::{VersionRecord, WholeVersion, WorkflowRecord},
+        record::{
+            RecentRunsRecord, VersionRecord, WholeVersion, WorkflowRecord, WorkflowStatistics,
+        },
         request::{ChangeWorkflow, LintWorkflow, SaveWorkflow},
         review::LintAnswer,
     },
@@ -71,6 +75,8 @@ pub struct WorkflowAnswer {
 #[serde(rename_all = "camelCase")]
 pub struct WorkflowList {
     workflows: Vec<WorkflowRecord>,
+    /// The newest runs of each of these workflows.
+    recent_runs: Vec<RecentRunsRecord>,
     next_cursor: Option<String>,
 }
 
@@ -95,9 +101,11 @@ pub async fn list(
 ) -> Result<HttpResponse, ApiError> {
     let rows = operations::list(&context, page).await?;
     let next_cursor = next_cursor(&rows, page, Listed::cursor);
+    let recent_runs = operations::recent_runs(&context, &rows).await?;
     let workflows = rows.into_iter().map(WorkflowRecord::of);
     Ok(HttpResponse::Ok().json(WorkflowList {
         workflows: workflows.collect::<Result<_, _>>()?,
+        recent_runs,
         next_cursor,
     }))
 }
@@ -214,6 +222,34 @@ pub async fn rotate_secret(
 ) -> Result<HttpResponse, ApiError> {
     let workflow = operations::rotate_secret(&context, *id).await?;
     Ok(HttpResponse::Ok().json(WorkflowAnswer { workflow }))
+}
+
+/// Count a workflow's runs by node
+///
+/// Of the newest 1000 runs, those that have ended: how many came to each node and took each path of a branch.
+#[utoipa::path(get, path = "/api/workflows/{id}/statistics", tag = "workflows", params(
+    ("id" = Uuid, Path, description = "The workflow's id"),
+    ("version" = Option<i64>, Query, description = "Only runs of this version"),
+), responses((status = 200, description = "A count for each node that a log names", body = WorkflowStatistics)))]
+pub async fn statistics(
+    request: HttpRequest,
+    Admitted(context, _): Admitted<Read>,
+    id: web::Path<Uuid>,
+) -> Result<HttpResponse, ApiError> {
+    let version = asked_version(request.query_string())?;
+    let counts = operations::statistics(&context, *id, version).await?;
+    Ok(HttpResponse::Ok().json(counts))
+}
+
+fn asked_version(query: &str) -> Result<Option<i64>, ApiError> {
+    let mut given = form_urlencoded::parse(query.as_bytes());
+    let given = given.find(|(name, value)| name == "version" && !value.is_empty());
+    given
+        .map(|(_, text)| {
+            let version = text.parse().ok();
+            version.ok_or_else(|| field::wrong("version", "the number of a version", &text))
+        })
+        .transpose()
 }
 
 /// List a workflow's versions

@@ -16,6 +16,7 @@ mod rerun;
 mod retention;
 mod retry;
 pub mod run_list;
+pub mod run_statistics;
 mod runs;
 mod steps;
 mod submission;

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use sluice_store::{
     Page, duration_ms, now_ms,
-    workflows::{self, Workflow},
+    workflows::{self, Workflow, run_statistics},
     write_tx,
 };
 use uuid::Uuid;
@@ -31,7 +31,10 @@ use crate::{
         context::WorkflowContext,
         error::ApiError,
         reached::Reached,
-        workflows::record::{VersionRecord, WholeVersion, WorkflowRecord, written},
+        workflows::record::{
+            NodeStatistics, RecentRunsRecord, VersionRecord, WholeVersion, WorkflowRecord,
+            WorkflowStatistics, written,
+        },
     },
     config::Plan,
 };
@@ -80,6 +83,31 @@ impl RequestContext {
 pub(crate) async fn list(context: &RequestContext, page: Page) -> Result<Vec<Workflow>, ApiError> {
     let mut db = context.handles.store.read().await?;
     Ok(workflows::list(&mut db, context.account_id, page).await?)
+}
+
+/// Returns the newest runs of each of these workflows, for a list of them.
+pub(crate) async fn recent_runs(
+    context: &RequestContext,
+    listed: &[Workflow],
+) -> Result<Vec<RecentRunsRecord>, ApiError> {
+    let ids: Vec<Uuid> = listed.iter().map(|workflow| workflow.id).collect();
+    let mut db = context.handles.store.read().await?;
+    let recent = run_statistics::recent_runs(&mut db, &ids).await?;
+    Ok(recent.into_iter().map(RecentRunsRecord::from).collect())
+}
+
+/// Counts how the newest runs of a workflow ended at each node, of that version or of all.
+pub(crate) async fn statistics(
+    context: &RequestContext,
+    id: Uuid,
+    version: Option<i64>,
+) -> Result<WorkflowStatistics, ApiError> {
+    let workflow = find(context, id).await?;
+    let mut db = context.handles.store.read().await?;
+    let nodes = run_statistics::by_node(&mut db, workflow.id, version).await?;
+    Ok(WorkflowStatistics {
+        nodes: nodes.into_iter().map(NodeStatistics::from).collect(),
+    })
 }
 
 /// Returns a workflow; `NotFound` for one that is unknown or another account's.

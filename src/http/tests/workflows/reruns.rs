@@ -45,6 +45,26 @@ async fn a_run_is_run_again_as_it_ran_or_as_the_workflow_is_now() {
         assert_eq!(run["outputs"][0]["filename"], name);
         assert_eq!(site.used().await, number);
     }
+    let list = site.call("GET", "/api/workflows", None).await.json();
+    let recent = &list["recentRuns"][0];
+    assert_eq!(recent["workflowId"], workflow["id"]);
+    assert_eq!(
+        (&recent["ended"], &recent["failed"]),
+        (&json!(4), &json!(0))
+    );
+    assert_eq!(recent["lastStatus"], "completed");
+    for (query, status, kept) in [("", 200, 4), ("?version=1", 200, 3), ("?version=x", 400, 0)] {
+        let statistics = format!("{}/statistics{query}", path(&workflow));
+        let answer = site.call("GET", &statistics, None).await;
+        assert_eq!(answer.status, status, "{query}");
+        let answer = answer.json();
+        let nodes = answer["nodes"].as_array().into_iter().flatten();
+        let completed: i64 = nodes
+            .filter(|node| node["nodeId"] == "keep")
+            .filter_map(|node| node["completed"].as_i64())
+            .sum();
+        assert_eq!(completed, kept, "{query}");
+    }
     let shown = site.call("GET", &run_path(&first), None).await.json();
     assert_eq!(
         shown["run"]["log"], first["run"]["log"],

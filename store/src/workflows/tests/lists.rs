@@ -6,7 +6,10 @@
 use std::time::Instant;
 
 use super::{
-    super::run_list::{self, RunFilter, RunOrder, RunSlice},
+    super::{
+        run_list::{self, RunFilter, RunOrder, RunSlice},
+        run_statistics,
+    },
     *,
 };
 use crate::{Direction, Sorted as _};
@@ -65,6 +68,61 @@ async fn the_slowest_runs_come_first_and_pages_meet() {
         }
         assert_eq!(paged, whole, "{order:?}");
     }
+}
+
+#[tokio::test]
+async fn statistics_count_paths_and_failures_of_the_newest_runs() {
+    let bench = Bench::new().await;
+    for (number, branch) in [(1, true), (2, false), (3, true)] {
+        let (_, lease) = bench.begun().await;
+        let taken = Step {
+            branch: Some(branch),
+            ..step(0, StepStatus::Completed)
+        };
+        if number == 3 {
+            let steps = vec![taken, step(1, StepStatus::Failed)];
+            bench.fail(&lease, steps).await.unwrap();
+        } else {
+            let steps = vec![taken, step(1, StepStatus::Completed)];
+            let completion = Completion {
+                steps,
+                ..Completion::default()
+            };
+            bench.complete(&lease, completion).await.unwrap();
+        }
+    }
+    let last = bench.run(9).await;
+    let mut db = bench.world.read().await;
+    let recent = run_statistics::recent_runs(&mut db, &[bench.workflow])
+        .await
+        .unwrap();
+    let expected = run_statistics::RecentRuns {
+        workflow_id: bench.workflow,
+        ended: 3,
+        failed: 1,
+        last_run_id: Some(last.id),
+        last_status: Some(RunStatus::Queued),
+    };
+    assert_eq!(recent, [expected]);
+    let counts = run_statistics::by_node(&mut db, bench.workflow, Some(1))
+        .await
+        .unwrap();
+    let counts: Vec<_> = counts
+        .iter()
+        .map(|node| {
+            (
+                node.node_id.as_str(),
+                [node.completed, node.failed, node.skipped],
+                [node.took_true, node.took_false],
+            )
+        })
+        .collect();
+    assert_eq!(
+        counts,
+        [("n0", [3, 0, 0], [2, 1]), ("n1", [2, 1, 0], [0, 0])]
+    );
+    let of_another = run_statistics::by_node(&mut db, bench.workflow, Some(2)).await;
+    assert_eq!(of_another.unwrap(), []);
 }
 
 #[tokio::test]

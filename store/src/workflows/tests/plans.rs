@@ -4,6 +4,7 @@ use super::*;
 use crate::workflows::{
     admission::{ADMIT, WAITING},
     ending::UNFINISHED,
+    run_statistics::{BY_NODE, RECENT_RUNS},
 };
 
 #[tokio::test]
@@ -13,6 +14,8 @@ async fn no_statement_looks_through_a_table() {
         ADMIT,
         WAITING,
         UNFINISHED,
+        BY_NODE,
+        RECENT_RUNS,
         "SELECT count(*) FROM workflow_runs r WHERE r.workflow_id = $1 AND r.is_admitted = 1",
         "SELECT 1 FROM workflow_runs WHERE account_id = $1 AND status = 'queued' AND is_admitted = 0 LIMIT $2",
         "SELECT id FROM workflow_runs WHERE expires_at <= $1 ORDER BY expires_at LIMIT $2",
@@ -36,7 +39,9 @@ async fn no_statement_looks_through_a_table() {
             let is_scan = detail.starts_with("SCAN") && detail != "SCAN waiting";
             // What a part of the statement gives; how it finds that is a line of its own.
             let is_part = detail.starts_with("SCAN (subquery");
-            let is_allowed = !is_scan || is_part || detail.contains("CONSTANT ROW");
+            // A list of the statement's own, of a bounded length.
+            let is_list = detail == "SCAN n" || detail.starts_with("SCAN j VIRTUAL TABLE");
+            let is_allowed = !is_scan || is_part || is_list || detail.contains("CONSTANT ROW");
             assert!(is_allowed, "{statement}: {detail}");
         }
     }
