@@ -49,6 +49,8 @@ pub struct GivenFacts {
     /// Duration in seconds; null for a file that has none.
     #[serde(deserialize_with = "field::given")]
     pub duration: Option<Option<f64>>,
+    /// As `uploadSource` beside the facts, which counts first.
+    pub upload_source: Option<String>,
 }
 
 /// What a run would do. Nothing is stored or charged.

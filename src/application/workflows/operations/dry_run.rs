@@ -58,7 +58,7 @@ async fn definition(context: &RequestContext, request: DryRunWorkflow) -> Result
 
 async fn premise(context: &RequestContext, request: &DryRunWorkflow) -> Result<Premise, ApiError> {
     let source = checked_source(request.upload_source.clone())?;
-    let (mut facts, unknown, usual_source) = match (request.file_id, &request.facts) {
+    let (facts, unknown, usual_source) = match (request.file_id, &request.facts) {
         (Some(file_id), _) => {
             let mut db = context.handles.store.read().await?;
             let file = files::get(&mut db, context.account_id, file_id).await?;
@@ -76,9 +76,12 @@ async fn premise(context: &RequestContext, request: &DryRunWorkflow) -> Result<P
             ));
         }
     };
-    facts.upload_source = Some(source.unwrap_or_else(|| usual_source.to_owned()));
+    let source = source.or_else(|| facts.upload_source.clone());
     Ok(Premise {
-        facts,
+        facts: Facts {
+            upload_source: Some(source.unwrap_or_else(|| usual_source.to_owned())),
+            ..facts
+        },
         unknown,
         date: sluice_actors::workflow::day(now_ms()),
         clean: filename::clean,
@@ -106,7 +109,18 @@ fn of_file(file: &File, found: Option<FileFacts>) -> (Facts, BTreeSet<Field>) {
         true => BTreeSet::new(),
         false => BTreeSet::from([Field::Width, Field::Height, Field::Duration]),
     };
-    (facts, unknown)
+    let missing = missing(&file.mime_type);
+    let is_known = |field: &Field| missing.contains(field);
+    (facts, unknown.into_iter().filter(|it| !is_known(it)).collect())
+}
+
+/// Dimensions that no run finds of a file of that type.
+fn missing(mime: &str) -> &'static [Field] {
+    match Format::from_mime(mime).map(Format::class) {
+        Some(class) if class.is_timed() => &[],
+        Some(_) => &[Field::Duration],
+        None => &[Field::Width, Field::Height, Field::Duration],
+    }
 }
 
 fn of_given(given: Map<String, Value>) -> Result<(Facts, BTreeSet<Field>), ApiError> {
@@ -135,6 +149,7 @@ fn of_given(given: Map<String, Value>) -> Result<(Facts, BTreeSet<Field>), ApiEr
     note(Field::Width, given.width.is_some());
     note(Field::Height, given.height.is_some());
     note(Field::Duration, given.duration.is_some());
+    let missing = mime.as_deref().map_or(&[][..], missing);
     let extension = extension.map(|text| text.trim_start_matches('.').to_lowercase());
     let named = match &name {
         Some(name) => Facts::named(name),
@@ -143,14 +158,19 @@ fn of_given(given: Map<String, Value>) -> Result<(Facts, BTreeSet<Field>), ApiEr
             ..Facts::default()
         },
     };
-    let facts = Facts {
+    let mut facts = Facts {
         mime,
         size_bytes: given.size_bytes,
         width: given.width.flatten(),
         height: given.height.flatten(),
         duration_s: given.duration.flatten(),
+        upload_source: checked_source(given.upload_source)?,
         ..named
     };
+    for &field in missing {
+        facts.clear(field);
+        unknown.remove(&field);
+    }
     Ok((facts, unknown))
 }
 
@@ -170,13 +190,18 @@ mod tests {
     #[test]
     fn what_is_left_out_is_unknown_and_null_is_missing() {
         let (facts, unknown) = given(
-            json!({"mime": "image/png", "filename": "a/b.PNG", "width": 800, "duration": null}),
+            json!({"mime": "image/png", "filename": "a/b.PNG", "width": 800}),
         )
         .unwrap();
         assert_eq!(facts.filename.as_deref(), Some("b.PNG"));
         assert_eq!(facts.extension.as_deref(), Some("png"));
         assert_eq!((facts.width, facts.duration_s), (Some(800), None));
+        // An image has no duration, whether that is said or not.
         assert_eq!(unknown, BTreeSet::from([Field::SizeBytes, Field::Height]));
+        let (_, unknown) = given(json!({"mime": "video/mp4", "width": null})).unwrap();
+        assert!(!unknown.contains(&Field::Width) && unknown.contains(&Field::Duration));
+        let (facts, _) = given(json!({"uploadSource": "folder"})).unwrap();
+        assert_eq!(facts.upload_source.as_deref(), Some("folder"));
         let (_, unknown) = given(json!({})).unwrap();
         assert_eq!(
             unknown.len(),
