@@ -39,7 +39,7 @@ use crate::{
     application::{
         address::{PublicAddress, Seen},
         context::{AppContext, LiveAccess, MediaHandles, PLUGIN_REGISTRY, SrtAccess, Stage},
-        readiness, suspension,
+        members, readiness, suspension,
     },
     config::Config,
     http,
@@ -298,7 +298,7 @@ impl Service {
                 first.stream_key.expose(),
             ));
             text.push_str(&match &first.welcome_code {
-                Some(code) => format!("\n  Open {}\n", welcome_url(&web, code)),
+                Some(code) => format!("\n  Open {}\n", members::welcome_url(&web, code)),
                 None => format!("\n  Open {web}/app\n"),
             });
         }
@@ -398,12 +398,6 @@ pub(crate) fn browser_url(base_url: &str, http: SocketAddr, is_https: bool) -> S
     }
 }
 
-/// The link with which a user chooses a password. The code is in the fragment, which browsers send nowhere, so that no log of a
-/// proxy holds it.
-pub(crate) fn welcome_url(web: &str, code: &Secret) -> String {
-    format!("{web}/app/welcome#{}", code.expose())
-}
-
 /// A first credential for the terminal, or where it comes from: what the operator set is known already and may be a secret that
 /// logs of the terminal should not hold.
 fn or_set_by<'a>(secret: &'a Secret, key: &str, set: &str) -> Cow<'a, str> {
@@ -449,6 +443,7 @@ struct Retention {
     events: webhooks::Retention,
     runs: workflows::Retention,
     audit: Duration,
+    audit_entries: u32,
 }
 
 impl Retention {
@@ -463,6 +458,7 @@ impl Retention {
                 max_active: config.workflows.max_active_per_workflow,
             },
             audit: config.account.keep_audit,
+            audit_entries: config.account.max_audit,
         }
     }
 }
@@ -478,7 +474,9 @@ async fn sweep(store: Store, retention: Retention, stop: CancellationToken) {
             store.sweep(now_ms).await,
             store.sweep_events(&retention.events, now_ms).await,
             store.sweep_runs(&retention.runs, now_ms).await,
-            store.sweep_audit(retention.audit, now_ms).await,
+            store
+                .sweep_audit(retention.audit, retention.audit_entries, now_ms)
+                .await,
         ] {
             if let Err(error) = swept {
                 warn!(%error, "expired rows are swept later");

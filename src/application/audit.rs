@@ -1,19 +1,32 @@
-//! Audit log, `GET /api/audit`: its entries and filters (`actor`, `action`, `since`), the author of a change and the client's
+//! Audit log, `GET /api/audit`: its entries and filters (`actor`, `action`, `since`, `until`), the author of a change and the client's
 //! network.
+
+use std::net::IpAddr;
 
 use serde::Serialize;
 use sluice_actors::network::client_network;
-use sluice_store::audit::{Actor, Entry, Filter, NewEntry, Target};
+use sluice_store::{
+    Store,
+    audit::{self, Actor, Entry, Filter, NewEntry, Target},
+    now_ms, write_tx,
+};
 use url::form_urlencoded;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::application::{
-    answer::Timestamp, caller::Caller, error::ApiError, field, object::camel_case, reached::Reached,
+    answer::Timestamp,
+    caller::{Caller, Identity},
+    error::ApiError,
+    field,
+    object::camel_case,
+    reached::Reached,
 };
 
 /// Longest `action` of a query, in characters.
 const MAX_ACTION: usize = 100;
+/// `detail` of an entry whose request ended before its answer.
+const OUTCOME_UNKNOWN: &str = "the client left before the answer";
 
 /// The credential behind a change, and where the client is.
 #[derive(Clone, Debug)]
@@ -32,21 +45,115 @@ impl Author {
         }
     }
 
+    /// The author behind an identity, where code is no handler.
+    pub(crate) fn behind(identity: &Identity, client: Option<IpAddr>) -> Self {
+        Self {
+            account_id: identity.account_id,
+            actor: identity.actor(),
+            network: client.map(network_text),
+        }
+    }
+
     /// Makes the entry of a change, to be written in its transaction.
     pub(crate) fn entry(&self, action: &'static str, target: Target) -> NewEntry {
+        NewEntry {
+            target: Some(target),
+            ..self.entry_without_target(action)
+        }
+    }
+
+    /// Makes the entry of a change that names no resource.
+    pub(crate) fn entry_without_target(&self, action: &'static str) -> NewEntry {
         NewEntry {
             account_id: self.account_id,
             actor: self.actor,
             action,
-            target: Some(target),
+            target: None,
             network: self.network.clone(),
             detail: None,
         }
     }
 }
 
+/// A change in progress whose entry is written by [`PendingEntry::write`], or when it is dropped: a client that leaves before the answer
+/// must not keep its change out of the log.
+pub(crate) struct PendingEntry {
+    store: Store,
+    entry: Option<NewEntry>,
+}
+
+impl PendingEntry {
+    pub(crate) fn new(store: &Store, entry: NewEntry) -> Self {
+        Self {
+            store: store.clone(),
+            entry: Some(entry),
+        }
+    }
+
+    /// Drops the entry: nothing was changed.
+    pub(crate) fn forget(mut self) {
+        self.entry = None;
+    }
+
+    /// Gives the target its name, when it has none yet and is there.
+    pub(crate) async fn find_name(&mut self) {
+        let Some(entry) = &mut self.entry else { return };
+        let account_id = entry.account_id;
+        let Some(target) = entry.target.as_mut().filter(|it| it.name.is_none()) else {
+            return;
+        };
+        let Ok(id) = Uuid::try_parse(&target.id) else {
+            return;
+        };
+        if let Ok(mut db) = self.store.read().await {
+            let found = audit::target_name(&mut db, account_id, target.kind, id).await;
+            target.name = found.ok().flatten();
+        }
+    }
+
+    /// Names the target, whose id is in the answer.
+    pub(crate) fn set_target(&mut self, kind: &'static str, id: Uuid) {
+        if let Some(entry) = &mut self.entry {
+            entry.target = Some(Target {
+                kind,
+                id: id.to_string(),
+                name: None,
+            });
+        }
+    }
+
+    /// Writes the entry of a change that was made. A failure is in the service's log with all that the entry says: the change is
+    /// made, and its answer stays.
+    pub(crate) async fn write(mut self) {
+        if let Some(entry) = self.entry.take() {
+            write(self.store.clone(), entry).await;
+        }
+    }
+}
+
+impl Drop for PendingEntry {
+    fn drop(&mut self) {
+        let Some(mut entry) = self.entry.take() else {
+            return;
+        };
+        entry.detail = Some(OUTCOME_UNKNOWN.to_owned());
+        // Without a runtime the process ends.
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(write(self.store.clone(), entry));
+        }
+    }
+}
+
+async fn write(store: Store, entry: NewEntry) {
+    let noted = entry.clone();
+    let written = write_tx!(store, |tx| audit::append(tx, entry, now_ms()).await);
+    if let Err(error) = written {
+        tracing::error!(%error, entry = ?noted, "a change could not be written to the audit log");
+    }
+}
+
 /// The network of a client: an IPv4 address, or an IPv6 /64.
-pub(crate) fn network_text(client: std::net::IpAddr) -> String {
+pub(crate) fn network_text(client: IpAddr) -> String {
     match client_network(client) {
         network if network.is_ipv6() => format!("{network}/64"),
         network => network.to_string(),
@@ -125,7 +232,8 @@ pub(crate) fn filter(query: &str) -> Result<Filter, ApiError> {
                 )?)
             }
             "action" => filter.action = Some(action(&value)?),
-            "since" => filter.since = Some(time(&value)?),
+            "since" => filter.since = Some(time("since", &value)?),
+            "until" => filter.until = Some(time("until", &value)?),
             _ => {}
         }
     }
@@ -144,10 +252,10 @@ fn action(text: &str) -> Result<String, ApiError> {
     }
 }
 
-fn time(text: &str) -> Result<i64, ApiError> {
+fn time(field: &str, text: &str) -> Result<i64, ApiError> {
     text.parse::<jiff::Timestamp>()
         .map(|time| time.as_millisecond())
-        .map_err(|_| field::wrong("since", "a time such as 2026-11-18T11:06:40Z", text))
+        .map_err(|_| field::wrong(field, "a time such as 2026-11-18T11:06:40Z", text))
 }
 
 #[cfg(test)]
@@ -168,18 +276,21 @@ mod tests {
     #[test]
     fn a_filter_is_read_and_wrong_values_are_named() {
         let id = Uuid::now_v7();
-        let given = format!("actor={id}&action=live.&since=1970-01-01T00:00:01Z&limit=5&cursor=");
+        let given = format!(
+            "actor={id}&action=live.&since=1970-01-01T00:00:01Z&until=1970-01-01T00:00:02Z&limit=5&cursor="
+        );
         let read = filter(&given).unwrap();
         assert_eq!(
-            (read.actor, read.action.as_deref(), read.since),
-            (Some(id), Some("live."), Some(1_000))
+            (read.actor, read.action.as_deref(), (read.since, read.until)),
+            (Some(id), Some("live."), (Some(1_000), Some(2_000)))
         );
-        let nothing = filter("actor=&action=&since=").unwrap();
+        let nothing = filter("actor=&action=&since=&until=").unwrap();
         assert!(nothing.actor.is_none() && nothing.action.is_none() && nothing.since.is_none());
         for (query, name) in [
             ("actor=me", "actor"),
             ("action=%25", "action"),
             ("since=7", "since"),
+            ("until=7", "until"),
         ] {
             let message = filter(query).unwrap_err().to_string();
             assert!(

@@ -54,6 +54,20 @@ impl Identity {
         }
     }
 
+    /// Returns the author of a change, for the audit log.
+    pub(crate) fn actor(&self) -> Actor {
+        match &self.credential {
+            Credential::Key(id) => Actor::Key(*id),
+            Credential::Session(signed_in) => Actor::User(signed_in.user.id),
+        }
+    }
+
+    /// Returns whether each of its changes is noted in the audit log: those of a person, and of a key that may do everything. What
+    /// programs with less do all day long is in the records of their resources.
+    pub(crate) fn is_audited(&self) -> bool {
+        self.session().is_some() || self.scope == Scope::Admin
+    }
+
     /// 403 when its scope does not reach `needed`.
     pub(crate) fn reach(&self, needed: Scope) -> Result<(), ApiError> {
         if self.scope >= needed {
@@ -148,10 +162,7 @@ impl<S> Caller<S> {
 
     /// Returns the author of a change, for the audit log.
     pub(crate) fn actor(&self) -> Actor {
-        match &self.identity.credential {
-            Credential::Key(id) => Actor::Key(*id),
-            Credential::Session(signed_in) => Actor::User(signed_in.user.id),
-        }
+        self.identity.actor()
     }
 
     pub(crate) fn credential_id(&self) -> CredentialId {
@@ -166,6 +177,11 @@ impl<S> Caller<S> {
     /// Limits of the account's plan.
     pub fn plan(&self, platform: &Platform) -> Plan {
         platform.config.plan(&self.identity.plan)
+    }
+
+    /// Returns the session, when a person at the dashboard asks.
+    pub(crate) fn signed_in(&self) -> Option<&SignedIn> {
+        self.identity.session()
     }
 
     /// Returns whether it is a person at the dashboard rather than a program with an API key.

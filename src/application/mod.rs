@@ -28,6 +28,7 @@ pub(crate) mod files;
 pub(crate) mod folders;
 pub(crate) mod jobs;
 pub(crate) mod live_inputs;
+pub(crate) mod members;
 pub(crate) mod object;
 pub(crate) mod order;
 pub(crate) mod owner_sessions;

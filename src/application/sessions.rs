@@ -7,6 +7,7 @@ use std::{net::IpAddr, time::Instant};
 use sluice_store::{
     Secret, Tx,
     accounts::{self, Account},
+    audit::{self, Actor, NewEntry},
     credentials::{self, PasswordHash},
     now_ms,
     sessions::{self, NewSession, SignInSession},
@@ -16,7 +17,7 @@ use sluice_store::{
 use uuid::Uuid;
 
 use crate::application::{
-    audit::network_text, caller::SignedIn, context::AccountContext, error::ApiError,
+    audit::network_text, caller::SignedIn, context::AccountContext, error::ApiError, members,
     password_checks::PasswordUse,
 };
 
@@ -108,10 +109,19 @@ pub(crate) async fn welcome(
     let hash = hash.await??;
     let new = new_session(context, client, user_id);
     let most = context.config.sign_in.max_sessions;
+    let noted = NewEntry {
+        account_id: user.account_id,
+        actor: Actor::User(user_id),
+        action: "user.password_set",
+        target: Some(members::target(&user)),
+        network: client.address.map(network_text),
+        detail: Some("by a link for a new password".to_owned()),
+    };
     let token = write_tx!(context.store, |tx| {
         // Another request may have used it meanwhile.
         match welcome_codes::user_of(tx, &code, now_ms()).await? {
             Some(found) if found == user_id => {
+                audit::append(tx, noted, now_ms()).await?;
                 replace_password(tx, hash, new, most).await.map(Some)
             }
             _ => Ok(None),
@@ -220,14 +230,22 @@ async fn replace_password(
 }
 
 /// Opens a session; the ones of the user beyond `most` that were not used for longest end.
-async fn open(tx: &mut Tx<'_>, new: NewSession, most: u32) -> Result<Secret, sluice_store::Error> {
+pub(super) async fn open(
+    tx: &mut Tx<'_>,
+    new: NewSession,
+    most: u32,
+) -> Result<Secret, sluice_store::Error> {
     let user_id = new.user_id;
     let (_, token) = sessions::create(tx, new, now_ms()).await?;
     sessions::keep_newest(tx, user_id, most).await?;
     Ok(token)
 }
 
-fn new_session(context: &AccountContext, client: &Client<'_>, user_id: Uuid) -> NewSession {
+pub(super) fn new_session(
+    context: &AccountContext,
+    client: &Client<'_>,
+    user_id: Uuid,
+) -> NewSession {
     NewSession {
         user_id,
         lifetime_ms: lifetime_ms(context),
@@ -254,8 +272,8 @@ fn too_many_passwords(retry_after_s: u64) -> ApiError {
 /// The one answer to a code that is unknown, used or expired.
 fn used_up() -> ApiError {
     ApiError::Gone(
-        "this link was used already or has expired: sign in, or make another link on the machine of the service with \
-         `sluice users welcome NAME`",
+        "this link was used already or has expired: sign in, or ask an admin of your account for another link (on the machine \
+         of the service: `sluice users welcome NAME`)",
     )
 }
 

@@ -25,7 +25,7 @@ use super::{
     service::browser_url,
     show, shown,
 };
-use crate::app;
+use crate::application::members;
 
 /// Longest part of a name that an error shows.
 const MAX_NAME_CHARS: usize = 60;
@@ -150,7 +150,7 @@ pub(super) fn run(arguments: Arguments, settings: Option<&Path>) -> Result<ExitC
             let (username, code) = block_on(welcome(&settings, name))?;
             format!(
                 "{username} chooses a password at this link, once and within 24 hours:\n{}\n",
-                app::welcome_url(&browser_url(&config), &code)
+                members::welcome_url(&browser_url(&config), &code)
             )
         }
         Command::ResetPassword { name, password } => {

@@ -1,4 +1,4 @@
-//! `[account]`: `plan`, `look_every`, `keep_audit`.
+//! `[account]`: `plan`, `look_every`, `max_users`, `max_invitations`, `keep_audit`, `max_audit`.
 
 use std::time::Duration;
 
@@ -14,9 +14,15 @@ pub struct Account {
     /// Interval at which the service looks for accounts that were suspended or resumed by the command line.
     #[serde(with = "duration")]
     pub look_every: Duration,
+    /// Users of one account; an invitation beyond them cannot be used.
+    pub max_users: u32,
+    /// Invitations of one account that can be used.
+    pub max_invitations: u32,
     /// Time for which entries of the audit log are kept.
     #[serde(with = "duration")]
     pub keep_audit: Duration,
+    /// Entries of the audit log of one account; the oldest are deleted.
+    pub max_audit: u32,
 }
 
 impl Default for Account {
@@ -24,7 +30,10 @@ impl Default for Account {
         Self {
             plan: accounts::UNLIMITED.to_owned(),
             look_every: Duration::from_secs(1),
+            max_users: 200,
+            max_invitations: 50,
             keep_audit: Duration::from_secs(365 * 24 * 60 * 60),
+            max_audit: 200_000,
         }
     }
 }
@@ -34,6 +43,15 @@ impl Account {
         let range = Duration::from_millis(100)..=Duration::from_secs(60);
         if !range.contains(&self.look_every) {
             return Err("account.look_every must be between 100ms and 1m".into());
+        }
+        if !(1..=1_000).contains(&self.max_users) {
+            return Err("account.max_users must be 1 to 1000".into());
+        }
+        if !(1..=1_000).contains(&self.max_invitations) {
+            return Err("account.max_invitations must be 1 to 1000".into());
+        }
+        if self.max_audit < 1_000 {
+            return Err("account.max_audit must be at least 1000".into());
         }
         if self.keep_audit < Duration::from_secs(24 * 60 * 60) {
             return Err("account.keep_audit must be at least 1d".into());

@@ -180,6 +180,12 @@ fn a_wrong_file_is_rejected_with_the_key_and_what_is_allowed() {
             "[account]\nlook_every = '1ms'",
             &["account.look_every", "100ms"],
         ),
+        ("[account]\nmax_users = 0", &["account.max_users", "1000"]),
+        (
+            "[account]\nmax_invitations = 1001",
+            &["account.max_invitations", "1000"],
+        ),
+        ("[account]\nmax_audit = 10", &["account.max_audit", "1000"]),
         (
             "[account]\nkeep_audit = '1h'",
             &["account.keep_audit", "1d"],

@@ -164,7 +164,16 @@ const TAGS: &[(&str, &str, &str)] = &[
     ),
     ("usage", "Usage", "Use of the month's plan"),
     ("session", "Sessions", "Signing in to pages"),
-    ("audit", "Audit log", "Who showed or replaced which secret"),
+    (
+        "users",
+        "Users",
+        "People of the account, their roles and invitations",
+    ),
+    (
+        "audit",
+        "Audit log",
+        "Changes by people and by keys with scope admin",
+    ),
     ("agents", "Tools for agents", "MCP over HTTP"),
     ("pages", "Pages", "Pages for people"),
     (

@@ -36,8 +36,8 @@ pub const SECURE_COOKIE: &str = "__Host-sluice_session";
 
 /// Header with which the browser forgets what it kept of the session, previews among it.
 const CLEAR_SITE_DATA: (HeaderName, &str) = (header::CLEAR_SITE_DATA, "\"cache\"");
-/// `Cache-Control` of answers with a CSRF token.
-const NO_STORE: (HeaderName, &str) = (header::CACHE_CONTROL, "no-store");
+/// `Cache-Control` of answers with a CSRF token or the code of a link.
+pub(super) const NO_STORE: (HeaderName, &str) = (header::CACHE_CONTROL, "no-store");
 
 /// The name of the cookie that counts for a request. Over HTTPS the plain one does not: an attacker on plain HTTP could have set it.
 pub fn cookie_name(reached: &Reached) -> &'static str {
@@ -120,11 +120,7 @@ pub async fn create(
 ) -> Result<HttpResponse, ApiError> {
     let client = client(&reached, &request);
     let opened = sessions::sign_in(&context, &client, &username, Secret::new(password)).await?;
-    let mut response = HttpResponse::Created();
-    response.cookie(cookie(&context, &reached, opened.token.expose()));
-    Ok(response
-        .insert_header(NO_STORE)
-        .json(answer_opened(&opened)))
+    Ok(signed_in(&context, &reached, &opened))
 }
 
 /// Follow a welcome link
@@ -146,11 +142,7 @@ pub async fn welcome(
     let client = client(&reached, &request);
     let (code, new_password) = (Secret::new(code), Secret::new(new_password));
     let opened = sessions::welcome(&context, &client, code, new_password).await?;
-    let mut response = HttpResponse::Created();
-    response.cookie(cookie(&context, &reached, opened.token.expose()));
-    Ok(response
-        .insert_header(NO_STORE)
-        .json(answer_opened(&opened)))
+    Ok(signed_in(&context, &reached, &opened))
 }
 
 /// Show the session
@@ -222,6 +214,17 @@ pub async fn end(
     Ok(signed_out(&context, &reached))
 }
 
+/// The answer to whatever proved who a person is: the session and its cookie.
+pub(super) fn signed_in(
+    context: &AccountContext,
+    reached: &Reached,
+    opened: &Opened,
+) -> HttpResponse {
+    let mut response = HttpResponse::Created();
+    response.cookie(cookie(context, reached, opened.token.expose()));
+    response.insert_header(NO_STORE).json(answer_opened(opened))
+}
+
 /// The answer that removes the cookie and what the browser kept.
 pub(super) fn signed_out(context: &AccountContext, reached: &Reached) -> HttpResponse {
     let mut removal = cookie(context, reached, "");
@@ -232,7 +235,7 @@ pub(super) fn signed_out(context: &AccountContext, reached: &Reached) -> HttpRes
         .json(Success::default())
 }
 
-fn client<'a>(reached: &Reached, request: &'a HttpRequest) -> Client<'a> {
+pub(super) fn client<'a>(reached: &Reached, request: &'a HttpRequest) -> Client<'a> {
     let user_agent = request.headers().get(header::USER_AGENT);
     Client {
         address: reached.client,

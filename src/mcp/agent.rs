@@ -4,15 +4,20 @@ use std::sync::Arc;
 
 use rmcp::{ErrorData, RoleServer, service::RequestContext};
 use rmcp_actix_web::transport::on_request_extensions;
+use sluice_store::audit::Target;
 use uuid::Uuid;
 
 use crate::application::{
+    audit::{Author, PendingEntry},
     caller::{Caller, Credential, Identity, Read, Write},
     context::AgentContext,
     error::ApiError,
     reached::Reached,
     workflows::operations,
 };
+
+/// Action in the audit log of a tool that changes something.
+const TOOL_CALLED: &str = "tool.called";
 
 /// The program behind a request of `/mcp`.
 #[derive(Clone)]
@@ -67,6 +72,21 @@ impl Agent {
             client: operations::Client::Mcp,
             ..operations::RequestContext::of(handles, caller, reached)
         }
+    }
+
+    /// Begins an entry of the audit log for a call of a tool that changes something; `None` when calls of this key are not noted.
+    pub(super) fn begin_entry(&self, tool: &str, title: &str) -> Option<PendingEntry> {
+        if !self.identity.is_audited() {
+            return None;
+        }
+        let author = Author::behind(&self.identity, self.reached.client);
+        let target = Target {
+            kind: "tool",
+            id: tool.to_owned(),
+            name: Some(title.to_owned()),
+        };
+        let entry = author.entry(TOOL_CALLED, target);
+        Some(PendingEntry::new(&self.context.store, entry))
     }
 
     pub fn may_write(&self) -> bool {

@@ -100,7 +100,17 @@ impl ServerHandler for Server {
             permit,
             agent,
         };
-        match perform(tool, &call, request.arguments.unwrap_or_default()).await {
+        let noted = match tool.only_reads() {
+            true => None,
+            false => call.agent.begin_entry(tool.name, tool.title),
+        };
+        let performed = perform(tool, &call, request.arguments.unwrap_or_default()).await;
+        match (noted, &performed) {
+            (Some(noted), Ok(_)) => noted.write().await,
+            (Some(noted), Err(_)) => noted.forget(),
+            (None, _) => {}
+        }
+        match performed {
             Ok(answer) => Ok(CallToolResult::structured(answer).into()),
             Err(CallError::Arguments(text)) => wrong_arguments(text, version),
             Err(CallError::Api(error)) => Ok(failed_with(&error.to_body()).into()),

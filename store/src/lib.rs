@@ -66,8 +66,8 @@ pub use file::{
     folders, lineage, selections, shares, storage, tus, uploads,
 };
 pub use identity::{
-    accounts, api_keys, audit, credentials, derived, idempotency, installation, sessions, users,
-    welcome_codes,
+    accounts, api_keys, audit, credentials, derived, idempotency, installation, invitations,
+    sessions, users, welcome_codes,
 };
 pub use live::{
     broadcasts, input_list, live_connections, live_inputs, outputs, playback_keys,

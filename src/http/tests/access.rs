@@ -9,8 +9,13 @@ use crate::http::ROUTES;
 /// Routes whose addresses carry their own permission.
 const SIGNED: [&str; 2] = ["/api/uploads/{id}/content", "/api/downloads/{token}"];
 
-/// Routes that open a session.
-const SIGN_IN: [(&str, &str); 2] = [("POST", "/api/session"), ("POST", "/api/session/welcome")];
+/// Routes that open a session, or look at the code that would.
+const SIGN_IN: [(&str, &str); 4] = [
+    ("POST", "/api/session"),
+    ("POST", "/api/session/welcome"),
+    ("POST", "/api/invitations/look"),
+    ("POST", "/api/invitations/redeem"),
+];
 
 /// Addresses that hold a link's token.
 const SHARES: &str = "/api/share/";
@@ -68,9 +73,15 @@ async fn scopes_bound_what_a_key_may_do() {
     for (method, path) in guarded() {
         let is_change =
             method != "GET" && !["/api/workflows/lint", "/api/files/zip"].contains(&path.as_str());
-        let is_admin_only = ["/api/keys", "/api/playback-keys", "/api/audit"]
-            .iter()
-            .any(|admins| path.starts_with(admins));
+        let is_admin_only = [
+            "/api/keys",
+            "/api/playback-keys",
+            "/api/audit",
+            "/api/users",
+            "/api/invitations",
+        ]
+        .iter()
+        .any(|admins| path.starts_with(admins));
         let is_for_sessions = path.starts_with("/api/session");
         let allowed = |answer: &super::Answer| ![401, 403].contains(&answer.status);
         let by_reader = site.call_as(&reader, method, &path, None).await;

@@ -245,9 +245,14 @@ async fn another_site_cannot_sign_a_browser_in() {
     let site = Site::open().await;
     let sign_in = json!({"username": "admin", "password": PASSWORD});
     let welcome = json!({"code": "2222-2222-2222-2222-2222", "newPassword": "12345678"});
+    let code = "2222-2222-2222-2222-2222";
+    let look = json!({"code": code});
+    let join = json!({"code": code, "name": "eve", "password": "12345678"});
     for (path, body, own_status) in [
         ("/api/session", &sign_in, 201),
         ("/api/session/welcome", &welcome, 410),
+        ("/api/invitations/look", &look, 410),
+        ("/api/invitations/redeem", &join, 410),
     ] {
         for (name, value) in [
             ("origin", "https://evil.test"),

@@ -515,7 +515,8 @@ async fn a_key_is_shown_again_as_often_as_asked_and_each_time_noted() {
         [
             "live.input.key_revealed",
             "live.input.key_rotated",
-            "live.input.key_revealed"
+            "live.input.key_revealed",
+            "live.input.created"
         ]
     );
     let entry = &entries[1];
@@ -544,16 +545,18 @@ async fn a_key_is_shown_again_as_often_as_asked_and_each_time_noted() {
     let actor = entry["actor"]["id"].as_str().unwrap();
     assert_eq!(listed(&format!("actor={actor}")).await, 2);
     assert_eq!(listed("action=live.input.key_rotated").await, 1);
-    assert_eq!(listed("action=live.").await, 3);
+    assert_eq!(listed("action=live.").await, 4);
     assert_eq!(listed("action=live").await, 0, "no whole action");
     assert_eq!(listed("since=2100-01-01T00:00:00Z").await, 0);
+    assert_eq!(listed("until=2100-01-01T00:00:00Z").await, 4);
     let first = site.call("GET", "/api/audit?limit=2", None).await.json();
     let rest = format!("limit=2&cursor={}", first["nextCursor"].as_str().unwrap());
-    assert_eq!(listed(&rest).await, 1);
+    assert_eq!(listed(&rest).await, 2);
     for query in [
         "actor=me",
         "action=%27",
         "since=now",
+        "until=now",
         "limit=101",
         "cursor=x",
     ] {

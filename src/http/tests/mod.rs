@@ -1,6 +1,7 @@
 //! Tests of the REST façade: a real store in a temporary folder, faked live inputs.
 
 mod access;
+mod audit;
 mod catalogue;
 mod clips;
 mod dashboard;
@@ -13,6 +14,7 @@ mod forgery;
 mod framework;
 mod jobs;
 mod live_inputs;
+mod members;
 mod outputs;
 mod roles;
 mod served;

@@ -66,7 +66,16 @@ pub(super) const WATCHED: &[Watched] = &[
         account: "row.id",
         ..resources("accounts", Kind::Account)
     },
-    resources("users", Kind::User),
+    Watched {
+        quiet: &["last_seen_at"],
+        ..resources("users", Kind::User)
+    },
+    // The list of users shows them.
+    Watched {
+        id: "NULL",
+        rows: Rows::Parts,
+        ..resources("invitations", Kind::User)
+    },
     Watched {
         account: "(SELECT account_id FROM users WHERE id = row.user_id)",
         quiet: &["expires_at", "last_used_at"],

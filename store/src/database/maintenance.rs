@@ -1,4 +1,4 @@
-//! Sweeps of expired rows and files: jobs 90 days after their end, broadcasts 400 days, sessions, shares, uploads,
+//! Sweeps of expired rows and files: jobs 90 days after their end, broadcasts 400 days, sessions, invitations, shares, uploads,
 //! audit log. They run in short turns of the writer, so that other work is done between them.
 
 use std::time::Duration;
@@ -6,8 +6,8 @@ use std::time::Duration;
 use sqlx::query;
 
 use crate::{
-    Error, Store, audit, blobs, broadcasts, duration_ms, idempotency, jobs, publisher_connections,
-    selections, sessions, shares,
+    Error, Store, audit, blobs, broadcasts, duration_ms, idempotency, invitations, jobs,
+    publisher_connections, selections, sessions, shares,
     turns::in_turns,
     tus, uploads, video,
     webhooks::{Retention, retention},
@@ -40,10 +40,11 @@ impl Store {
         workflows::sweep(self, retention, now_ms).await
     }
 
-    /// [`Store::sweep`] for the audit log.
-    pub async fn sweep_audit(&self, keep: Duration, now_ms: i64) -> Result<u64, Error> {
+    /// [`Store::sweep`] for the audit log: entries that are older than `keep`, and those of each account beyond its newest `most`.
+    pub async fn sweep_audit(&self, keep: Duration, most: u32, now_ms: i64) -> Result<u64, Error> {
         let before = now_ms.saturating_sub(duration_ms(keep));
-        delete(self, audit::DELETE_BEFORE, before).await
+        let old = delete(self, audit::DELETE_BEFORE, before).await?;
+        Ok(old + audit::sweep_beyond(self, most).await?)
     }
 }
 
@@ -62,13 +63,15 @@ async fn delete(store: &Store, statement: &'static str, time_ms: i64) -> Result<
     .await
 }
 
-/// Deletes expired sessions, shares, uploads, selections, broadcasts and connections, segments and folders that belong
+/// Deletes expired sessions, invitations, shares, uploads, selections, broadcasts and connections, segments and folders that belong
 /// to no video stream, and blobs that nothing has named for long; returns how many rows.
 async fn sweep(store: &Store, now_ms: i64) -> Result<u64, Error> {
     store
         .write(move |tx| Box::pin(work::mend_due_times(tx, now_ms)))
         .await?;
     let sessions = delete(store, sessions::DELETE_EXPIRED, now_ms).await?;
+    let invited_before = invitations::deleted_before(now_ms);
+    let invitations = delete(store, invitations::DELETE_EXPIRED, invited_before).await?;
     let shares = delete(store, shares::DELETE_EXPIRED, now_ms).await?;
     let jobs = sweep_jobs(store, now_ms).await?;
     let streams = video::sweep_segments(store).await? + video::sweep_folders(store).await?;
@@ -78,7 +81,7 @@ async fn sweep(store: &Store, now_ms: i64) -> Result<u64, Error> {
     let selections = delete(store, selections::DELETE_EXPIRED, now_ms).await?;
     let live = broadcasts + connections;
     let files = selections + sweep_files(store, now_ms).await?;
-    Ok(sessions + shares + jobs + streams + live + files)
+    Ok(sessions + invitations + shares + jobs + streams + live + files)
 }
 
 /// Deletes unfinished uploads, and then the blobs that nothing names any more.

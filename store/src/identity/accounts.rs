@@ -115,6 +115,13 @@ pub async fn list(db: &mut impl Connection) -> Result<Vec<Summary>, Error> {
     .await?)
 }
 
+/// The ids of all accounts.
+pub(crate) async fn ids(db: &mut impl Connection) -> Result<Vec<Uuid>, Error> {
+    Ok(query_scalar("SELECT id FROM accounts")
+        .fetch_all(db.sqlite())
+        .await?)
+}
+
 /// The ids of all suspended accounts.
 pub async fn suspended(db: &mut impl Connection) -> Result<Vec<Uuid>, Error> {
     Ok(

@@ -1,12 +1,12 @@
-//! The audit log: entries of who made a change, when, from which network, on what; their filter.
+//! The audit log: entries of who made a change, when, from which network, on what; their filter, names of targets, bounds.
 //!
-//! [`append`] runs in the transaction of the change, so that there is never one without the other. Names are kept as they were
-//! then: user, key and target may be deleted later. No entry holds a secret.
+//! Names are kept as they were then: user, key and target may be deleted later. No entry holds a secret: names come from the
+//! columns of [`NAMES`], which hold none.
 
-use sqlx::{query_as, query_scalar};
+use sqlx::{query, query_as, query_scalar};
 use uuid::Uuid;
 
-use crate::{Connection, Error, Page, Tx};
+use crate::{Connection, Error, Page, Store, Tx, accounts, turns::in_turns};
 
 /// Longest `detail` and name that are kept, in characters.
 const MOST_CHARACTERS: usize = 500;
@@ -14,6 +14,55 @@ const MOST_CHARACTERS: usize = 500;
 /// Deletes entries that were written before the time `$1`, `$2` at most.
 pub(crate) const DELETE_BEFORE: &str =
     "DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE created_at < $1 LIMIT $2)";
+
+/// Kinds of targets that have a name, and the statement that finds it: by the target's id and its account.
+const NAMES: &[(&str, &str)] = &[
+    (
+        "apiKey",
+        "SELECT name FROM api_keys WHERE id = $1 AND account_id = $2",
+    ),
+    (
+        "playbackKey",
+        "SELECT name FROM playback_keys WHERE id = $1 AND account_id = $2",
+    ),
+    (
+        "deliveryKey",
+        "SELECT name FROM delivery_keys WHERE id = $1 AND account_id = $2",
+    ),
+    (
+        "preset",
+        "SELECT name FROM cdn_presets WHERE id = $1 AND account_id = $2",
+    ),
+    (
+        "liveInput",
+        "SELECT name FROM live_inputs WHERE id = $1 AND account_id = $2",
+    ),
+    (
+        "file",
+        "SELECT filename FROM files WHERE id = $1 AND account_id = $2",
+    ),
+    (
+        "folder",
+        "SELECT name FROM folders WHERE id = $1 AND account_id = $2",
+    ),
+    (
+        "videoStream",
+        "SELECT title FROM video_streams WHERE id = $1 AND account_id = $2",
+    ),
+    (
+        "workflow",
+        "SELECT name FROM workflows WHERE id = $1 AND account_id = $2",
+    ),
+    (
+        "run",
+        "SELECT workflow_name FROM workflow_runs WHERE id = $1 AND account_id = $2",
+    ),
+    // The address may hold a secret of the receiver.
+    (
+        "webhook",
+        "SELECT description FROM webhook_endpoints WHERE id = $1 AND account_id = $2",
+    ),
+];
 
 /// The credential that made the change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,9 +138,11 @@ pub struct Filter {
     pub action: Option<String>,
     /// Unix milliseconds; entries from then on.
     pub since: Option<i64>,
+    /// Unix milliseconds; entries before then.
+    pub until: Option<i64>,
 }
 
-/// Writes an entry, in the transaction of the change.
+/// Writes an entry, in the transaction of the change where there is one.
 pub async fn append(tx: &mut Tx<'_>, new: NewEntry, now_ms: i64) -> Result<Entry, Error> {
     let actor_name = actor_name(tx, new.actor).await?;
     let target = new.target;
@@ -117,16 +168,59 @@ pub async fn append(tx: &mut Tx<'_>, new: NewEntry, now_ms: i64) -> Result<Entry
     Ok(entry)
 }
 
-async fn actor_name(tx: &mut Tx<'_>, actor: Actor) -> Result<String, Error> {
+/// The name of a user or key; empty when there is none.
+pub async fn actor_name(db: &mut impl Connection, actor: Actor) -> Result<String, Error> {
     let statement = match actor {
         Actor::User(_) => "SELECT username FROM users WHERE id = $1",
         Actor::Key(_) => "SELECT name FROM api_keys WHERE id = $1",
     };
     let name: Option<String> = query_scalar(statement)
         .bind(actor.id())
-        .fetch_optional(tx.sqlite())
+        .fetch_optional(db.sqlite())
         .await?;
     Ok(name.unwrap_or_default())
+}
+
+/// The name of a resource of the account; `None` when it has none or is not there.
+pub async fn target_name(
+    db: &mut impl Connection,
+    account_id: Uuid,
+    kind: &str,
+    id: Uuid,
+) -> Result<Option<String>, Error> {
+    let Some((_, statement)) = NAMES.iter().find(|(named, _)| *named == kind) else {
+        return Ok(None);
+    };
+    let name: Option<Option<String>> = query_scalar(*statement)
+        .bind(id)
+        .bind(account_id)
+        .fetch_optional(db.sqlite())
+        .await?;
+    Ok(name.flatten())
+}
+
+/// Deletes the entries of each account beyond its newest `most`; returns how many.
+pub(crate) async fn sweep_beyond(store: &Store, most: u32) -> Result<u64, Error> {
+    let accounts = accounts::ids(&mut store.read().await?).await?;
+    let mut deleted = 0;
+    for account_id in accounts {
+        deleted += in_turns(store, move |tx, rows| {
+            Box::pin(async move {
+                let gone = query(
+                    "DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE account_id = $1
+                         ORDER BY created_at DESC, id DESC LIMIT $2 OFFSET $3)",
+                )
+                .bind(account_id)
+                .bind(rows)
+                .bind(most)
+                .execute(tx.sqlite())
+                .await?;
+                Ok(gone.rows_affected())
+            })
+        })
+        .await?;
+    }
+    Ok(deleted)
 }
 
 fn cut(text: Option<&str>) -> Option<String> {
@@ -141,15 +235,16 @@ pub async fn list(
     page: Page,
 ) -> Result<Vec<Entry>, Error> {
     let query = query_as(
-        "SELECT * FROM audit WHERE account_id = $1 AND (created_at, id) < ($5, $6)
+        "SELECT * FROM audit WHERE account_id = $1 AND (created_at, id) < ($6, $7)
              AND ($2 IS NULL OR actor_id = $2)
              AND ($3 IS NULL OR action = $3 OR (substr($3, -1) = '.' AND substr(action, 1, length($3)) = $3))
-             AND ($4 IS NULL OR created_at >= $4)
-         ORDER BY created_at DESC, id DESC LIMIT $7",
+             AND ($4 IS NULL OR created_at >= $4) AND ($5 IS NULL OR created_at < $5)
+         ORDER BY created_at DESC, id DESC LIMIT $8",
     )
     .bind(account_id)
     .bind(filter.actor)
     .bind(filter.action.as_deref())
-    .bind(filter.since);
+    .bind(filter.since)
+    .bind(filter.until);
     page.read(query, db).await
 }

@@ -1,4 +1,4 @@
-//! Rows of accounts and of who may act for them: users, sessions, API keys, audit log; the forms of secrets.
+//! Rows of accounts and of who may act for them: users, invitations, sessions, API keys, audit log; the forms of secrets.
 
 pub mod accounts;
 pub mod api_keys;
@@ -8,6 +8,7 @@ pub mod credentials;
 pub mod derived;
 pub mod idempotency;
 pub mod installation;
+pub mod invitations;
 pub mod sessions;
 pub mod users;
 pub mod welcome_codes;

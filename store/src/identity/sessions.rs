@@ -1,13 +1,13 @@
 //! Rows of dashboard sessions: cookie token, CSRF token, expiry that moves with use, list and end. The cookie's token
 //! is stored as a hash.
 
-use sqlx::{query, query_as};
+use sqlx::{query, query_as, query_scalar};
 use uuid::Uuid;
 
 use crate::{
     Connection, Error, Secret, Tx,
     credentials::{self, csrf_token},
-    users::User,
+    users::{self, User},
 };
 
 /// Precision of `last_used_at`: a write for every request would be wasted.
@@ -81,6 +81,7 @@ pub async fn create(
     .bind(now_ms + new.lifetime_ms)
     .fetch_one(tx.sqlite())
     .await?;
+    users::saw(tx, new.user_id, now_ms).await?;
     Ok((session, token))
 }
 
@@ -141,12 +142,17 @@ pub async fn keep_newest(tx: &mut Tx<'_>, user_id: Uuid, most: u32) -> Result<()
 
 /// Notes a use, see [`SignInSession::is_due_to_touch`].
 pub async fn touch(tx: &mut Tx<'_>, id: Uuid, now_ms: i64) -> Result<(), Error> {
-    query("UPDATE sessions SET last_used_at = $2 WHERE id = $1 AND last_used_at < $2")
-        .bind(id)
-        .bind(now_ms)
-        .execute(tx.sqlite())
-        .await?;
-    Ok(())
+    let user_id: Option<Uuid> = query_scalar(
+        "UPDATE sessions SET last_used_at = $2 WHERE id = $1 AND last_used_at < $2 RETURNING user_id",
+    )
+    .bind(id)
+    .bind(now_ms)
+    .fetch_optional(tx.sqlite())
+    .await?;
+    match user_id {
+        Some(user_id) => users::saw(tx, user_id, now_ms).await,
+        None => Ok(()),
+    }
 }
 
 /// Ends a session of a user; `Error::NotFound` when it is another's or has ended.

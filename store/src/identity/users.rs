@@ -1,7 +1,7 @@
 //! Rows of dashboard users: username, role (`viewer`, `member`, `admin`), operator, password. A username is unique in
 //! the installation and kept in lower case.
 
-use sqlx::{query, query_as};
+use sqlx::{query, query_as, query_scalar};
 use uuid::Uuid;
 
 use crate::{
@@ -42,6 +42,8 @@ pub struct User {
     pub password_hash: PasswordHash,
     pub created_at: i64,
     pub updated_at: i64,
+    /// Last use of a session, exact to five minutes.
+    pub last_seen_at: Option<i64>,
 }
 
 /// User to be made. The hash is made by [`crate::credentials::hash_password`], off the async threads.
@@ -114,6 +116,103 @@ pub async fn list(db: &mut impl Connection) -> Result<Vec<User>, Error> {
     Ok(query_as("SELECT * FROM users ORDER BY username")
         .fetch_all(db.sqlite())
         .await?)
+}
+
+/// The users of an account by name, at most `most`.
+pub async fn list_of_account(
+    db: &mut impl Connection,
+    account_id: Uuid,
+    most: u32,
+) -> Result<Vec<User>, Error> {
+    Ok(
+        query_as("SELECT * FROM users WHERE account_id = $1 ORDER BY username LIMIT $2")
+            .bind(account_id)
+            .bind(most)
+            .fetch_all(db.sqlite())
+            .await?,
+    )
+}
+
+/// A user of an account; `Error::NotFound` for one of another.
+pub async fn of_account(
+    db: &mut impl Connection,
+    account_id: Uuid,
+    id: Uuid,
+) -> Result<User, Error> {
+    let user = get(db, id).await?;
+    match user.account_id == account_id {
+        true => Ok(user),
+        false => Err(Error::NotFound("user")),
+    }
+}
+
+/// `Error::Conflict` when an account has `most` users.
+pub async fn check_count(
+    db: &mut impl Connection,
+    account_id: Uuid,
+    most: u32,
+) -> Result<(), Error> {
+    let count: i64 = query_scalar("SELECT count(*) FROM users WHERE account_id = $1")
+        .bind(account_id)
+        .fetch_one(db.sqlite())
+        .await?;
+    match count < i64::from(most) {
+        true => Ok(()),
+        false => Err(Error::Conflict(format!(
+            "this account has {count} users, as many as account.max_users allows: remove one first"
+        ))),
+    }
+}
+
+/// `Error::Conflict` when an account would be without an admin, or the installation without an operator, once `user` is no
+/// longer one: with `role` and `is_operator` (`None`: removed).
+pub async fn check_last(
+    db: &mut impl Connection,
+    user: &User,
+    kept: Option<(Role, bool)>,
+) -> Result<(), Error> {
+    let stays_admin = matches!(kept, Some((Role::Admin, _)));
+    if user.role == Role::Admin && !stays_admin {
+        let others: i64 = query_scalar(
+            "SELECT count(*) FROM users WHERE account_id = $1 AND role = $2 AND id <> $3",
+        )
+        .bind(user.account_id)
+        .bind(Role::Admin)
+        .bind(user.id)
+        .fetch_one(db.sqlite())
+        .await?;
+        if others == 0 {
+            return Err(Error::Conflict(format!(
+                "{} is the last admin of this account: make another user admin first",
+                user.username
+            )));
+        }
+    }
+    let stays_operator = matches!(kept, Some((_, true)));
+    if user.is_operator && !stays_operator {
+        let others: i64 =
+            query_scalar("SELECT count(*) FROM users WHERE is_operator = 1 AND id <> $1")
+                .bind(user.id)
+                .fetch_one(db.sqlite())
+                .await?;
+        if others == 0 {
+            return Err(Error::Conflict(format!(
+                "{} is the last operator of this service: make another user operator first",
+                user.username
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Notes a use of a session, see [`sessions::touch`].
+pub(crate) async fn saw(tx: &mut Tx<'_>, id: Uuid, now_ms: i64) -> Result<(), Error> {
+    query("UPDATE users SET last_seen_at = $2 WHERE id = $1 AND coalesce(last_seen_at, 0) < $2")
+        .bind(id)
+        .bind(now_ms)
+        .execute(tx.sqlite())
+        .await?;
+    Ok(())
 }
 
 /// Sets the role, and the operator's flag when one is given; sessions follow with their next request.

@@ -92,6 +92,11 @@ async fn entries_are_listed_by_account_narrowed_and_swept() {
         ..Filter::default()
     };
     assert_eq!(actions(since).await, ["session.ended"]);
+    let until = Filter {
+        until: Some(NOW + 10),
+        ..Filter::default()
+    };
+    assert_eq!(actions(until).await.len(), 2);
 
     let first = list(Filter::default(), Page::first(2)).await;
     let rest = Page {
@@ -101,6 +106,74 @@ async fn entries_are_listed_by_account_narrowed_and_swept() {
     assert_eq!([first, list(Filter::default(), rest).await].concat(), all);
 
     let keep = std::time::Duration::from_millis(5);
-    assert_eq!(store.sweep_audit(keep, NOW + 10).await.unwrap(), 2);
+    assert_eq!(store.sweep_audit(keep, 10, NOW + 10).await.unwrap(), 2);
     assert_eq!(actions(Filter::default()).await, ["session.ended"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_account_keeps_its_newest_entries() {
+    let (store, _folder) = store().await;
+    let busy = add_account(&store, "busy").await.unwrap();
+    let quiet = add_account(&store, "quiet").await.unwrap();
+    let user = Actor::User(Uuid::now_v7());
+    store
+        .write(move |tx| {
+            Box::pin(async move {
+                audit::append(tx, entry(quiet, user, "file.deleted"), NOW - 10).await?;
+                for at_ms in NOW..NOW + 5 {
+                    audit::append(tx, entry(busy, user, "file.deleted"), at_ms).await?;
+                }
+                Ok(())
+            })
+        })
+        .await
+        .unwrap();
+    let keep = std::time::Duration::from_secs(60);
+    assert_eq!(store.sweep_audit(keep, 2, NOW + 10).await.unwrap(), 3);
+    let mut db = store.read().await.unwrap();
+    let filter = Filter::default();
+    let kept = audit::list(&mut db, busy, &filter, Page::first(10)).await;
+    let times: Vec<i64> = kept.unwrap().iter().map(|entry| entry.created_at).collect();
+    assert_eq!(times, [NOW + 4, NOW + 3]);
+    let kept = audit::list(&mut db, quiet, &filter, Page::first(10)).await;
+    assert_eq!(kept.unwrap().len(), 1);
+}
+
+/// Each statement of names fits the tables.
+#[tokio::test(flavor = "multi_thread")]
+async fn names_of_targets_are_those_of_the_account() {
+    let (store, _folder) = store().await;
+    let here = add_account(&store, "here").await.unwrap();
+    let there = add_account(&store, "there").await.unwrap();
+    let key = store
+        .write(move |tx| {
+            Box::pin(async move {
+                Ok(api_keys::create(tx, here, "CI", api_keys::Scope::Read, NOW)
+                    .await?
+                    .0)
+            })
+        })
+        .await
+        .unwrap();
+    let mut db = store.read().await.unwrap();
+    for (account, expected) in [(here, Some("CI")), (there, None)] {
+        let name = audit::target_name(&mut db, account, "apiKey", key.id).await;
+        assert_eq!(name.unwrap().as_deref(), expected);
+    }
+    for kind in [
+        "playbackKey",
+        "deliveryKey",
+        "preset",
+        "liveInput",
+        "file",
+        "folder",
+        "videoStream",
+        "workflow",
+        "run",
+        "webhook",
+        "output",
+    ] {
+        let name = audit::target_name(&mut db, here, kind, key.id).await;
+        assert_eq!(name.unwrap(), None, "{kind}");
+    }
 }

@@ -14,6 +14,7 @@ mod killed;
 mod live;
 mod live_lists;
 mod locked_database;
+mod members;
 mod people;
 mod scratch;
 mod shares;

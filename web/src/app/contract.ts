@@ -7,9 +7,11 @@ import type { Session } from "./api/session";
 import type { Quotas } from "./parts/states";
 import type * as convert from "./screens/convert/types";
 import type { JobDetail } from "./screens/activity/job";
+import type * as audit from "./screens/audit/types";
 import type * as files from "./screens/files/types";
 import type * as images from "./screens/images/types";
 import type * as live from "./screens/live_detail/types";
+import type * as members from "./screens/members/types";
 import type * as overview from "./screens/overview/types";
 import type * as keys from "./screens/settings_api/types";
 import type * as usage from "./screens/settings_usage/types";
@@ -71,6 +73,9 @@ export type Checked = [
   None<Missing<Schemas["KeyRecord"], keys.ApiKey>>,
   None<Missing<Schemas["DeliveryKeyRecord"], keys.DeliveryKey>>,
   None<Missing<Schemas["PlaybackKeyRecord"], keys.PlaybackKey>>,
+  None<Missing<Schemas["AuditEntry"], audit.AuditEntry>>,
+  None<Missing<Schemas["UserRecord"], members.User>>,
+  None<Missing<Schemas["InvitationRecord"], members.Invitation>>,
   None<Missing<Schemas["Usage"], usage.Usage>>,
   None<Missing<Schemas["Usage"], Quotas>>,
   None<Missing<Schemas["UsageHistory"], usage.History>>,

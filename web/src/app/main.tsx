@@ -53,7 +53,7 @@ async function start() {
 /** Without a session every screen leads to sign-in, which leads back to it. */
 async function findSession() {
   const { route } = matched();
-  if (route.path === "/welcome") {
+  if (route.path === "/welcome" || route.path === "/join") {
     session.value = null;
     return;
   }

@@ -36,11 +36,14 @@ export const routes: Route[] = [
   { path: "/activity", title: "Activity", load: () => import("./screens/activity") },
   { path: "/settings/api/:tab?", title: "API keys", load: () => import("./screens/settings_api") },
   { path: "/settings/usage", title: "Usage", load: () => import("./screens/settings_usage") },
+  { path: "/settings/members/:tab?", title: "Members", load: () => import("./screens/members") },
+  { path: "/settings/audit", title: "Audit log", load: () => import("./screens/audit") },
   { path: "/settings/account", title: "Account", load: () => import("./screens/settings_account") },
   { path: "/settings", title: "Account", load: () => import("./screens/settings_account") },
   { path: "/guides/:name?", title: "Guides", load: () => import("./screens/guide"), lasting: true },
   { path: "/sign-in", title: "Sign in", load: () => import("./screens/sign_in"), bare: true },
   { path: "/welcome", title: "Welcome", load: () => import("./screens/welcome"), bare: true },
+  { path: "/join", title: "Join", load: () => import("./screens/join"), bare: true },
 ];
 
 export const notFound: Route = { path: "", title: "Not found", load: () => import("./screens/not_found") };
@@ -96,5 +99,8 @@ export const furtherPlaces: Place[] = [
   { to: "/settings/api/delivery-keys", label: "Delivery keys", icon: "key" },
   { to: "/settings/api/playback-keys", label: "Playback keys", icon: "key", words: "signing" },
   { to: "/guides", label: "Guides", icon: "book", words: "help documentation manual" },
+  { to: "/settings/members", label: "Members", icon: "user", words: "users roles people team" },
+  { to: "/settings/members/invitations", label: "Invitations", icon: "user", words: "invite join" },
+  { to: "/settings/audit", label: "Audit log", icon: "book", words: "history changes who" },
   { to: "/settings/usage", label: "Usage and plan", icon: "chart", words: "quota limits operations" },
 ];

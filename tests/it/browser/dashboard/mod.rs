@@ -6,6 +6,7 @@ mod docs;
 mod files;
 mod images;
 mod live;
+mod members;
 mod runs;
 mod screens;
 mod settings;

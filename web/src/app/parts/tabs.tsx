@@ -1,6 +1,6 @@
 /** Parts of a screen that have addresses of their own, and choices of few. */
 import type { ComponentChildren } from "preact";
-import { useId } from "preact/hooks";
+import { useId, useLayoutEffect, useRef } from "preact/hooks";
 
 export interface Tab {
   href: string;
@@ -9,9 +9,19 @@ export interface Tab {
   current: boolean;
 }
 
+/** Pixels of the tab before the current one that stay in view, so that one sees that there is one. */
+const TAB_BEFORE = 48;
+
 export function Tabs({ label, items }: { label: string; items: Tab[] }) {
+  const nav = useRef<HTMLElement>(null);
+  const current = items.find((item) => item.current)?.href;
+  // On a phone there are more than it is wide.
+  useLayoutEffect(() => {
+    const tab = nav.current?.querySelector<HTMLElement>("[aria-current]");
+    if (nav.current && tab) nav.current.scrollLeft = tab.offsetLeft - nav.current.offsetLeft - TAB_BEFORE;
+  }, [current]);
   return (
-    <nav class="tabs" aria-label={label}>
+    <nav class="tabs" aria-label={label} ref={nav}>
       {items.map((item) => (
         <a key={item.href} href={item.href} aria-current={item.current ? "page" : undefined}>
           {item.label}

@@ -69,6 +69,14 @@ const acts: (Omit<Command, "note" | "run"> & { to: string; search: Record<string
       scope: "admin",
     },
     {
+      label: "Invite someone",
+      icon: "user",
+      words: "new member user invitation",
+      to: "/settings/members/invitations",
+      search: { new: "1" },
+      scope: "admin",
+    },
+    {
       label: "New delivery key",
       icon: "key",
       words: "create images",

@@ -1,7 +1,8 @@
-/** The code of the welcome link, which leaves the address bar and the history before anything else happens. */
+/** The code of a welcome or invitation link, which leaves the address bar and the history before anything else happens. */
 import { path } from "../router";
 
 export const welcomeCode = path.peek() === "/welcome" ? takeCode() : "";
+export const joinCode = path.peek() === "/join" ? takeCode() : "";
 
 function takeCode(): string {
   const text = location.hash.slice(1);

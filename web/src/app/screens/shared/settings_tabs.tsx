@@ -9,6 +9,9 @@ const PARTS = [
   { to: "/settings/api/delivery-keys", label: "Delivery keys", scope: "read" },
   { to: "/settings/api/playback-keys", label: "Playback keys", scope: "admin" },
   { to: "/settings/usage", label: "Usage and plan", scope: "read" },
+  { to: "/settings/members", label: "Members", scope: "admin" },
+  { to: "/settings/members/invitations", label: "Invitations", scope: "admin" },
+  { to: "/settings/audit", label: "Audit log", scope: "admin" },
 ] as const;
 
 export function SettingsTabs() {

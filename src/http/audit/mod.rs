@@ -1,5 +1,7 @@
 //! `GET /api/audit`: the audit log; default `limit`.
 
+pub(super) mod actions;
+
 use actix_web::{HttpRequest, HttpResponse, http::header, web};
 use serde::Serialize;
 use sluice_store::{Listed, audit};
@@ -26,11 +28,13 @@ pub struct AuditList {
 
 /// List the audit log
 ///
-/// Who showed or replaced which secret, when, and from where. Entries are kept for `account.keep_audit`.
+/// Changes that sessions and keys with scope admin made: what, when, and from where; also who showed or replaced which secret, with any
+/// key. Entries are kept for `account.keep_audit`, and the newest `account.max_audit` of them.
 #[utoipa::path(get, path = "/api/audit", tag = "audit", params(
     ("actor" = Option<String>, Query, description = "Id of a user or an API key"),
     ("action" = Option<String>, Query, description = "An action such as `live.input.key_rotated`, or the beginning of some such as `live.`"),
     ("since" = Option<String>, Query, description = "Entries from this time on (ISO 8601)"),
+    ("until" = Option<String>, Query, description = "Entries before this time (ISO 8601)"),
     ("limit" = Option<u32>, Query, description = "1 to 100, 50 without one"),
     ("cursor" = Option<String>, Query, description = "`nextCursor` of the page before"),
 ), responses((status = 200, description = "Newest first", body = AuditList)))]
