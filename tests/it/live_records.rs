@@ -286,7 +286,12 @@ async fn connections_survive_a_kill_and_a_key_without_its_id_cannot_be_shown() -
     );
     assert!(text(&refused["error"])?.contains("rotate-key"), "{refused}");
     let audit = api
-        .expect(StatusCode::OK, Method::GET, "/api/audit", None)
+        .expect(
+            StatusCode::OK,
+            Method::GET,
+            "/api/audit?action=live.input.key_revealed",
+            None,
+        )
         .await?;
     assert_eq!(audit["entries"], json!([]), "nothing was shown");
     let rotated = api.rotate(&input.id).await?;

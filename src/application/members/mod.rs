@@ -1,7 +1,7 @@
 //! Users of an account: role, operator's flag, links for a new password (`/app/welcome`), removal; the last admin stays.
 //!
-//! Each change and its entry in the audit log are one transaction. Admins of an account manage its users, but what concerns an
-//! operator takes an operator: who may see the whole installation is not for the admins of one account to decide.
+//! Each change and its entry in the audit log are one transaction. Admins of an account manage its users; to change an
+//! operator one has to be one: who may see the whole installation is not for the admins of one account to decide.
 
 pub(crate) mod invitations;
 

@@ -6,7 +6,8 @@ export const words = {
   hint: "At least 8 characters; a password manager may fill it.",
   show: "Show the password",
   begin: "Begin",
-  noCode: "This address has no code. Open the whole link that the service printed at its first start.",
-  another: "The link works once, and for 24 hours. On the machine of the service, this makes another link:",
+  noCode: "This address has no code. Open the whole link that the service printed, or that you were sent.",
+  another:
+    "The link works once, and for 24 hours. An admin of your account can make another one; so does this, on the machine of the service:",
   signIn: "Sign in with a password",
 };
