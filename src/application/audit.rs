@@ -80,6 +80,8 @@ impl Author {
 pub(crate) struct PendingEntry {
     store: Store,
     entry: Option<NewEntry>,
+    /// Whether it is dropped silently until its target is known.
+    waits_for_target: bool,
 }
 
 impl PendingEntry {
@@ -87,7 +89,13 @@ impl PendingEntry {
         Self {
             store: store.clone(),
             entry: Some(entry),
+            waits_for_target: false,
         }
+    }
+
+    /// Writes nothing unless [`PendingEntry::set_target`] follows.
+    pub(crate) fn wait_for_target(&mut self) {
+        self.waits_for_target = true;
     }
 
     /// Drops the entry: nothing was changed.
@@ -113,6 +121,7 @@ impl PendingEntry {
 
     /// Names the target, whose id is in the answer.
     pub(crate) fn set_target(&mut self, kind: &'static str, id: Uuid) {
+        self.waits_for_target = false;
         if let Some(entry) = &mut self.entry {
             entry.target = Some(Target {
                 kind,
@@ -133,7 +142,7 @@ impl PendingEntry {
 
 impl Drop for PendingEntry {
     fn drop(&mut self) {
-        let Some(mut entry) = self.entry.take() else {
+        let Some(mut entry) = self.entry.take().filter(|_| !self.waits_for_target) else {
             return;
         };
         entry.detail = Some(OUTCOME_UNKNOWN.to_owned());

@@ -4,7 +4,7 @@
 //! not in the table is noted as [`UNLISTED`]; a test finds it.
 
 use Noted::{InTransaction, Nothing};
-use Target::{InAnswer, InPath};
+use Target::{InAnswer, InPath, StoredFile};
 
 /// What the audit log has of a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +28,9 @@ pub(crate) enum Target {
     InPath(&'static str, &'static str),
     /// Kind; its id is in the answer.
     InAnswer(&'static str),
+    /// The file that an upload became, whose id is a header of the answer; without one the upload is not complete and nothing is noted. A
+    /// client that leaves before that answer leaves an upload like any that was interrupted: no entry is written for it.
+    StoredFile,
     None,
 }
 
@@ -197,7 +200,11 @@ pub(crate) const TABLE: &[(&str, &str, Noted)] = &[
         "/share/folder/{token}",
         Nothing("readers of a link have no account"),
     ),
-    ("POST", "/api/uploads", entry("upload.began", Target::None)),
+    (
+        "POST",
+        "/api/uploads",
+        Nothing("nothing is stored before the upload is completed"),
+    ),
     (
         "POST",
         "/api/uploads/complete",
@@ -206,17 +213,13 @@ pub(crate) const TABLE: &[(&str, &str, Noted)] = &[
     (
         "PUT",
         "/api/uploads/{id}/content",
-        Nothing("bytes of an upload whose beginning is noted"),
+        Nothing("bytes of an upload, whose completion is noted"),
     ),
-    (
-        "POST",
-        "/api/uploads/tus",
-        entry("upload.began", Target::None),
-    ),
+    ("POST", "/api/uploads/tus", entry("file.stored", StoredFile)),
     (
         "PATCH",
         "/api/uploads/tus/{id}",
-        Nothing("bytes of an upload whose beginning is noted"),
+        entry("file.stored", StoredFile),
     ),
     (
         "DELETE",
@@ -226,7 +229,7 @@ pub(crate) const TABLE: &[(&str, &str, Noted)] = &[
     (
         "POST",
         "/api/uploads/tus/{id}",
-        Nothing("PATCH and DELETE by the header X-HTTP-Method-Override"),
+        entry("file.stored", StoredFile),
     ),
     (
         "POST",

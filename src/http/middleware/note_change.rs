@@ -10,7 +10,10 @@ use actix_web::{
     Error, HttpMessage as _,
     body::{BoxBody, MessageBody},
     dev::{ServiceRequest, ServiceResponse},
-    http::{Method, header},
+    http::{
+        Method,
+        header::{self, HeaderMap},
+    },
     middleware::Next,
 };
 use serde_json::Value;
@@ -27,6 +30,7 @@ use crate::{
     http::{
         audit::actions::{Noted, Target, noted},
         context,
+        tus::FILE_ID,
     },
 };
 
@@ -41,6 +45,9 @@ pub async fn note_change(
     let Some((mut pending, target)) = begin(&request) else {
         return Ok(next.call(request).await?.map_into_boxed_body());
     };
+    if target == Target::StoredFile {
+        pending.wait_for_target();
+    }
     if *request.method() == Method::DELETE {
         // Afterwards it is gone.
         pending.find_name().await;
@@ -55,12 +62,22 @@ pub async fn note_change(
         pending.forget();
         return Ok(response);
     }
-    if let Target::InAnswer(kind) = target {
-        let (read, id) = id_in(response);
-        response = read;
-        if let Some(id) = id {
-            pending.set_target(kind, id);
+    match target {
+        Target::InAnswer(kind) => {
+            let (read, id) = id_in(response);
+            response = read;
+            if let Some(id) = id {
+                pending.set_target(kind, id);
+            }
         }
+        Target::StoredFile => match stored_file(response.headers()) {
+            Some(id) => pending.set_target("file", id),
+            None => {
+                pending.forget();
+                return Ok(response);
+            }
+        },
+        Target::InPath(..) | Target::None => {}
     }
     pending.find_name().await;
     pending.write().await;
@@ -80,7 +97,10 @@ fn begin(request: &ServiceRequest) -> Option<(PendingEntry, Target)> {
         return None;
     }
     let identity = audited(request)?;
-    let pattern = request.match_pattern()?;
+    // As the router sees it: with escapes of plain characters undone.
+    let path = request.match_info().as_str();
+    let pattern = request.resource_map().match_pattern(path);
+    let pattern = pattern.unwrap_or_default();
     let Noted::Entry { action, target } = noted(request.method().as_str(), &pattern) else {
         return None;
     };
@@ -88,9 +108,9 @@ fn begin(request: &ServiceRequest) -> Option<(PendingEntry, Target)> {
     let author = Author::behind(&identity, client);
     let named = match target {
         Target::InPath(kind, placeholder) => {
-            in_path(&pattern, request.path(), placeholder).map(|id| (kind, id))
+            in_path(&pattern, path, placeholder).map(|id| (kind, id))
         }
-        Target::InAnswer(_) | Target::None => None,
+        Target::InAnswer(_) | Target::StoredFile | Target::None => None,
     };
     let entry = match named {
         Some((kind, id)) => author.entry(
@@ -123,6 +143,11 @@ fn in_path(pattern: &str, path: &str, placeholder: &str) -> Option<Uuid> {
         name == Some(placeholder)
     })?;
     Uuid::try_parse(text).ok()
+}
+
+/// The id of the file that an upload became.
+fn stored_file(headers: &HeaderMap) -> Option<Uuid> {
+    Uuid::try_parse(headers.get(FILE_ID)?.to_str().ok()?).ok()
 }
 
 /// The id of the resource of an answer, which is unchanged.

@@ -43,7 +43,7 @@ use crate::application::{
 const EXTENSIONS: &str =
     "creation,creation-with-upload,creation-defer-length,expiration,checksum,termination";
 /// Names the file that an upload has become.
-const FILE_ID: HeaderName = HeaderName::from_static("service-file-id");
+pub(super) const FILE_ID: HeaderName = HeaderName::from_static("service-file-id");
 const UPLOAD_EXPIRES: HeaderName = HeaderName::from_static("upload-expires");
 
 const COLLECTION_METHODS: &str = "POST, OPTIONS";
