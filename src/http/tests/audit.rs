@@ -148,7 +148,7 @@ async fn every_change_of_a_session_is_one_entry_without_secrets() {
         "live.output.created",
         "folder.created",
         "folder.deleted",
-        "share.revoked",
+        "share.created",
         "delivery_key.created",
         "preset.deleted",
         "workflow.saved",
