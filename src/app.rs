@@ -40,12 +40,15 @@ use crate::{
         address::{PublicAddress, Seen},
         context::{AppContext, LiveAccess, MediaHandles, PLUGIN_REGISTRY, SrtAccess, Stage},
         members, readiness, suspension,
+        system::Listener,
     },
     config::Config,
     http,
     protocols::{self, IngestContext, Listening},
     tls::{Certificates, TlsError},
 };
+
+pub use crate::application::system::Startup;
 
 /// Longest time for the tree and the background work to stop.
 const STOP_TIMEOUT: Duration = Duration::from_secs(10);
@@ -97,6 +100,33 @@ impl Addresses {
     }
 }
 
+impl Addresses {
+    /// Returns all addresses with the components that serve them.
+    fn listeners(&self) -> Vec<Listener> {
+        let http = match self.https {
+            true => "https",
+            false => "http",
+        };
+        let listener = |protocol, transport, address, component| Listener {
+            protocol,
+            transport,
+            address,
+            component,
+        };
+        let mut listeners = vec![listener(http, "tcp", Some(self.http), None)];
+        for (protocol, address) in self.ingest.addresses() {
+            let (transport, component) = protocols::component_of(protocol);
+            listeners.push(listener(protocol.as_str(), transport, address, component));
+        }
+        let gateway = Some("WebRTC gateway");
+        listeners.push(listener("webrtc", "udp", self.webrtc, gateway));
+        if self.webrtc_tcp.is_some() {
+            listeners.push(listener("webrtc", "tcp", self.webrtc_tcp, gateway));
+        }
+        listeners
+    }
+}
+
 /// A running service.
 pub struct Service {
     app: AppContext,
@@ -115,7 +145,7 @@ pub struct Service {
 
 impl Service {
     /// Starts everything; when this returns, `/readyz` answers 200.
-    pub async fn start(config: Config) -> Result<Self, Error> {
+    pub async fn start(config: Config, startup: Startup) -> Result<Self, Error> {
         let store = Store::open(&config.store).await?;
         let certificates = match config.http.tls() {
             Some((cert, key)) => Some(Certificates::load(cert, key)?),
@@ -223,6 +253,7 @@ impl Service {
                 srt,
                 webrtc,
             },
+            startup,
         );
         app.platform.suspensions.set(suspended.clone());
         let server = http::server(app.clone(), http_socket, certificates.clone())?;
@@ -233,6 +264,7 @@ impl Service {
             webrtc: rtc_sockets.as_ref().and_then(Sockets::udp_address),
             webrtc_tcp: rtc_sockets.as_ref().and_then(Sockets::tcp_address),
         };
+        app.service.system.set_listeners(addresses.listeners());
         let background = vec![
             tokio::spawn(branch.run_background(done.clone())),
             tokio::spawn(sweep(store.clone(), retention, done.clone())),

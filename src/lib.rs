@@ -9,9 +9,11 @@ pub mod app;
 pub mod causes;
 pub mod cli;
 pub mod config;
+pub mod doctor;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod http;
+pub mod log;
 mod mcp;
 pub mod metrics;
 pub mod protocols;

@@ -9,13 +9,17 @@ use std::{
 use clap::{CommandFactory, Parser, Subcommand};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use sluice::{
-    app::{self, Service},
+    app::{self, Service, Startup},
     causes::WithCauses,
     cli,
-    config::{Config, Log, LogFormat},
+    config::{Config, Loaded, Log, LogFormat},
+    doctor,
+    log::{LogRing, RingLayer},
 };
 use tracing::{error, warn};
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::{
+    EnvFilter, Layer as _, fmt, layer::SubscriberExt as _, util::SubscriberInitExt as _,
+};
 
 /// A self-hosted media service: OBS over RTMP in, low-latency HLS out.
 #[derive(Debug, Parser)]
@@ -54,13 +58,15 @@ fn serve(file: Option<&Path>) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    start_log(&loaded.config.log);
+    let log = start_log(&loaded.config.log);
     raise_file_limit();
     sluice_ingest::srt::caller::silence_panics();
-    loaded
-        .warnings
-        .iter()
-        .for_each(|warning| warn!("{warning}"));
+    let Loaded {
+        config,
+        warnings,
+        origins,
+    } = loaded;
+    warnings.iter().for_each(|warning| warn!("{warning}"));
     let system = actix_rt::System::with_tokio_rt(|| {
         tokio::runtime::Builder::new_multi_thread()
             .worker_threads(tree_threads())
@@ -68,7 +74,14 @@ fn serve(file: Option<&Path>) -> ExitCode {
             .build()
             .expect("the machine can start threads")
     });
-    match system.block_on(run(loaded.config)) {
+    match system.block_on(run(
+        config,
+        Startup {
+            origins,
+            log,
+            examine: doctor::examine,
+        },
+    )) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             let error = WithCauses(&error);
@@ -85,8 +98,8 @@ fn tree_threads() -> usize {
     std::thread::available_parallelism().map_or(1, |cores| (cores.get() / 2).max(1))
 }
 
-async fn run(config: Config) -> Result<(), app::Error> {
-    let service = Service::start(config).await?;
+async fn run(config: Config, startup: Startup) -> Result<(), app::Error> {
+    let service = Service::start(config, startup).await?;
     let greeting = service.greeting();
     // Standard output may be a pipe that is full: meanwhile requests are served.
     let greeted = tokio::task::spawn_blocking(move || greet(&greeting)).await;
@@ -119,14 +132,20 @@ fn raise_file_limit() {
     }
 }
 
-/// Logs to standard error: text for people, JSON by setting. kameo's own target writes too much at `info`.
-fn start_log(log: &Log) {
+/// Logs to standard error, text for people, JSON by setting, and into the ring that it returns. kameo's own target writes too much
+/// at `info`.
+fn start_log(log: &Log) -> LogRing {
     let filter = EnvFilter::try_new(log.directives()).unwrap_or_else(|_| EnvFilter::new("info"));
-    let builder = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr);
-    match log.format {
-        LogFormat::Json => builder.json().flatten_event(true).init(),
-        LogFormat::Text => builder.with_ansi(std::io::stderr().is_terminal()).init(),
-    }
+    let lines = fmt::layer().with_writer(std::io::stderr);
+    let lines = match log.format {
+        LogFormat::Json => lines.json().flatten_event(true).boxed(),
+        LogFormat::Text => lines.with_ansi(std::io::stderr().is_terminal()).boxed(),
+    };
+    let ring = LogRing::default();
+    tracing_subscriber::registry()
+        .with(filter)
+        .with(lines)
+        .with(RingLayer(ring.clone()))
+        .init();
+    ring
 }

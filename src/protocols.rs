@@ -97,6 +97,16 @@ pub fn transport(protocol: Protocol) -> &'static Transport {
     }
 }
 
+/// Returns the transport of a protocol's listener, `tcp` or `udp`, and the component that serves it.
+pub fn component_of(protocol: Protocol) -> (&'static str, Option<&'static str>) {
+    match protocol {
+        Protocol::Rtmp => ("tcp", Some("RTMP listener")),
+        Protocol::Rtmps => ("tcp", Some("RTMPS listener")),
+        Protocol::Srt => ("udp", Some("SRT gateway")),
+        Protocol::Rtsp | Protocol::Whip => ("tcp", None),
+    }
+}
+
 pub static RTMP: Listener = Listener {
     check: "rtmp port",
     setting: "rtmp.listen",
@@ -241,6 +251,13 @@ impl Listening {
                 .map(|protocol| (protocol.as_str(), address(protocol)))
                 .collect(),
         )
+    }
+
+    /// Every protocol that can be listened for, with its address.
+    pub fn addresses(&self) -> impl Iterator<Item = (Protocol, Option<SocketAddr>)> {
+        Protocol::ALL
+            .into_iter()
+            .filter_map(|protocol| Some((protocol, *self.0.get(protocol.as_str())?)))
     }
 
     pub fn port(&self, protocol: Protocol) -> Option<u16> {

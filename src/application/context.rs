@@ -34,13 +34,23 @@ use tokio::sync::{Mutex, OnceCell, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    agent_calls::Calls, archive::limiter::ArchiveLimiter, capabilities::CapabilitiesDocument,
-    changes::permits::FollowerLimiter, events::Followers, files::previews::Previews,
-    owner_sessions::OwnerSessions, password_checks::PasswordChecks, playback_token::TokenKeys,
-    rate_limit::RateLimit, share::Shares, sign_in::Attempts, suspension::Suspensions,
+    agent_calls::Calls,
+    archive::limiter::ArchiveLimiter,
+    capabilities::CapabilitiesDocument,
+    changes::permits::FollowerLimiter,
+    events::Followers,
+    files::previews::Previews,
+    owner_sessions::OwnerSessions,
+    password_checks::PasswordChecks,
+    playback_token::TokenKeys,
+    rate_limit::RateLimit,
+    share::Shares,
+    sign_in::Attempts,
+    suspension::Suspensions,
+    system::{Startup, SystemState},
     tus::turns::Turns,
 };
-use crate::{config::Config, metrics::Metrics};
+use crate::{config::Config, log::LogRing, metrics::Metrics};
 
 /// File name of GStreamer's registry of plug-ins, in the data folder.
 pub(crate) const PLUGIN_REGISTRY: &str = "gstreamer-registry.bin";
@@ -313,8 +323,11 @@ pub struct ServiceContext {
     /// In the order of [`MediaHandles::subsystems`], live inputs last.
     pub subsystems: Vec<Arc<dyn Subsystem>>,
     pub metrics: Metrics,
+    pub compute: Compute,
+    pub live: Arc<dyn LivePort>,
     /// The port that the RTMP listener is bound to.
     pub rtmp_port: u16,
+    pub(crate) system: SystemState,
     /// OpenAPI document with this configuration's plans, made at the first request.
     pub(crate) description: OnceLock<Bytes>,
     /// Operations, formats, plans and so on for forms, made at the first request.
@@ -323,6 +336,11 @@ pub struct ServiceContext {
 }
 
 impl ServiceContext {
+    /// The newest lines of the log.
+    pub(crate) fn log(&self) -> &LogRing {
+        &self.system.startup.log
+    }
+
     /// Sets the stage that `/readyz` reports.
     pub fn set_stage(&self, stage: Stage) {
         self.stage.store(stage as u8, Ordering::Release);
@@ -390,6 +408,7 @@ impl AppContext {
         components: ComponentStatuses,
         media: MediaHandles,
         access: LiveAccess,
+        startup: Startup,
     ) -> Self {
         let rtmp_port = access.rtmp_port;
         let platform = Arc::new(Platform {
@@ -401,6 +420,7 @@ impl AppContext {
         let config = &platform.config;
         let mut subsystems = media.subsystems();
         subsystems.push(live.clone());
+        let (compute, live_port) = (media.compute.clone(), live.clone());
         let shares = Arc::new(Shares::new(&config.shares));
         let password_checks = Arc::new(PasswordChecks::new(config.sign_in.max_waiting));
         let files = Arc::new(FileContext {
@@ -483,6 +503,9 @@ impl AppContext {
                 components,
                 subsystems,
                 metrics: Metrics::default(),
+                compute,
+                live: live_port,
+                system: SystemState::new(startup),
                 rtmp_port,
                 description: OnceLock::new(),
                 capabilities: OnceLock::new(),

@@ -45,6 +45,7 @@ pub(crate) mod sign_in;
 pub(crate) mod signing;
 pub(crate) mod source_url;
 pub(crate) mod suspension;
+pub(crate) mod system;
 pub(crate) mod tus;
 pub(crate) mod uploads;
 pub(crate) mod usage_history;

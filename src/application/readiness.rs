@@ -1,7 +1,7 @@
 //! Reasons why `/readyz` is not ready or degraded: stage, components, database, disk (`store.min_free`); they are looked at each
 //! second. The task makes a change when the reasons differ, as long as changes are followed.
 //!
-//! What no commit of this process shows is looked at each second while changes are followed, and not at all else.
+//! What no commit of this process shows is looked at each second while changes are followed; else workers that have ended are.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
@@ -11,10 +11,16 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use utoipa::ToSchema;
 
-use super::context::{ServiceContext, Stage};
+use super::{
+    context::{ServiceContext, Stage},
+    system::incidents,
+};
 
 /// Time between two looks while changes are followed.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// Longest wait for the database. Longer than the writer takes to publish that changes fail, so that this look sees it already.
+const NOTICE_WAIT: Duration = Duration::from_millis(1_500);
 
 /// A reason why the service is not well.
 #[derive(Debug, PartialEq, Serialize, ToSchema)]
@@ -75,31 +81,46 @@ pub(crate) fn reasons(context: &ServiceContext) -> Vec<Reason> {
     reasons
 }
 
-/// Notifies followers of changes when other reasons hold than before, until `stop`.
+/// Notifies followers of changes when other reasons (`service`) or incidents (`system`) hold than before, and has workers that
+/// ended replaced, until `stop`.
 pub(crate) async fn follow(context: Arc<ServiceContext>, stop: CancellationToken) {
-    let mut known = BTreeSet::new();
+    let (mut known, mut known_incidents) = (BTreeSet::new(), BTreeSet::new());
     loop {
         tokio::select! {
             () = tokio::time::sleep(LOOK_EVERY) => {}
             () = stop.cancelled() => return,
         }
+        context.compute.replace_dead();
         if context.store.changes().followers() == 0 {
             continue;
         }
-        // Also shows within seconds that the database takes no changes. A wait for it does not hold up the rest.
-        let _ = timeout(LOOK_EVERY, context.store.notice_foreign_commits()).await;
-        // Without the texts, which name numbers that differ each time.
-        let found: BTreeSet<(String, bool)> = reasons(&context)
-            .into_iter()
-            .map(|reason| (reason.name, reason.blocking))
-            .collect();
-        if found != known {
-            known = found;
+        // Also shows within seconds that the database takes no changes; while it does not, the writer probes by itself.
+        if context.store.write_failure().is_none() {
+            let _ = timeout(NOTICE_WAIT, context.store.notice_foreign_commits()).await;
+        }
+        let found = names(reasons(&context));
+        let found_incidents = names(incidents(&context.compute.status()));
+        let (is_other, is_news) = (found != known, found_incidents != known_incidents);
+        (known, known_incidents) = (found, found_incidents);
+        let mut kinds = Vec::new();
+        if is_other {
+            kinds.push(Kind::Service);
+        }
+        if is_other || is_news {
+            kinds.push(Kind::System);
+        }
+        for kind in kinds {
             context.store.changes().append_to_all(Change {
-                kind: Kind::Service,
+                kind,
                 id: None,
                 action: Action::Changed,
             });
         }
     }
+}
+
+/// Returns the reasons without their texts, which name numbers that differ each time.
+fn names(reasons: Vec<Reason>) -> BTreeSet<(String, bool)> {
+    let names = reasons.into_iter();
+    names.map(|reason| (reason.name, reason.blocking)).collect()
 }

@@ -119,13 +119,7 @@ async fn list(settings: &StoreSettings) -> Result<Vec<Summary>, Error> {
 /// Makes an account. Names are unique among accounts made here, so that commands can be given them.
 async fn create(settings: &StoreSettings, name: String, plan: String) -> Result<Account, Error> {
     write_tx!(Records(settings), |tx| {
-        let name = accounts::normalise_name(&name)?;
-        if !accounts::by_name(tx, name).await?.is_empty() {
-            return Err(sluice_store::Error::Conflict(format!(
-                "there is an account {name} already"
-            )));
-        }
-        accounts::create_on(tx, name, &plan, now_ms()).await
+        accounts::create_named(tx, &name, &plan, now_ms()).await
     })
 }
 

@@ -1,6 +1,7 @@
 //! `sluice backup DIR`: a consistent copy of database and files while the service writes; `--verify`.
 
 use std::{
+    fs,
     path::{Path, PathBuf},
     process::ExitCode,
 };
@@ -12,6 +13,7 @@ use super::{
     Error, block_on, data_dir, open_to_read, show,
     transfer::{report_lost, summary, transfer},
 };
+use crate::application::system::LastBackup;
 
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
@@ -31,6 +33,9 @@ pub(super) fn run(arguments: &Arguments, settings: Option<&Path>) -> Result<Exit
         store.close().await;
         Ok(made?)
     })?;
+    if made.blobs.lost == 0 {
+        note_backup(&data_dir, &arguments.dir);
+    }
     let database_bytes: u64 = made.manifest.files.iter().map(|file| file.bytes).sum();
     show(&format!(
         "backed up {} to {}: database {}, schema {}; {}\n",
@@ -41,4 +46,17 @@ pub(super) fn run(arguments: &Arguments, settings: Option<&Path>) -> Result<Exit
         summary(&made.blobs, &made.streams),
     ))?;
     Ok(report_lost(&made.blobs, &made.streams))
+}
+
+/// Notes the backup in the data folder, where the service finds it. A backup by a user who may only read is one all the same.
+fn note_backup(data_dir: &Path, folder: &Path) {
+    let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
+    let note = LastBackup {
+        at_ms: now_ms(),
+        folder: folder.display().to_string(),
+    };
+    let json = serde_json::to_vec(&note).expect("a note is plain data");
+    if let Err(error) = fs::write(LastBackup::path(data_dir), json) {
+        eprintln!("sluice: the dashboard will not show this backup: {error}");
+    }
 }

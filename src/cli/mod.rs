@@ -20,6 +20,7 @@ mod mcp;
 mod records;
 mod restore;
 mod rtc_gateway;
+mod schema;
 mod service;
 mod srt_gateway;
 mod transfer;
@@ -71,6 +72,9 @@ pub enum Command {
     /// Speak WebRTC for the service that starts it
     #[command(hide = true)]
     RtcGateway(rtc_gateway::Arguments),
+    /// Print version and schema of this program as JSON, for the one that it replaces
+    #[command(hide = true)]
+    Schema,
     /// Write the man pages and shell completions into a folder
     #[command(hide = true)]
     Manual(manual::Arguments),
@@ -109,6 +113,7 @@ impl Command {
             Self::Worker(arguments) => worker::run(arguments),
             Self::SrtGateway(arguments) => srt_gateway::run(&arguments),
             Self::RtcGateway(arguments) => rtc_gateway::run(&arguments),
+            Self::Schema => schema::run(),
             Self::Manual(arguments) => manual::run(&arguments, program),
         };
         outcome.unwrap_or_else(|error| {

@@ -9,6 +9,7 @@ mod archive;
 mod changes;
 mod environment;
 mod files;
+mod origin;
 mod plan;
 mod renamed;
 mod sections;
@@ -45,6 +46,8 @@ pub use account::Account;
 pub use archive::Archive;
 pub use changes::Changes;
 pub use files::Files;
+pub(crate) use origin::leaves;
+pub use origin::{Origin, Origins};
 pub use plan::{Plan, Plans};
 pub use sections::{Bootstrap, Http, Log, LogFormat, Mcp, SignIn, Uploads};
 pub use shares::Shares;
@@ -98,6 +101,8 @@ pub struct Loaded {
     /// Warnings in plain words, for the log once there is one: unknown `SLUICE_` variables, and settings under earlier
     /// names.
     pub warnings: Vec<String>,
+    /// Source of each value.
+    pub origins: Origins,
 }
 
 /// Reason why the settings cannot be used. Messages name the key, its source and what is allowed.
@@ -137,6 +142,7 @@ impl Config {
         let known = default_table();
         let mut settings = Figment::from(Toml::string(DEFAULT_TOML));
         let mut warnings = Vec::new();
+        let mut origins = Origins::default();
         if let Some(path) = file {
             let invalid = |reason| ConfigError::NotToml {
                 path: path.to_owned(),
@@ -148,6 +154,7 @@ impl Config {
                 .map_err(|error: toml::de::Error| invalid(error.to_string()))?;
             let renamed = renamed::rename(&mut table).map_err(invalid)?;
             check_keys(path, &table, &known)?;
+            origins.note_file(path, &table);
             if !renamed.is_empty() {
                 text = table.to_string();
             }
@@ -164,17 +171,27 @@ impl Config {
         let environment = environment::read(variables, &known).map_err(ConfigError::Invalid)?;
         warnings.extend(environment.warnings);
         for variable in environment.values {
+            origins.note_variable(&variable.key, &variable.name);
             settings = settings.merge(variable);
         }
         let config: Self = settings
             .extract()
             .map_err(|error| ConfigError::Invalid(explain(&error)))?;
         config.check().map_err(ConfigError::Invalid)?;
-        Ok(Loaded { config, warnings })
+        Ok(Loaded {
+            config,
+            warnings,
+            origins,
+        })
     }
 
     /// The settings in force as TOML, secrets replaced.
     pub fn print(&self) -> String {
+        self.shown().to_string()
+    }
+
+    /// The settings in force, secrets replaced.
+    pub fn shown(&self) -> toml::Table {
         let mut shown = self.clone();
         for secret in [
             &mut shown.bootstrap.admin_password,
@@ -203,7 +220,7 @@ impl Config {
         ] {
             table[section][key] = size::exact(size).into();
         }
-        table.to_string()
+        table
     }
 
     /// The plan of that name; an account with a name that is not configured (any more) is not bounded.

@@ -30,7 +30,7 @@ const RETRY: &str = "retry: 1000\n";
 pub struct ChangeRecord {
     /// `account`, `user`, `session`, `api_key`, `audit`, `file`, `folder`, `share` (by its folder), `upload`, `live_input`, `output`,
     /// `recording`, `stream`, `job`, `run`, `workflow`, `webhook` (an endpoint), `delivery`, `event`, `delivery_key`,
-    /// `playback_key`, `preset`, `usage` or `service` (`/readyz` says something else).
+    /// `playback_key`, `preset`, `usage`, `service` (`/readyz` says something else) or `system` (`/api/system` does).
     kind: &'static str,
     /// Id in the form of the resource's own routes; null: something of this kind.
     id: Option<String>,

@@ -50,6 +50,7 @@ mod session;
 mod sessions;
 pub(crate) mod share;
 mod site;
+mod system;
 mod table;
 mod tools;
 mod tus;
@@ -186,6 +187,13 @@ table::routes! {
     "/api/events/{id}"                 => GET events::show;
 
     "/api/changes"                     => GET changes::follow;
+
+    "/api/system"                      => GET system::show;
+    "/api/system/log"                  => GET system::log;
+    "/api/system/doctor"               => GET system::doctor;
+    "/api/system/settings"             => GET system::settings;
+    "/api/system/accounts"             => GET system::list_accounts, POST system::create_account;
+    "/api/system/accounts/{id}"        => PATCH system::change_account;
 
     "/healthz"                         => GET health::alive;
     "/readyz"                          => GET health::ready;

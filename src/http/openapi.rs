@@ -176,6 +176,7 @@ const TAGS: &[(&str, &str, &str)] = &[
     ),
     ("agents", "Tools for agents", "MCP over HTTP"),
     ("pages", "Pages", "Pages for people"),
+    ("system", "System", "The installation, for its operators"),
     (
         "operations",
         "Operation of the service",

@@ -79,6 +79,7 @@ pub use bootstrap::{Bootstrap, FirstCredentials, bootstrap, first_credentials_sh
 pub use connection::{Connection, Reader, Tx};
 pub use credentials::Secret;
 pub use error::Error;
+pub use migrate::schema_version;
 pub use month::Month;
 pub use order::{Direction, Position, SortKey, Sorted};
 pub use page::{Cursor, Listed, Page};

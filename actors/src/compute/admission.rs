@@ -65,6 +65,7 @@ pub(super) struct Permit {
 /// A task that waits for its permit.
 struct Waiter {
     ticket: Ticket,
+    since: Instant,
     turn: oneshot::Sender<Permit>,
 }
 
@@ -180,6 +181,13 @@ impl AdmissionQueue {
         self.0.lock().waiting.iter().filter(|it| it.waits()).count()
     }
 
+    /// Returns the time for which the first of the waiting tasks has waited.
+    pub(super) fn oldest_wait(&self) -> Duration {
+        let queue = self.0.lock();
+        let oldest = queue.waiting.iter().find(|it| it.waits());
+        oldest.map_or(Duration::ZERO, |waiter| waiter.since.elapsed())
+    }
+
     fn leave(&self, ticket: Ticket, held: Duration) {
         let mut queue = self.0.lock();
         queue.end(ticket, held, Instant::now());
@@ -261,7 +269,11 @@ impl Queue {
             return Err(Error::Busy);
         }
         let (turn, receiver) = oneshot::channel();
-        self.waiting.push(Waiter { ticket, turn });
+        self.waiting.push(Waiter {
+            ticket,
+            since: Instant::now(),
+            turn,
+        });
         Ok(receiver)
     }
 

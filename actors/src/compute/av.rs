@@ -118,10 +118,14 @@ impl Ring {
         VideoStatus {
             short: self.line.short(),
             long: self.line.long(),
+            most_short: self.terms.settings.short_jobs,
+            most_long: self.terms.settings.job_count(),
             ended: self.line.ended(),
             reports: self.terms.reports.load(Relaxed),
             retried: state.replaced.load(Relaxed),
             killed: state.killed.load(Relaxed),
+            died: state.deaths(),
+            last_death: state.last_death(),
             layers: state.layers(),
             refused: state.failure_reason(),
         }

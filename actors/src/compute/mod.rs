@@ -40,8 +40,8 @@ pub(crate) use live::{LiveProcess, LiveStartError};
 pub(crate) use output::count as count_outputs;
 use pool_state::PoolState;
 pub use settings::{ComputeSettings, Sandbox};
-pub use status::{PoolStatus, QueueStatus, VideoStatus};
-use worker::{ImageRing, ImageWorker, Perform};
+pub use status::{PoolStatus, QueueStatus, VideoStatus, WorkerDeath};
+use worker::{ImageRing, ImageWorker, LookAfter, Perform};
 
 use crate::{
     metric::Metric,
@@ -60,6 +60,8 @@ pub struct Compute {
     av: av::Ring,
     state: Arc<PoolState>,
     limits: Limits,
+    /// Image workers by the settings.
+    most: usize,
 }
 
 impl Compute {
@@ -95,6 +97,7 @@ impl Compute {
             av,
             state,
             limits: settings.limits(),
+            most: threads,
         }
     }
 
@@ -123,6 +126,18 @@ impl Compute {
         answer.await.map_err(|_| gone())?
     }
 
+    /// Replaces image workers that ended while they had no task: their threads wait for messages and notice nothing. Called
+    /// each second.
+    pub fn replace_dead(&self) {
+        let Some(workers) = &self.workers else { return };
+        if self.state.has_dead() {
+            // Any thread may take a message; those whose process is there have nothing to do.
+            for _ in 0..self.most {
+                workers.do_send(LookAfter);
+            }
+        }
+    }
+
     /// Returns the limits of a task, by the settings.
     pub fn limits(&self) -> Limits {
         self.limits
@@ -132,11 +147,15 @@ impl Compute {
     pub fn status(&self) -> PoolStatus {
         PoolStatus {
             workers: self.state.workers.load(Relaxed),
+            most: self.most,
             busy: self.admission.busy(),
             waiting: self.admission.waiting(),
+            oldest_wait: self.admission.oldest_wait(),
             ended: self.admission.ended(),
             replaced: self.state.replaced.load(Relaxed),
             killed: self.state.killed.load(Relaxed),
+            died: self.state.deaths(),
+            last_death: self.state.last_death(),
             layers: self.state.layers(),
             refused: self.state.failure_reason(),
             video: self.av.status(),

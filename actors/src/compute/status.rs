@@ -1,6 +1,8 @@
 //! State of image, video and audio workers for `/readyz`, `sluice doctor` and `/metrics` (`image_workers`,
 //! `image_tasks_waiting`, `video_tasks`).
 
+use std::time::{Duration, Instant};
+
 use sluice_worker::protocol::Layers;
 
 use crate::metric::{Metric, Sample};
@@ -10,16 +12,23 @@ use crate::metric::{Metric, Sample};
 pub struct PoolStatus {
     /// Processes that are up.
     pub workers: usize,
+    /// Processes by the settings.
+    pub most: usize,
     /// Tasks that run.
     pub busy: usize,
     /// Tasks that wait for a worker, over both lanes.
     pub waiting: usize,
+    /// Time for which the first of them has waited.
+    pub oldest_wait: Duration,
     /// Tasks that have ended since the service started, in any way.
     pub ended: u64,
     /// Processes that were started in place of another since the service started.
     pub replaced: u64,
     /// Processes that were killed for a deadline or because no caller waited any more.
     pub killed: u64,
+    /// Processes that ended without an explanation since the service started.
+    pub died: u64,
+    pub last_death: Option<WorkerDeath>,
     /// The sandbox of the workers; nothing before the first is up.
     pub layers: Layers,
     /// Reason why no work is done, or why it keeps failing, in words for the operator.
@@ -93,6 +102,9 @@ impl PoolStatus {
 pub struct VideoStatus {
     pub short: QueueStatus,
     pub long: QueueStatus,
+    /// Tasks of the short queue that may run at a time.
+    pub most_short: usize,
+    pub most_long: usize,
     /// Tasks that have ended since the service started, in any way.
     pub ended: u64,
     /// Reports of tasks since the service started.
@@ -101,6 +113,9 @@ pub struct VideoStatus {
     pub retried: u64,
     /// Processes that were killed for a deadline, a silence or because no caller waited any more.
     pub killed: u64,
+    /// Processes that ended without an explanation.
+    pub died: u64,
+    pub last_death: Option<WorkerDeath>,
     /// The sandbox of the processes; nothing before the first was up.
     pub layers: Layers,
     /// Reason why no work is done, or why it keeps failing, in words for the operator.
@@ -112,6 +127,16 @@ pub struct VideoStatus {
 pub struct QueueStatus {
     pub running: usize,
     pub waiting: usize,
+    /// Time for which the first of them has waited.
+    pub oldest_wait: Duration,
+}
+
+/// End of a process without an explanation, such as a signal from outside.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WorkerDeath {
+    pub at: Instant,
+    /// Reason, in words for the operator.
+    pub reason: String,
 }
 
 #[cfg(test)]
@@ -128,6 +153,7 @@ mod tests {
                 long: QueueStatus {
                     running: 1,
                     waiting: 7,
+                    ..QueueStatus::default()
                 },
                 ..VideoStatus::default()
             },

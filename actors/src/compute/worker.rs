@@ -63,6 +63,13 @@ impl Message for Perform {
     type Result = ();
 }
 
+/// Asks a thread to look whether its process is still there.
+pub(super) struct LookAfter;
+
+impl Message for LookAfter {
+    type Result = ();
+}
+
 /// The actor of one thread.
 pub(super) struct ImageWorker {
     terms: Arc<ImageRing>,
@@ -116,6 +123,15 @@ impl Handler<Perform> for ImageWorker {
         // The permit goes last: its next holder finds a worker that was checked or replaced.
         self.look_after();
         drop(permit);
+    }
+}
+
+impl Handler<LookAfter> for ImageWorker {
+    type Result = ();
+
+    fn handle(&mut self, _: LookAfter, _: &mut Self::Context) {
+        self.forget_dead();
+        self.look_after();
     }
 }
 
@@ -209,10 +225,7 @@ impl ImageWorker {
 
     /// The process, alive; waits for a new one where there is none.
     fn ready(&mut self, watch: &Watch) -> Result<&mut WorkerProcess, Error> {
-        if self.process.as_ref().is_some_and(|it| !it.is_alive()) {
-            warn!("an image worker was gone before its next task");
-            self.kill_process();
-        }
+        self.forget_dead();
         if self.process.is_none() {
             self.wait_for_retry(watch)?;
             self.start_process();
@@ -221,6 +234,18 @@ impl ImageWorker {
             (Some(process), _) => Ok(process),
             (None, Some(unavailable)) => Err(unavailable.error()),
             (None, None) => Err(Error::Unavailable("there is no worker".into())),
+        }
+    }
+
+    /// Drops a process that ended while it had no task.
+    fn forget_dead(&mut self) {
+        if let Some(process) = self.process.as_ref().filter(|it| !it.is_alive()) {
+            warn!(
+                process = process.id(),
+                "an image worker ended while it had no task"
+            );
+            self.terms.state.died_idle();
+            self.kill_process();
         }
     }
 
@@ -268,6 +293,7 @@ impl ImageWorker {
         }
         self.had += 1;
         self.unavailable = None;
+        state.note_up(process.id());
         self.process = Some(process);
     }
 
@@ -281,7 +307,10 @@ impl ImageWorker {
     }
 
     fn kill_process(&mut self) {
-        if self.process.take().is_some() {
+        if let Some(process) = self.process.take() {
+            // First: it would count as one that ended by itself.
+            self.terms.state.note_gone(process.id());
+            drop(process);
             self.terms.state.ended();
         }
     }

@@ -11,7 +11,7 @@ use actix_web::{
 use sluice_store::{api_keys::Scope, sessions::SignInSession};
 
 use crate::application::{
-    caller::{Authentication, Caller, Identity, Needs, SignedIn},
+    caller::{Authentication, Caller, Identity, Needs, Read, SignedIn},
     error::ApiError,
     reached::Reached,
 };
@@ -64,6 +64,29 @@ impl FromRequest for Operator {
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
         let admitted = genuine(request).and_then(|identity| identity.operate());
         std::future::ready(admitted.map(|()| Self))
+    }
+}
+
+/// A caller who may see the whole installation, as [`Operator`]; to all others the routes are not there (404).
+#[derive(Debug)]
+pub struct InstallationCaller(Caller<Read>);
+
+impl InstallationCaller {
+    pub fn caller(&self) -> &Caller<Read> {
+        &self.0
+    }
+}
+
+impl FromRequest for InstallationCaller {
+    type Error = ApiError;
+    type Future = Ready<Result<Self, ApiError>>;
+
+    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
+        let admitted = genuine(request).and_then(|identity| match identity.operate() {
+            Ok(()) => Caller::of(&identity).map(Self),
+            Err(_) => Err(ApiError::NotFound("this address was")),
+        });
+        std::future::ready(admitted)
     }
 }
 

@@ -9,6 +9,6 @@ mod reached;
 pub use body::Body;
 pub(crate) use body::{bounded, bytes, is_json};
 pub(crate) use caller::identity;
-pub use caller::{Operator, OwnOrigin, SessionCaller};
+pub use caller::{InstallationCaller, Operator, OwnOrigin, SessionCaller};
 pub use page::PageQuery;
 pub(in crate::http) use page::query_value;

@@ -21,6 +21,7 @@ mod served;
 mod session;
 mod share_page;
 mod source_url;
+mod system;
 mod tus;
 mod video;
 mod webhooks;
@@ -66,8 +67,13 @@ use uuid::Uuid;
 
 use super::server::application;
 use crate::{
-    application::context::{AppContext, LiveAccess, MediaHandles, Stage},
-    config::Config,
+    application::{
+        context::{AppContext, LiveAccess, MediaHandles, Stage},
+        system::Startup,
+    },
+    config::{Config, Origins},
+    doctor::{Finding, Report},
+    log::LogRing,
 };
 
 const PASSWORD: &str = "correct horse";
@@ -302,6 +308,12 @@ impl Site {
                 rtmp_port: 1935,
                 srt: None,
                 webrtc: webrtc.clone(),
+            },
+            Startup {
+                origins: Origins::default(),
+                log: LogRing::default(),
+                // The checks start workers from this program, which is the one of the tests.
+                examine: |_| Report::new(vec![Finding::ok("disk", "much")]),
             },
         );
         app.service.set_stage(Stage::Ready);

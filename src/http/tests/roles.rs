@@ -20,9 +20,11 @@ pub(super) enum Needs {
     Admin,
     /// An operator, whatever the role.
     Operator,
+    /// An operator; to all others the route is not there.
+    Installation,
 }
 
-use Needs::{Address, Admin, Operator, Public, Read, Session, Write};
+use Needs::{Address, Admin, Installation, Operator, Public, Read, Session, Write};
 
 /// A route that is added gets its line here.
 pub(super) const TABLE: &[(&str, &str, Needs)] = &[
@@ -77,6 +79,13 @@ pub(super) const TABLE: &[(&str, &str, Needs)] = &[
     ("POST", "/api/webhooks/{id}/probe", Write),
     ("GET", "/api/events/{id}", Read),
     ("GET", "/api/changes", Read),
+    ("GET", "/api/system", Installation),
+    ("GET", "/api/system/log", Installation),
+    ("GET", "/api/system/doctor", Installation),
+    ("GET", "/api/system/settings", Installation),
+    ("GET", "/api/system/accounts", Installation),
+    ("POST", "/api/system/accounts", Installation),
+    ("PATCH", "/api/system/accounts/{id}", Installation),
     ("GET", "/api/playback-keys", Admin),
     ("POST", "/api/playback-keys", Admin),
     ("DELETE", "/api/playback-keys/{id}", Admin),
@@ -231,7 +240,7 @@ const USERS: [(&str, Role, bool, &[Needs]); 4] = [
         "operator",
         Role::Viewer,
         true,
-        &[Public, Session, Read, Operator],
+        &[Public, Session, Read, Operator, Installation],
     ),
 ];
 
@@ -273,6 +282,10 @@ async fn each_role_reaches_what_the_table_says() {
             let path = Resources::unknown(path);
             let answer = site.send(browser.request(method, &path)).await;
             let expected = !reached.contains(needs);
+            if *needs == Installation && expected {
+                assert_eq!(answer.status, 404, "{name}: {method} {path}");
+                continue;
+            }
             assert_eq!(
                 is_rejected(&answer),
                 expected,
@@ -294,7 +307,7 @@ async fn another_account_sees_and_changes_nothing() {
     let before = resources.seen(&site).await;
     let user = site.user("stranger", Role::Admin, false, true).await;
     for (method, path, needs) in TABLE {
-        if ![Read, Write, Admin, Operator].contains(needs) {
+        if ![Read, Write, Admin, Operator, Installation].contains(needs) {
             continue;
         }
         let browser = site.browser(user.id).await;
@@ -313,7 +326,7 @@ async fn another_account_sees_and_changes_nothing() {
                 "{method} {path}: {text}"
             );
         }
-        if asked != *path || *needs == Operator {
+        if asked != *path || [Operator, Installation].contains(needs) {
             let status = answer.status;
             assert!((400..500).contains(&status), "{method} {path}: {answer:?}");
         }

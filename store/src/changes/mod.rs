@@ -48,6 +48,7 @@ text_enum! {
         Preset = "preset",
         Usage = "usage",
         Service = "service",
+        System = "system",
     }
 }
 

@@ -16,6 +16,11 @@ pub(crate) static MIGRATIONS: Migrator = sqlx::migrate!("migrations/sqlite");
 /// Copies of older schemas that are kept.
 const KEPT_COPIES: usize = 3;
 
+/// Returns the schema that this program brings the database to: its last migration.
+pub fn schema_version() -> i64 {
+    known_version(&MIGRATIONS)
+}
+
 /// Returns the last migration of a program.
 pub(crate) fn known_version(migrator: &Migrator) -> i64 {
     migrator

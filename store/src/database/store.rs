@@ -24,7 +24,7 @@ use crate::{
     Error, Reader, StoreSettings, Tx,
     blob::Blobs,
     changes::{ChangeLog, Follower},
-    folder,
+    folder, now_ms,
     unit::{Queued, Submitted},
     work,
     writer::Counters,
@@ -82,6 +82,9 @@ pub struct Statistics {
     pub waiting: u64,
     /// Length of the write-ahead log.
     pub wal_bytes: u64,
+    /// Time from the queue to the commit of the unit that waited longest in the last commit; while changes fail, the time since
+    /// they began to.
+    pub wait_ms: u64,
 }
 
 /// The disk under the data folder.
@@ -131,8 +134,10 @@ impl Store {
     {
         let queue = self.queue()?;
         let (unit, answer) = Submitted::new(work);
+        let since = Instant::now();
         let queued = Queued {
-            expires: Instant::now() + self.shared.settings.busy_timeout,
+            since,
+            expires: since + self.shared.settings.busy_timeout,
             unit: Box::new(unit),
         };
         queue.try_send(queued).map_err(|rejected| match rejected {
@@ -206,7 +211,10 @@ impl Store {
         match &self.shared.writer {
             WriterHandle::None => Statistics::default(),
             WriterHandle::Running {
-                queue, counters, ..
+                queue,
+                counters,
+                write_failure,
+                ..
             } => Statistics {
                 commits: counters.commits.load(Relaxed),
                 units: counters.units.load(Relaxed),
@@ -217,6 +225,10 @@ impl Store {
                     .map_or(0, |queue| queue.max_capacity() - queue.capacity())
                     as u64,
                 wal_bytes: counters.wal_bytes.load(Relaxed),
+                wait_ms: match &*write_failure.borrow() {
+                    Some(failure) => (now_ms() - failure.since_ms).unsigned_abs(),
+                    None => counters.wait_ms.load(Relaxed),
+                },
             },
         }
     }
@@ -233,6 +245,12 @@ impl Store {
     /// The bytes of users.
     pub fn blobs(&self) -> &Blobs {
         &self.shared.blobs
+    }
+
+    /// Returns the bytes of the database with its write-ahead log, as the file system has them.
+    pub fn database_bytes(&self) -> u64 {
+        let bytes = std::fs::metadata(self.database()).map_or(0, |file| file.len());
+        bytes + self.statistics().wal_bytes
     }
 
     /// Returns the database's file, for copies.

@@ -18,6 +18,8 @@ const TIME_LIMIT: Duration = Duration::from_secs(10);
 
 /// A unit in the queue.
 pub(crate) struct Queued {
+    /// When it was queued.
+    pub(crate) since: Instant,
     /// Time from which the unit is rejected rather than begun.
     pub(crate) expires: Instant,
     pub(crate) unit: Box<dyn Unit>,

@@ -54,6 +54,8 @@ pub(crate) struct Counters {
     pub(crate) units: AtomicU64,
     pub(crate) failures: AtomicU64,
     pub(crate) wal_bytes: AtomicU64,
+    /// The longest wait of a unit of the last commit.
+    pub(crate) wait_ms: AtomicU64,
 }
 
 pub(crate) struct Writer {
@@ -146,6 +148,9 @@ impl Writer {
                 self.counters
                     .failures
                     .fetch_add(group.len() as u64 - done.units, Relaxed);
+                let longest = group.iter().map(|queued| queued.since.elapsed()).max();
+                let wait_ms = longest.unwrap_or_default().as_millis() as u64;
+                self.counters.wait_ms.store(wait_ms, Relaxed);
                 for queued in group {
                     queued.unit.answer(None);
                 }
@@ -300,9 +305,11 @@ fn probe() -> Queued {
             Ok(())
         })
     });
+    let since = Instant::now();
     Queued {
+        since,
         // Late at once, so that the first failed attempt rejects it.
-        expires: Instant::now(),
+        expires: since,
         unit: Box::new(unit),
     }
 }

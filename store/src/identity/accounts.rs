@@ -3,7 +3,7 @@
 use sqlx::{query, query_as, query_scalar};
 use uuid::Uuid;
 
-use crate::{Connection, Error, Tx};
+use crate::{Connection, Cursor, Error, Listed, Page, Tx};
 
 /// The plan of a self-hosted account: no monthly cap, no rate limit.
 pub const UNLIMITED: &str = "unlimited";
@@ -36,6 +36,31 @@ pub struct Summary {
     pub users: i64,
     /// API keys that are not revoked.
     pub keys: i64,
+}
+
+impl Listed for Summary {
+    fn cursor(&self) -> Cursor {
+        Cursor {
+            created_at: self.account.created_at,
+            id: self.account.id,
+        }
+    }
+}
+
+/// Makes an account under a name that no other has, in any case; `Error::Conflict` when one has it. Commands are given names.
+pub async fn create_named(
+    tx: &mut Tx<'_>,
+    name: &str,
+    plan: &str,
+    now_ms: i64,
+) -> Result<Account, Error> {
+    let name = normalise_name(name)?;
+    if !by_name(tx, name).await?.is_empty() {
+        return Err(Error::Conflict(format!(
+            "there is an account {name} already"
+        )));
+    }
+    create_on(tx, name, plan, now_ms).await
 }
 
 /// Makes an account on the plan [`UNLIMITED`].
@@ -120,6 +145,31 @@ pub(crate) async fn ids(db: &mut impl Connection) -> Result<Vec<Uuid>, Error> {
     Ok(query_scalar("SELECT id FROM accounts")
         .fetch_all(db.sqlite())
         .await?)
+}
+
+/// A page of all accounts, newest first.
+pub async fn page(db: &mut impl Connection, page: Page) -> Result<Vec<Summary>, Error> {
+    let query = query_as(
+        "SELECT accounts.*,
+             (SELECT count(*) FROM users WHERE account_id = accounts.id) AS users,
+             (SELECT count(*) FROM api_keys WHERE account_id = accounts.id AND revoked_at IS NULL) AS keys
+         FROM accounts WHERE (created_at, id) < ($1, $2) ORDER BY created_at DESC, id DESC LIMIT $3",
+    );
+    page.read(query, db).await
+}
+
+/// Returns an account with the numbers of what belongs to it.
+pub async fn summary(db: &mut impl Connection, id: Uuid) -> Result<Summary, Error> {
+    query_as(
+        "SELECT accounts.*,
+             (SELECT count(*) FROM users WHERE account_id = accounts.id) AS users,
+             (SELECT count(*) FROM api_keys WHERE account_id = accounts.id AND revoked_at IS NULL) AS keys
+         FROM accounts WHERE id = $1",
+    )
+    .bind(id)
+    .fetch_optional(db.sqlite())
+    .await?
+    .ok_or(Error::NotFound("account"))
 }
 
 /// The ids of all suspended accounts.

@@ -1,5 +1,6 @@
 /** Every screen: one line each. A screen is a folder in `screens/` whose `index.tsx` exports a component by default. */
 import type { ComponentType } from "preact";
+import { session } from "./api/session";
 import type { IconName } from "./parts/icon";
 import Overview from "./screens/overview";
 
@@ -41,6 +42,7 @@ export const routes: Route[] = [
   { path: "/settings/account", title: "Account", load: () => import("./screens/settings_account") },
   { path: "/settings", title: "Account", load: () => import("./screens/settings_account") },
   { path: "/guides/:name?", title: "Guides", load: () => import("./screens/guide"), lasting: true },
+  { path: "/system/:tab?", title: "System", load: () => import("./screens/system") },
   { path: "/sign-in", title: "Sign in", load: () => import("./screens/sign_in"), bare: true },
   { path: "/welcome", title: "Welcome", load: () => import("./screens/welcome"), bare: true },
   { path: "/join", title: "Join", load: () => import("./screens/join"), bare: true },
@@ -54,11 +56,16 @@ export interface Place {
   icon: IconName;
   /** Further names by which the palette finds it. */
   words?: string;
+  /** Only for operators of the installation. */
+  operator?: boolean;
   /** Screens that belong to it, with other addresses. */
   also?: string[];
   /** In the bar at the bottom of phones; the others are behind "More". */
   phone?: boolean;
 }
+
+/** Whether the user may see a place. */
+export const isReachable = ({ operator }: Place) => !operator || session.value?.user.operator === true;
 
 /** The left bar. */
 export const places: Place[] = [
@@ -89,6 +96,13 @@ export const places: Place[] = [
   },
   { to: "/webhooks", label: "Webhooks", icon: "webhooks", words: "events deliveries endpoints" },
   { to: "/settings", label: "Settings", icon: "settings", words: "account password sessions" },
+  {
+    to: "/system",
+    label: "System",
+    icon: "system",
+    words: "operator health workers queues disk storage log doctor accounts plans backup nodes version",
+    operator: true,
+  },
 ];
 
 /** Screens that only the palette names. */
@@ -103,4 +117,7 @@ export const furtherPlaces: Place[] = [
   { to: "/settings/members/invitations", label: "Invitations", icon: "user", words: "invite join" },
   { to: "/settings/audit", label: "Audit log", icon: "book", words: "history changes who" },
   { to: "/settings/usage", label: "Usage and plan", icon: "chart", words: "quota limits operations" },
+  { to: "/system/log", label: "Log", icon: "list", words: "system lines errors", operator: true },
+  { to: "/system/doctor", label: "Doctor", icon: "check", words: "system checks", operator: true },
+  { to: "/system/accounts", label: "Accounts", icon: "user", words: "system plans", operator: true },
 ];

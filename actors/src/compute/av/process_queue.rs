@@ -9,7 +9,7 @@
 //! - Delivery may take one waiting place of [`PLACES_FOR_DELIVERY`]: anonymous requests for frames of clips, which take
 //!   long, do not keep out those with a key.
 
-use std::{collections::VecDeque, mem, sync::Arc};
+use std::{collections::VecDeque, mem, sync::Arc, time::Instant};
 
 use parking_lot::{Mutex, MutexGuard};
 use sluice_media::av::Report;
@@ -66,6 +66,7 @@ struct Side {
 
 struct Waiter {
     id: u64,
+    since: Instant,
     demand: Demand,
     /// Number of later tasks that were put before it.
     passed: u32,
@@ -207,6 +208,7 @@ impl State {
         self.next_id += 1;
         let waiter = Waiter {
             id,
+            since: Instant::now(),
             demand,
             passed: 0,
             turn,
@@ -268,6 +270,12 @@ impl Side {
         QueueStatus {
             running: self.running,
             waiting: self.waiting.len(),
+            oldest_wait: self
+                .waiting
+                .iter()
+                .map(|waiter| waiter.since.elapsed())
+                .max()
+                .unwrap_or_default(),
         }
     }
 

@@ -12,6 +12,7 @@ mod screens;
 mod settings;
 mod shell;
 mod streams;
+mod system;
 mod webhooks;
 mod workflow_editor;
 

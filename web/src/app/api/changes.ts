@@ -32,7 +32,8 @@ export type Kind =
   | "playback_key"
   | "preset"
   | "usage"
-  | "service";
+  | "service"
+  | "system";
 
 export type Message =
   | { event: "change"; kind: Kind; id: string | null; action: "created" | "changed" | "deleted" }

@@ -7,6 +7,7 @@ const PATHS = {
   file: "M6 3h8l4 4v14H6zM14 3v4h4",
   images: "M4 4h16v16H4zM4 16l5-5 4 4 3-2 4 4M15 9h.01",
   webhooks: "M9 8a3 3 0 1 1 4.5 2.6L17 17M12 8l-3.6 6.4M6.5 14A3 3 0 1 0 9.6 17H17M17 17a3 3 0 1 1-1.5 2.6",
+  system: "M4 4h16v6H4zM4 14h16v6H4zM7.5 7h.01M7.5 17h.01M11 7h5M11 17h5",
   settings:
     "M4 7h10M18 7h2M4 17h2M10 17h10M14 7a2 2 0 1 0 4 0 2 2 0 1 0-4 0M6 17a2 2 0 1 0 4 0 2 2 0 1 0-4 0",
   more: "M5 12h.01M12 12h.01M19 12h.01",

@@ -6,7 +6,7 @@ import { can, type Scope } from "../api/session";
 import { Dialog, openDialog } from "../parts/dialog";
 import { Icon, type IconName } from "../parts/icon";
 import { go } from "../router";
-import { furtherPlaces, type Place, places } from "../routes";
+import { furtherPlaces, isReachable, type Place, places } from "../routes";
 import { showCurl } from "./curl_panel";
 
 interface Command {
@@ -167,11 +167,11 @@ function fixed(text: string): Command[] {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
   const visit = (place: Place): Command => ({ ...place, note: "Go to", run: () => go(place.to) });
   const all: Command[] = [
-    ...places.map(visit),
+    ...places.filter(isReachable).map(visit),
     ...acts
       .filter((act) => can(act.scope))
       .map((act) => ({ ...act, note: "Do", run: () => go(act.to, { search: act.search }) })),
-    ...furtherPlaces.map(visit),
+    ...furtherPlaces.filter(isReachable).map(visit),
     {
       label: "API reference",
       icon: "book",

@@ -1,4 +1,7 @@
-/** Whether the service is well, as `/readyz` says it: asked for after the first screen, and when it says something else. */
+/**
+ * Whether the service is well, as `/readyz` says it, to operators `/api/system`: asked for after the first screen, and when it
+ * says something else. The latter also knows what passed a moment ago, and the version.
+ */
 import { effect, signal } from "@preact/signals";
 import { address } from "../api/base";
 import { onChanges } from "../api/changes";
@@ -12,23 +15,41 @@ export interface Problem {
   blocking: boolean;
 }
 
+/** What the status line says. */
+export interface Installation {
+  version: string;
+  newerProgram: { version: string } | null;
+  newerSchemaWaits: boolean;
+}
+
 export const problems = signal<Problem[]>([]);
+/** Null to all but operators. */
+export const installation = signal<Installation | null>(null);
 
 const AFTER_MS = 1_500;
 
-export function watchReadiness() {
-  const ask = async () => {
-    try {
-      const response = await fetch(address("/readyz"), { cache: "no-store" });
-      problems.value = (await response.json()).reasons ?? [];
-    } catch {
-      // The connection's probe follows a service that does not answer.
+const answer = async (path: string) => (await fetch(address(path), { cache: "no-store" })).json();
+
+async function ask() {
+  try {
+    if (!session.value?.user.operator) {
+      installation.value = null;
+      problems.value = (await answer("/readyz")).reasons ?? [];
+      return;
     }
-  };
+    const { version, newerProgram, database, reasons } = await answer("/api/system");
+    problems.value = reasons ?? [];
+    if (version) installation.value = { version, newerProgram, newerSchemaWaits: database.newerSchemaWaits };
+  } catch {
+    // The connection's probe follows a service that does not answer.
+  }
+}
+
+export function watchReadiness() {
   let timer: ReturnType<typeof setTimeout>;
   effect(() => {
     clearTimeout(timer);
     if (session.value && !offlineSince.value) timer = setTimeout(ask, AFTER_MS);
   });
-  onChanges(["service"], ask);
+  onChanges(["service", "system"], ask);
 }

@@ -10,12 +10,12 @@ import { Menu } from "../parts/menu";
 import { Badge } from "../parts/states";
 import { Segmented } from "../parts/tabs";
 import { href, path } from "../router";
-import { type Place, places } from "../routes";
-import { OfflineBanner } from "./banners";
+import { isReachable, type Place, places } from "../routes";
+import { OfflineBanner, SystemBanner } from "./banners";
 import { showCurl } from "./curl_panel";
 import { matched, Outlet, prefetch } from "./outlet";
 import { openPalette } from "./palette";
-import { problems } from "./readiness";
+import { installation, problems } from "./readiness";
 import { choose, type Scheme, scheme } from "./scheme";
 import { SessionOver } from "./session_over";
 import { paletteKey, showHelp } from "./shortcuts";
@@ -31,6 +31,7 @@ export function Shell() {
       <div class="shell-column">
         {!isBare && <TopBar />}
         <OfflineBanner />
+        {!isBare && <SystemBanner />}
         <Outlet />
       </div>
       {!isBare && <PhoneBar />}
@@ -69,7 +70,7 @@ function Side() {
         <span class="wordmark">Sluice</span>
       </a>
       <div class="side-nav">
-        {places.map((place) => (
+        {places.filter(isReachable).map((place) => (
           <PlaceLink key={place.to} place={place} />
         ))}
       </div>
@@ -78,8 +79,23 @@ function Side() {
           <Icon name="book" />
           <span>{words.reference}</span>
         </a>
+        <StatusLine />
       </div>
     </nav>
+  );
+}
+
+/** The version, and whether a newer program waits for a restart: for operators, who can do something about it. */
+function StatusLine() {
+  if (!installation.value) return null;
+  const { version, newerProgram, newerSchemaWaits } = installation.value;
+  return (
+    <a class="side-status" href={href("/system")} aria-label={words.version(version, newerProgram?.version)}>
+      <span class="numeric">Sluice {version}</span>
+      {newerProgram && (
+        <Badge tone="info">{newerSchemaWaits ? words.newSchema : words.restart(newerProgram.version)}</Badge>
+      )}
+    </a>
   );
 }
 
@@ -189,6 +205,7 @@ function PhoneBar() {
         <div class="more-places" onClick={close}>
           {places
             .filter(({ phone }) => !phone)
+            .filter(isReachable)
             .map((place) => (
               <PlaceLink key={place.to} place={place} />
             ))}

@@ -7,6 +7,12 @@ export const words = {
   ready: "Ready",
   degraded: "Needs attention",
   offline: "Offline",
+  system: "System",
+  further: (count: number) => `and ${count} more`,
+  version: (version: string, newer?: string) =>
+    newer ? `Sluice ${version}; ${newer} waits for a restart` : `Sluice ${version}: system`,
+  restart: (version: string) => `${version} waits`,
+  newSchema: "New schema waits",
   userMenu: "Your menu",
   account: "Account",
   keys: "API keys",

@@ -1,7 +1,7 @@
-//! `sluice doctor`: list of its checks of settings, ports, disk, certificates, workers; exit code, `--json`.
+//! Checks of settings, ports, disk, certificates, workers and machine, for `sluice doctor` and `GET /api/system/doctor`.
 //!
 //! Each check is a look at the machine that gathers facts and a pure judgement of them. The doctor changes nothing and
-//! takes no lock, so it may run beside the service.
+//! takes no lock, so it may run beside the service, and inside of it on a thread that may block.
 
 mod certificate;
 mod finding;
@@ -13,44 +13,27 @@ mod storage;
 mod webrtc;
 mod workers;
 
-use std::{path::Path, process::ExitCode};
+use std::path::Path;
 
-use self::finding::{Finding, Report};
-use super::{Error, show};
+pub use self::finding::{Finding, Level, Report};
 use crate::{
     causes::WithCauses,
     config::{Config, Loaded},
 };
 
-#[derive(Debug, clap::Args)]
-pub struct Arguments {
-    /// The report as one JSON object: {"ok", "checks": [{"check", "level", "message", "advice"}]}
-    #[arg(long)]
-    json: bool,
+/// Runs all checks, with the settings as the next start would read them; `file` is that of `--config`.
+pub fn examine(file: Option<&Path>) -> Report {
+    Report::new(findings(file))
 }
 
-/// Runs the checks; exit code 1 when one failed, 0 with warnings alone.
-pub(super) fn run(arguments: &Arguments, settings: Option<&Path>) -> Result<ExitCode, Error> {
-    let report = Report::new(examine(settings));
-    if arguments.json {
-        let json = serde_json::to_string_pretty(&report).expect("a report is plain data");
-        show(&format!("{json}\n"))?;
-    } else {
-        show(&report.text())?;
-    }
-    Ok(if report.ok {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
-}
-
-/// All checks. With settings that cannot be read the machine alone is looked at.
-fn examine(settings: Option<&Path>) -> Vec<Finding> {
+/// With settings that cannot be read the machine alone is looked at.
+fn findings(file: Option<&Path>) -> Vec<Finding> {
     let mut findings = Vec::new();
-    match Config::load(settings) {
-        Ok(Loaded { config, warnings }) => {
-            findings.push(judge_settings(settings, &warnings));
+    match Config::load(file) {
+        Ok(Loaded {
+            config, warnings, ..
+        }) => {
+            findings.push(judge_settings(file, &warnings));
             let holder = storage::lock_holder(&config.store.data_dir);
             findings.extend(storage::check(&config.store, holder));
             findings.extend(ports::check(&config, holder));

@@ -1,10 +1,13 @@
-//! Findings of `sluice doctor` (`ok`, `warn`, `fail`) and their report as text and JSON.
+//! Findings of the doctor (`ok`, `warn`, `fail`) and their report as text and JSON.
 
 use serde::Serialize;
+use utoipa::ToSchema;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+/// Judgement of a check.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Level {
+#[schema(as = DoctorLevel)]
+pub enum Level {
     Ok,
     /// Works, but not as well as it could.
     Warn,
@@ -13,17 +16,19 @@ pub(super) enum Level {
 }
 
 /// A line of the report.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(super) struct Finding {
-    pub(super) check: &'static str,
-    pub(super) level: Level,
-    pub(super) message: String,
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = DoctorFinding)]
+pub struct Finding {
+    /// Subject, such as `disk`.
+    pub check: &'static str,
+    pub level: Level,
+    pub message: String,
     /// The change to make; `None` where none is needed.
-    pub(super) advice: Option<String>,
+    pub advice: Option<String>,
 }
 
 impl Finding {
-    pub(super) fn ok(check: &'static str, message: impl Into<String>) -> Self {
+    pub(crate) fn ok(check: &'static str, message: impl Into<String>) -> Self {
         Self {
             check,
             level: Level::Ok,
@@ -57,15 +62,16 @@ impl Finding {
 }
 
 /// All findings in the order of the checks.
-#[derive(Debug, Serialize)]
-pub(super) struct Report {
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = DoctorReport)]
+pub struct Report {
     /// True when no check failed; warnings may remain.
-    pub(super) ok: bool,
-    pub(super) checks: Vec<Finding>,
+    pub ok: bool,
+    pub checks: Vec<Finding>,
 }
 
 impl Report {
-    pub(super) fn new(checks: Vec<Finding>) -> Self {
+    pub(crate) fn new(checks: Vec<Finding>) -> Self {
         Self {
             ok: checks.iter().all(|finding| finding.level < Level::Fail),
             checks,
@@ -73,7 +79,7 @@ impl Report {
     }
 
     /// Formats a line for each finding, its advice below it.
-    pub(super) fn text(&self) -> String {
+    pub fn text(&self) -> String {
         let mut text = String::new();
         for finding in &self.checks {
             let level = match finding.level {

@@ -1,6 +1,6 @@
 //! `sluice doctor` on workers: start of an image and a video worker, sandbox layers, GStreamer elements.
 
-use std::{env, path::PathBuf};
+use std::{env, fs, io, path::PathBuf};
 
 use sluice_actors::compute::{self, ComputeSettings, Sandbox, VideoSettings};
 use sluice_worker::{
@@ -12,10 +12,11 @@ use super::finding::Finding;
 
 const CHECK: &str = "image workers";
 const VIDEO_CHECK: &str = "video workers";
+const OWN_PROGRAM: &str = "/proc/self/exe";
 
 /// Starts one worker as the service does, and ends it.
 pub(super) fn check(settings: &ComputeSettings) -> Finding {
-    match env::current_exe() {
+    match own_program() {
         Ok(program) => {
             let started = WorkerProcess::start(&compute::launch(settings, program));
             judge(
@@ -37,12 +38,17 @@ pub(super) fn check_video(settings: &VideoSettings) -> Finding {
     let registry = folder.join(format!("sluice-doctor-{}.registry", std::process::id()));
     let finding = start_video(settings, registry.clone());
     // It is there only when the worker could write it.
-    let _ = std::fs::remove_file(registry);
+    let _ = fs::remove_file(registry);
     finding
 }
 
+/// Path of this same program, also when another one has replaced it on the disk (proc_pid_exe(5)).
+fn own_program() -> io::Result<PathBuf> {
+    fs::read_link(OWN_PROGRAM).map(|_| OWN_PROGRAM.into())
+}
+
 fn start_video(settings: &VideoSettings, registry: PathBuf) -> Finding {
-    let started = env::current_exe()
+    let started = own_program()
         .map_err(|error| error.to_string())
         .and_then(|program| {
             let launch = compute::launch_av(settings, program, registry);

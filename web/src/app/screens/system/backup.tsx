@@ -1,0 +1,59 @@
+/** The last backup, and the commands that make and restore one. */
+import { CopyField } from "../../parts/copy";
+import { Section } from "../../parts/page";
+import { Callout, Loaded, Skeleton } from "../../parts/states";
+import { Ago, Time } from "../../parts/values";
+import { isOldBackup, quoted } from "./model";
+import { useSystem } from "./use_system";
+import { words as all } from "./words";
+
+const words = all.backup;
+const EXAMPLE = "/var/backups/sluice";
+
+export function Backup() {
+  const system = useSystem();
+  return (
+    <Loaded of={system} skeleton={<Skeleton rows={4} height={72} />}>
+      {({ database: { lastBackupAt, lastBackupFolder } }) => {
+        const folder = quoted(lastBackupFolder ?? EXAMPLE);
+        return (
+          <div class="stack system-stack">
+            <Section title={words.last}>
+              {lastBackupAt ? (
+                <>
+                  {isOldBackup(lastBackupAt, Date.now()) && <Callout tone="warn" title={words.stale} />}
+                  <dl class="facts">
+                    <dt>{words.at}</dt>
+                    <dd>
+                      <Time at={lastBackupAt} />{" "}
+                      <span class="soft">
+                        (<Ago at={lastBackupAt} />)
+                      </span>
+                    </dd>
+                    <dt>{words.folder}</dt>
+                    <dd>
+                      <code class="system-path">{lastBackupFolder}</code>
+                    </dd>
+                  </dl>
+                </>
+              ) : (
+                <Callout tone="warn" title={words.never}>
+                  <p>{words.neverNote}</p>
+                </Callout>
+              )}
+            </Section>
+            <Section title={words.command}>
+              <p class="soft">{words.commandNote}</p>
+              <CopyField label={words.command} value={`sluice backup ${folder}`} code />
+              <CopyField label={words.verify} value={`sluice backup ${folder} --verify`} code />
+            </Section>
+            <Section title={words.restore}>
+              <p class="soft">{words.restoreNote}</p>
+              <CopyField label={words.restore} value={`sluice restore ${folder}`} code />
+            </Section>
+          </div>
+        );
+      }}
+    </Loaded>
+  );
+}

@@ -1,0 +1,67 @@
+/** Decisions of the screen System, apart from what draws them. */
+import type { LogLine, Report, Setting, System } from "./types";
+
+/** From which age a backup is old. */
+const OLD_BACKUP_MS = 7 * 24 * 60 * 60 * 1_000;
+/** Lines that a page keeps: as many as the service. */
+export const MOST_LINES = 5_000;
+
+/** The tail with new lines at its end, without what is there already, and as long as the service's own at most. */
+export function appended(lines: LogLine[], more: LogLine[]): LogLine[] {
+  const last = lines.at(-1)?.number ?? 0;
+  const fresh = more.filter(({ number }) => number > last);
+  return fresh.length === 0 ? lines : [...lines, ...fresh].slice(-MOST_LINES);
+}
+
+/** The lines that hold each of the words, in any case. */
+export function found(lines: LogLine[], text: string): LogLine[] {
+  const words = text.toLowerCase().split(/\s+/).filter(Boolean);
+  if (words.length === 0) return lines;
+  return lines.filter((line) => {
+    const whole = `${line.level} ${line.target} ${line.text}`.toLowerCase();
+    return words.every((word) => whole.includes(word));
+  });
+}
+
+/** The settings that hold each of the words in key, value or variable. */
+export function foundSettings(settings: Setting[], text: string, onlyChanged: boolean): Setting[] {
+  const words = text.toLowerCase().split(/\s+/).filter(Boolean);
+  return settings.filter((setting) => {
+    if (onlyChanged && setting.source === "default") return false;
+    const whole = `${setting.key} ${shownValue(setting.value)} ${setting.variable ?? ""}`.toLowerCase();
+    return words.every((word) => whole.includes(word));
+  });
+}
+
+/** A value as the settings file has it; empty for an empty text or list. */
+export function shownValue(value: unknown): string {
+  if (Array.isArray(value)) return value.map(shownValue).join(", ");
+  return typeof value === "object" && value !== null ? JSON.stringify(value) : String(value ?? "");
+}
+
+/** How many checks warn and fail. */
+export function counts(report: Report): { warned: number; failed: number } {
+  const of = (level: string) => report.checks.filter((check) => check.level === level).length;
+  return { warned: of("warn"), failed: of("fail") };
+}
+
+/** Findings, the worst first; those of one level in the order of the checks. */
+export function worstFirst(report: Report): Report["checks"] {
+  const rank = (level: string) => ["fail", "warn", "ok"].indexOf(level);
+  return [...report.checks].sort((one, other) => rank(one.level) - rank(other.level));
+}
+
+export const isDiskLow = ({ free, minFree }: System["disk"]) =>
+  free !== null && minFree !== null && free < minFree;
+
+export const isOldBackup = (at: string, now: number) => now - Date.parse(at) > OLD_BACKUP_MS;
+
+/** A path as a shell takes it. */
+export const quoted = (path: string) =>
+  /^[\w@%+=:,./-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`;
+
+/** Lines as a text file has them. */
+export const asText = (lines: LogLine[]) =>
+  lines
+    .map(({ time, level, target, text }) => `${time} ${level.toUpperCase().padEnd(5)} ${target}: ${text}\n`)
+    .join("");
