@@ -5,7 +5,6 @@
 
 use std::{borrow::Cow, net::IpAddr};
 
-use sluice_store::Secret;
 use url::Url;
 
 use crate::config::Cidr;
