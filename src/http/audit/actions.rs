@@ -74,6 +74,16 @@ pub(crate) const TABLE: &[(&str, &str, Noted)] = &[
         "/api/keys/{id}",
         entry("api_key.revoked", InPath("apiKey", "id")),
     ),
+    (
+        "POST",
+        "/api/system/accounts",
+        entry("account.created", InAnswer("account")),
+    ),
+    (
+        "PATCH",
+        "/api/system/accounts/{id}",
+        entry("account.changed", InPath("account", "id")),
+    ),
     ("PATCH", "/api/users/{id}", InTransaction),
     ("DELETE", "/api/users/{id}", InTransaction),
     ("POST", "/api/users/{id}/reset-link", InTransaction),
@@ -289,6 +299,7 @@ pub(crate) const TABLE: &[(&str, &str, Noted)] = &[
         entry("workflow.saved", InAnswer("workflow")),
     ),
     ("POST", "/api/workflows/lint", Nothing("changes nothing")),
+    ("POST", "/api/workflows/dry-run", Nothing("changes nothing")),
     (
         "PATCH",
         "/api/workflows/{id}",
@@ -318,6 +329,11 @@ pub(crate) const TABLE: &[(&str, &str, Noted)] = &[
         "POST",
         "/api/workflows/runs/{runId}/cancel",
         entry("run.cancelled", InPath("run", "runId")),
+    ),
+    (
+        "POST",
+        "/api/workflows/{id}/runs/{runId}/rerun",
+        entry("run.repeated", InPath("run", "runId")),
     ),
     (
         "POST",

@@ -88,7 +88,7 @@ async fn every_change_of_a_session_is_one_entry_without_secrets() {
         "path-secret".into(),
         PASSWORD.into(),
     ];
-    let mut seen = Vec::new();
+    let mut seen: Vec<&str> = Vec::new();
     let mut before = entries(&site).await;
     // Deletions last, so that there is something to change.
     let (deleting, others): (Vec<_>, Vec<_>) =
@@ -129,7 +129,7 @@ async fn every_change_of_a_session_is_one_entry_without_secrets() {
                     json!({"kind": "user", "id": user.id, "name": "boss"})
                 );
                 assert_eq!(entry["network"], "203.0.113.9");
-                seen.push(*action);
+                seen.push(action);
             }
             Noted::InTransaction if is_success => {
                 assert_eq!(newest.len(), 1, "{method} {path}: {newest:?}");

@@ -111,7 +111,10 @@ fn of_file(file: &File, found: Option<FileFacts>) -> (Facts, BTreeSet<Field>) {
     };
     let missing = missing(&file.mime_type);
     let is_known = |field: &Field| missing.contains(field);
-    (facts, unknown.into_iter().filter(|it| !is_known(it)).collect())
+    (
+        facts,
+        unknown.into_iter().filter(|it| !is_known(it)).collect(),
+    )
 }
 
 /// Dimensions that no run finds of a file of that type.
@@ -189,10 +192,8 @@ mod tests {
 
     #[test]
     fn what_is_left_out_is_unknown_and_null_is_missing() {
-        let (facts, unknown) = given(
-            json!({"mime": "image/png", "filename": "a/b.PNG", "width": 800}),
-        )
-        .unwrap();
+        let (facts, unknown) =
+            given(json!({"mime": "image/png", "filename": "a/b.PNG", "width": 800})).unwrap();
         assert_eq!(facts.filename.as_deref(), Some("b.PNG"));
         assert_eq!(facts.extension.as_deref(), Some("png"));
         assert_eq!((facts.width, facts.duration_s), (Some(800), None));

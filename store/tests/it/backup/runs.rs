@@ -39,6 +39,7 @@ async fn run(store: &Store, account_id: Uuid) -> Run {
             let new = NewRun {
                 account_id,
                 workflow_id: workflow.id,
+                version: None,
                 trigger: Trigger::Api,
                 lane: Lane::Batch,
                 generation: 0,
@@ -50,6 +51,7 @@ async fn run(store: &Store, account_id: Uuid) -> Run {
                     mime_type: "image/png".into(),
                 },
                 source_file_id: None,
+                rerun_of: None,
                 allowance: Allowance::default(),
             };
             let limits = RunLimits {

@@ -1,7 +1,7 @@
 //! Dashboard in a browser: starts the service for the steps in `tests/browser/dashboard/`.
 
-mod convert;
 mod activity;
+mod convert;
 mod docs;
 mod files;
 mod images;
