@@ -40,7 +40,7 @@ use crate::{
         address::{PublicAddress, Seen},
         context::{AppContext, LiveAccess, MediaHandles, PLUGIN_REGISTRY, SrtAccess, Stage},
         members, readiness, suspension,
-        system::Listener,
+        system::state::Listener,
     },
     config::Config,
     http,
@@ -48,7 +48,7 @@ use crate::{
     tls::{Certificates, TlsError},
 };
 
-pub use crate::application::system::Startup;
+pub use crate::application::system::state::Startup;
 
 /// Longest time for the tree and the background work to stop.
 const STOP_TIMEOUT: Duration = Duration::from_secs(10);

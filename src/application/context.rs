@@ -47,7 +47,7 @@ use super::{
     share::Shares,
     sign_in::Attempts,
     suspension::Suspensions,
-    system::{Startup, SystemState},
+    system::state::{Startup, SystemState},
     tus::turns::Turns,
 };
 use crate::{config::Config, log::LogRing, metrics::Metrics};

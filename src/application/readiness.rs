@@ -6,18 +6,19 @@
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use serde::Serialize;
+use sluice_actors::compute::{PoolStatus, WorkerDeath};
 use sluice_store::changes::{Action, Change, Kind};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use utoipa::ToSchema;
 
-use super::{
-    context::{ServiceContext, Stage},
-    system::incidents,
-};
+use super::context::{ServiceContext, Stage};
 
 /// Time between two looks while changes are followed.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// Time for which an incident is shown.
+const SHOWN_FOR: Duration = Duration::from_secs(15);
 
 /// Longest wait for the database. Longer than the writer takes to publish that changes fail, so that this look sees it already.
 const NOTICE_WAIT: Duration = Duration::from_millis(1_500);
@@ -81,6 +82,31 @@ pub(crate) fn reasons(context: &ServiceContext) -> Vec<Reason> {
     reasons
 }
 
+/// Returns incidents of the last seconds: reasons that passed by themselves, such as a worker process that was killed and replaced.
+pub(crate) fn incidents(status: &PoolStatus) -> Vec<Reason> {
+    let deaths = [
+        ("image workers", &status.last_death),
+        ("video workers", &status.video.last_death),
+    ];
+    deaths
+        .into_iter()
+        .filter_map(|(name, death)| incident(name, death.as_ref()?))
+        .collect()
+}
+
+fn incident(name: &str, death: &WorkerDeath) -> Option<Reason> {
+    let ago = death.at.elapsed();
+    (ago < SHOWN_FOR).then(|| Reason {
+        name: name.to_owned(),
+        reason: format!(
+            "a process ended {} s ago and was replaced: {}",
+            ago.as_secs(),
+            death.reason
+        ),
+        blocking: false,
+    })
+}
+
 /// Notifies followers of changes when other reasons (`service`) or incidents (`system`) hold than before, and has workers that
 /// ended replaced, until `stop`.
 pub(crate) async fn follow(context: Arc<ServiceContext>, stop: CancellationToken) {
@@ -123,4 +149,30 @@ pub(crate) async fn follow(context: Arc<ServiceContext>, stop: CancellationToken
 fn names(reasons: Vec<Reason>) -> BTreeSet<(String, bool)> {
     let names = reasons.into_iter();
     names.map(|reason| (reason.name, reason.blocking)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::*;
+
+    fn death(ago: Duration) -> Option<WorkerDeath> {
+        Some(WorkerDeath {
+            at: Instant::now().checked_sub(ago)?,
+            reason: "signal: 9".into(),
+        })
+    }
+
+    #[test]
+    fn a_death_is_an_incident_for_a_while() {
+        let mut status = PoolStatus::default();
+        assert!(incidents(&status).is_empty());
+        status.last_death = death(Duration::from_secs(3));
+        status.video.last_death = death(SHOWN_FOR);
+        let found = incidents(&status);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert_eq!(found[0].name, "image workers");
+        assert!(found[0].reason.ends_with("signal: 9") && !found[0].blocking);
+    }
 }

@@ -120,7 +120,7 @@ impl InvitationRecord {
 #[utoipa::path(get, path = "/api/invitations", tag = "users", responses(
     (status = 200, description = "Newest first; used and expired ones until a week after their expiry", body = InvitationList),
 ))]
-pub async fn list(
+pub async fn list_invitations(
     context: web::Data<AccountContext>,
     caller: Caller<Admin>,
 ) -> Result<HttpResponse, ApiError> {

@@ -83,7 +83,7 @@ table::routes! {
     "/api/users"                       => GET users::list;
     "/api/users/{id}"                  => PATCH users::change, DELETE users::remove;
     "/api/users/{id}/reset-link"       => POST users::reset_link;
-    "/api/invitations"                 => GET invitations::list, POST invitations::create;
+    "/api/invitations"                 => GET invitations::list_invitations, POST invitations::create;
     "/api/invitations/look"            => POST invitations::look;
     "/api/invitations/redeem"          => POST invitations::redeem;
     "/api/invitations/{id}"            => DELETE invitations::revoke;

@@ -3,8 +3,7 @@
 //!
 //! - Everything is a look at published state or bounded: the walk over the data folder, the doctor and the question to another
 //!   program block a thread of their own, are done once at a time, and callers wait for them for a short time only.
-//! - An *incident* is a reason that has passed by itself, such as a worker process that was killed and replaced. It is shown for
-//!   [`SHOWN_FOR`], here and not in `/readyz`, which says what is so now.
+//! - Incidents ([`incidents`]) are shown here and not in `/readyz`, which says what is so now.
 
 pub(crate) mod accounts;
 mod disk_use;
@@ -12,41 +11,32 @@ pub(crate) mod log;
 mod program;
 pub(crate) mod settings;
 mod single_flight;
+pub(crate) mod state;
 
 use std::{
     fs,
     net::SocketAddr,
     path::{Path, PathBuf},
-    sync::{Arc, OnceLock},
     time::Duration,
 };
 
 use serde::{Deserialize, Serialize};
-use sluice_actors::compute::{PoolStatus, WorkerDeath};
+use sluice_actors::compute::PoolStatus;
 use sluice_store::{jobs, now_ms, video, webhooks, workflows};
-use tokio::{
-    sync::{OwnedSemaphorePermit, Semaphore},
-    time::timeout,
-};
+use tokio::time::timeout;
 use utoipa::ToSchema;
 
-use self::{
-    disk_use::{DiskUse, measure},
-    program::OwnProgram,
-    single_flight::SingleFlight,
-};
+use self::{disk_use::measure, state::Startup};
 use super::{
     answer::Timestamp,
     context::{ServiceContext, Stage},
     error::ApiError,
-    readiness::{Reason, reasons},
+    readiness::{Reason, incidents, reasons},
 };
-use crate::{config::Origins, doctor::Report, log::LogRing};
+use crate::doctor::Report;
 
 pub use program::ProgramRecord;
 
-/// Time for which an incident is shown.
-const SHOWN_FOR: Duration = Duration::from_secs(15);
 /// Age from which the disk use is measured again.
 const MEASURED_EVERY: Duration = Duration::from_secs(60);
 /// Longest time for which an answer waits for a measurement; then it has the one before.
@@ -55,72 +45,8 @@ const MEASUREMENT_WAIT: Duration = Duration::from_secs(1);
 const COUNTS_WAIT: Duration = Duration::from_secs(2);
 /// Longest time for which a client waits for the doctor.
 const DOCTOR_WAIT: Duration = Duration::from_secs(60);
-/// Clients that may follow the log at a time.
-const MOST_LOG_FOLLOWERS: usize = 32;
 /// File in the data folder in which `sluice backup` notes the last backup.
 const LAST_BACKUP: &str = "last-backup.json";
-
-/// Facts of the process that its start knows.
-pub struct Startup {
-    pub origins: Origins,
-    pub log: LogRing,
-    /// Runs the checks of `sluice doctor` with that settings file.
-    pub examine: fn(Option<&Path>) -> Report,
-}
-
-/// State of the process for its operators.
-pub(crate) struct SystemState {
-    pub(crate) startup: Startup,
-    started_at_ms: i64,
-    program: Arc<OwnProgram>,
-    replacement: SingleFlight<Option<ProgramRecord>>,
-    disk_use: SingleFlight<DiskUse>,
-    doctor: SingleFlight<Report>,
-    listeners: OnceLock<Vec<Listener>>,
-    log_followers: Arc<Semaphore>,
-}
-
-/// An address of the service.
-#[derive(Clone, Debug)]
-pub struct Listener {
-    pub protocol: &'static str,
-    /// Transport below it: `tcp` or `udp`.
-    pub transport: &'static str,
-    /// `None`: turned off.
-    pub address: Option<SocketAddr>,
-    /// Component that serves it, when there is one.
-    pub component: Option<&'static str>,
-}
-
-impl SystemState {
-    pub(crate) fn new(startup: Startup) -> Self {
-        Self {
-            startup,
-            started_at_ms: now_ms(),
-            program: Arc::new(OwnProgram::at_start()),
-            replacement: SingleFlight::default(),
-            disk_use: SingleFlight::default(),
-            doctor: SingleFlight::default(),
-            listeners: OnceLock::new(),
-            log_followers: Arc::new(Semaphore::new(MOST_LOG_FOLLOWERS)),
-        }
-    }
-
-    /// Takes a permit to follow the log.
-    pub(crate) fn follow_log(&self) -> Result<OwnedSemaphorePermit, ApiError> {
-        let permit = self.log_followers.clone().try_acquire_owned();
-        permit.map_err(|_| ApiError::Unavailable {
-            what: "as many clients follow the log as may: following it",
-            retry_after_s: 5,
-        })
-    }
-
-    /// Sets the addresses, once they are bound.
-    pub(crate) fn set_listeners(&self, listeners: Vec<Listener>) {
-        // A process binds its addresses once.
-        let _ = self.listeners.set(listeners);
-    }
-}
 
 /// The installation.
 #[derive(Serialize, ToSchema)]
@@ -322,31 +248,6 @@ pub(crate) async fn system(context: &ServiceContext) -> SystemRecord {
         }],
         newer_program,
     }
-}
-
-/// Returns incidents of the last seconds.
-pub(crate) fn incidents(status: &PoolStatus) -> Vec<Reason> {
-    let deaths = [
-        ("image workers", &status.last_death),
-        ("video workers", &status.video.last_death),
-    ];
-    deaths
-        .into_iter()
-        .filter_map(|(name, death)| incident(name, death.as_ref()?))
-        .collect()
-}
-
-fn incident(name: &str, death: &WorkerDeath) -> Option<Reason> {
-    let ago = death.at.elapsed();
-    (ago < SHOWN_FOR).then(|| Reason {
-        name: name.to_owned(),
-        reason: format!(
-            "a process ended {} s ago and was replaced: {}",
-            ago.as_secs(),
-            death.reason
-        ),
-        blocking: false,
-    })
 }
 
 /// Runs the checks of `sluice doctor`; callers at the same time get the same report.
@@ -555,30 +456,9 @@ fn milliseconds(time: Duration) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Instant;
-
     use sluice_actors::compute::{QueueStatus, VideoStatus};
 
     use super::*;
-
-    fn death(ago: Duration) -> Option<WorkerDeath> {
-        Some(WorkerDeath {
-            at: Instant::now().checked_sub(ago)?,
-            reason: "signal: 9".into(),
-        })
-    }
-
-    #[test]
-    fn a_death_is_an_incident_for_a_while() {
-        let mut status = PoolStatus::default();
-        assert!(incidents(&status).is_empty());
-        status.last_death = death(Duration::from_secs(3));
-        status.video.last_death = death(SHOWN_FOR);
-        let found = incidents(&status);
-        assert_eq!(found.len(), 1, "{found:?}");
-        assert_eq!(found[0].name, "image workers");
-        assert!(found[0].reason.ends_with("signal: 9") && !found[0].blocking);
-    }
 
     #[test]
     fn workers_are_shown_with_their_queues() {

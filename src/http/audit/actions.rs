@@ -74,16 +74,8 @@ pub(crate) const TABLE: &[(&str, &str, Noted)] = &[
         "/api/keys/{id}",
         entry("api_key.revoked", InPath("apiKey", "id")),
     ),
-    (
-        "POST",
-        "/api/system/accounts",
-        entry("account.created", InAnswer("account")),
-    ),
-    (
-        "PATCH",
-        "/api/system/accounts/{id}",
-        entry("account.changed", InPath("account", "id")),
-    ),
+    ("POST", "/api/system/accounts", InTransaction),
+    ("PATCH", "/api/system/accounts/{id}", InTransaction),
     ("PATCH", "/api/users/{id}", InTransaction),
     ("DELETE", "/api/users/{id}", InTransaction),
     ("POST", "/api/users/{id}/reset-link", InTransaction),

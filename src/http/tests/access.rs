@@ -71,8 +71,12 @@ async fn scopes_bound_what_a_key_may_do() {
     site.app.platform.closing.cancel();
     let (reader, writer) = (site.key(Scope::Read).await, site.key(Scope::Write).await);
     for (method, path) in guarded() {
-        let is_change =
-            method != "GET" && !["/api/workflows/lint", "/api/files/zip"].contains(&path.as_str());
+        let changes_nothing = [
+            "/api/workflows/lint",
+            "/api/workflows/dry-run",
+            "/api/files/zip",
+        ];
+        let is_change = method != "GET" && !changes_nothing.contains(&path.as_str());
         let is_admin_only = [
             "/api/keys",
             "/api/playback-keys",

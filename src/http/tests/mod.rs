@@ -69,7 +69,7 @@ use super::server::application;
 use crate::{
     application::{
         context::{AppContext, LiveAccess, MediaHandles, Stage},
-        system::Startup,
+        system::state::Startup,
     },
     config::{Config, Origins},
     doctor::{Finding, Report},

@@ -60,8 +60,8 @@ async fn a_key_needs_the_scope_admin_and_a_session_the_operator() {
         (answer.status, &answer.json()["code"]),
         (404, &json!("not_found"))
     );
-    let nobody = site.send(request("GET", "/api/system")).await;
-    assert_eq!(nobody.status, 401);
+    let anonymous = site.send(request("GET", "/api/system")).await;
+    assert_eq!(anonymous.status, 401);
 }
 
 #[actix_web::test]

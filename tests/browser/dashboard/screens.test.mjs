@@ -19,7 +19,8 @@ import {
 const ASKED_ELSEWHERE = /^\/($|live|files|images|webhooks|settings\/(api|usage|account)|settings$)/;
 
 /** Acts that change something, by the beginning of their buttons' names. */
-const CHANGES = /^(new|add|create|make|invite|upload|delete|remove|revoke|save|run|import|cancel|retry|try again)\b/i;
+const CHANGES =
+  /^(new|add|create|make|invite|upload|delete|remove|revoke|save|run|import|cancel|retry|try again)\b/i;
 
 /** Makes a workflow, a run, an upload and an input for each hostile name. */
 async function fill(page) {

@@ -5,9 +5,9 @@
 import type { components } from "./api/schema";
 import type { Session } from "./api/session";
 import type { Quotas } from "./parts/states";
-import type * as convert from "./screens/convert/types";
 import type { JobDetail } from "./screens/activity/job";
 import type * as audit from "./screens/audit/types";
+import type * as convert from "./screens/convert/types";
 import type * as files from "./screens/files/types";
 import type * as images from "./screens/images/types";
 import type * as live from "./screens/live_detail/types";
@@ -19,6 +19,7 @@ import type * as activity from "./screens/shared/activity/types";
 import type * as shared from "./screens/shared/live_types";
 import type * as streams from "./screens/shared/stream_types";
 import type * as workflows from "./screens/shared/workflow_types";
+import type * as system from "./screens/system/types";
 import type * as webhooks from "./screens/webhooks/types";
 
 type Schemas = components["schemas"];
@@ -39,8 +40,6 @@ type Missing<Api, Own> = Own extends Plain
 
 type Below<Name extends string, Path> = Path extends string ? `${Name}.${Path}` : never;
 type None<Path extends never> = Path;
-
-type NewOfRuns = "workflowName" | "isInputKept" | "sourceFileId" | "rerunOf" | "skipReason" | "skippedBy";
 
 export type Checked = [
   None<Missing<Schemas["SessionAnswer"], Session>>,
@@ -80,7 +79,7 @@ export type Checked = [
   None<Missing<Schemas["Usage"], Quotas>>,
   None<Missing<Schemas["UsageHistory"], usage.History>>,
   None<Missing<Schemas["JobRecord"], JobDetail>>,
-  None<Missing<Schemas["RunRecord"], Omit<activity.Run, "workflowName">>>,
+  None<Missing<Schemas["RunRecord"], activity.Run>>,
   None<Missing<Schemas["StreamRecord"], activity.Stream>>,
   None<Missing<Schemas["RecordingRecord"], activity.Recording>>,
   None<Missing<Schemas["FileRecord"], activity.StoredFile>>,
@@ -93,7 +92,13 @@ export type Checked = [
   None<Missing<Schemas["Event"], Omit<webhooks.FeedEvent, "data">>>,
   None<Missing<Schemas["WorkflowRecord"], Omit<workflows.Workflow, "definition">>>,
   None<Missing<Schemas["VersionRecord"], workflows.WorkflowVersion>>,
-  None<Missing<Schemas["RunRecord"], Omit<workflows.Run, "log" | "outputs" | NewOfRuns>>>,
-  None<Missing<Schemas["LogEntry"], Omit<workflows.LogEntry, "facts" | NewOfRuns>>>,
+  None<Missing<Schemas["RunRecord"], Omit<workflows.Run, "log" | "outputs">>>,
+  None<Missing<Schemas["LogEntry"], Omit<workflows.LogEntry, "facts">>>,
   None<Missing<Schemas["OutputRecord"], workflows.RunOutput>>,
+  None<Missing<Schemas["System"], system.System>>,
+  None<Missing<Schemas["LogLines"], system.LogLines>>,
+  None<Missing<Schemas["DoctorReport"], system.Report>>,
+  None<Missing<Schemas["SettingList"], system.Settings>>,
+  None<Missing<Schemas["AccountList"], system.Accounts>>,
+  None<Missing<Schemas["AccountMade"], system.AccountMade>>,
 ];

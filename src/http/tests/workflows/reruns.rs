@@ -99,8 +99,8 @@ async fn what_cannot_be_run_again_is_rejected_and_costs_nothing() {
     let cancel = format!("{}/cancel", run_path(&run));
     assert_eq!(site.call("POST", &cancel, None).await.status, 200);
     for (key, path, body, status) in [
-        (&reader, rerun(&workflow), Value::Null, 403),
-        (&stranger, rerun(&workflow), Value::Null, 404),
+        (&reader, rerun(&workflow), json!({}), 403),
+        (&stranger, rerun(&workflow), json!({}), 404),
     ] {
         let answer = site.call_as(key, "POST", &path, Some(body)).await;
         assert_eq!(answer.status, status, "{answer:?}");

@@ -153,7 +153,12 @@ function What({ tool, catalogue }: { tool: Tool; catalogue: Catalogue }) {
       )}
       <div class="actions convert-start">
         {can("write") && (
-          <Button look="solid" icon="convert" disabled={!label.isReady || offlineSince.value !== null} onClick={begin}>
+          <Button
+            look="solid"
+            icon="convert"
+            disabled={!label.isReady || offlineSince.value !== null}
+            onClick={begin}
+          >
             {label.text}
           </Button>
         )}

@@ -24,7 +24,7 @@ const ICONS: Record<string, IconName> = {
 
 async function fromFiles() {
   const { chooseFiles } = await import("../shared/choose_file");
-  addStored(await chooseFiles({ type: "image,video,audio,document,archive", several: true }));
+  addStored(await chooseFiles({ types: "image,video,audio,document,archive" }));
 }
 
 /** Takes what is dropped anywhere on the page, or pasted outside of fields; returns whether something is over it. */

@@ -86,7 +86,8 @@ function Choices({ types, search, noneStored, isSeveral, take, close }: ChoicesP
     return () => clearTimeout(timer);
   }, [typed]);
   const found = useResource(
-    (signal) => api.get<Found>("/api/files", { query: { q, type: types, limit: MOST, total: false }, signal }),
+    (signal) =>
+      api.get<Found>("/api/files", { query: { q, type: types, limit: MOST, total: false }, signal }),
     [q],
     { on: ["file"], keep: true },
   );

@@ -128,7 +128,8 @@ export const helpOf: Record<string, Help> = {
     guides: [["operations", "Running the service"]],
   },
   "/guides": {
-    about: "How things are done, step by step: each guide is about one subject, and begins with the shortest way.",
+    about:
+      "How things are done, step by step: each guide is about one subject, and begins with the shortest way.",
     guides: [
       ["dashboard", "The dashboard"],
       ["troubleshooting", "When something does not work"],

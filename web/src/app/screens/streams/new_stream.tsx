@@ -160,8 +160,8 @@ function SourceChoice({ source, setSource }: ChoiceProps) {
   const [isOver, setOver] = useState(false);
   const take = (file: File | undefined) => file && setSource({ file, name: file.name, size: file.size });
   const fromFiles = async () => {
-    const { chooseFiles } = await import("../shared/choose_file");
-    const [file] = await chooseFiles({ type: "video,audio" });
+    const { chooseFile } = await import("../shared/choose_file");
+    const file = await chooseFile({ types: "video,audio" });
     if (file) setSource({ id: file.id, name: file.filename, size: file.size_bytes });
   };
   return (

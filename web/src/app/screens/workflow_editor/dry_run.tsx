@@ -187,7 +187,11 @@ function PathEntry({ entry: { nodeId, state, branch, fails, because } }: { entry
   const { flow, select } = useEditor();
   const step = stepOf(flow, nodeId);
   if (!step) return null;
-  const outcome = fails ? texts.fails : branch && state === "taken" ? texts.results[branch] : texts.states[state];
+  const outcome = fails
+    ? texts.fails
+    : branch && state === "taken"
+      ? texts.results[branch]
+      : texts.states[state];
   return (
     <li class={`dry-${fails ? "fails" : state}`}>
       <Icon name={fails ? "error" : (SIGNS[state] ?? "help")} />
