@@ -158,7 +158,7 @@ export interface Choice {
   label: string;
 }
 
-const selectedAtFirst = (choice: Choice, value: unknown) =>
+const isSelected = (choice: Choice, value: unknown) =>
   value === undefined ? undefined : choice.value === value;
 
 export function Select({
@@ -179,8 +179,12 @@ export function Select({
       {(bound) => (
         <select {...(select as object)} {...bound} class="input">
           {choices.map((choice) => (
-            // The browser knows the first value of a list by its options only.
-            <option key={choice.value} value={choice.value} selected={selectedAtFirst(choice, defaultValue)}>
+            // The browser knows the value of a list by its options only, which may arrive after it.
+            <option
+              key={choice.value}
+              value={choice.value}
+              selected={isSelected(choice, select.value ?? defaultValue)}
+            >
               {choice.label}
             </option>
           ))}
