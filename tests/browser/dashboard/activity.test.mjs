@@ -163,7 +163,8 @@ journey("activity", {}, (step) => {
     await row(page, "Cancelled").waitFor();
     const { status } = await ask(page, `/api/jobs/${body.jobId}`);
     assert.equal(status, "cancelled");
-    await call(page, "POST", "/api/jobs", { fileIds: fileIds.slice(0, 2), format: "webp" });
+    const both = { fileIds: fileIds.slice(0, 2), format: "webp", createArchive: true };
+    await call(page, "POST", "/api/jobs", both);
     await row(page, "of 2 files").filter({ hasText: "Done" }).waitFor();
     await page.locator(".activity-list [data-index='0']").focus();
     await page.keyboard.press("Enter");

@@ -90,7 +90,11 @@ function StatusLine() {
   if (!installation.value) return null;
   const { version, newerProgram, newerSchemaWaits } = installation.value;
   return (
-    <a class="side-status" href={href("/system")} aria-label={words.version(version, newerProgram?.version)}>
+    <a
+      class="side-status"
+      href={href("/system")}
+      aria-label={newerProgram ? undefined : words.version(version)}
+    >
       <span class="numeric">Sluice {version}</span>
       {newerProgram && (
         <Badge tone="info">{newerSchemaWaits ? words.newSchema : words.restart(newerProgram.version)}</Badge>

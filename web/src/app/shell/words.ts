@@ -9,8 +9,7 @@ export const words = {
   offline: "Offline",
   system: "System",
   further: (count: number) => `and ${count} more`,
-  version: (version: string, newer?: string) =>
-    newer ? `Sluice ${version}; ${newer} waits for a restart` : `Sluice ${version}: system`,
+  version: (version: string) => `Sluice ${version}: system`,
   restart: (version: string) => `${version} waits`,
   newSchema: "New schema waits",
   userMenu: "Your menu",

@@ -34,7 +34,8 @@ export const words = {
   cancel: "Cancel",
   cancelWhat: (title: string) => `Cancel ${title}`,
   retry: "Try again",
-  retryWhat: (title: string) => `Try ${title} again`,
+  /** Begins with what the button shows, by which it is called in voice control. */
+  retryWhat: (title: string) => `Try again: ${title}`,
   none: "Nothing fits.",
   clear: "Show everything",
   reached: (when: string) => `Looked back to ${when}.`,
