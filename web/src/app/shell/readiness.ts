@@ -6,7 +6,7 @@ import { effect, signal } from "@preact/signals";
 import { address } from "../api/base";
 import { onChanges } from "../api/changes";
 import { offlineSince } from "../api/connection";
-import { session } from "../api/session";
+import { isSessionOver, session } from "../api/session";
 
 export interface Problem {
   name: string;
@@ -28,9 +28,14 @@ export const installation = signal<Installation | null>(null);
 
 const AFTER_MS = 1_500;
 
-const answer = async (path: string) => (await fetch(address(path), { cache: "no-store" })).json();
+async function answer(path: string) {
+  const response = await fetch(address(path), { cache: "no-store" });
+  if (response.status === 401) isSessionOver.value = true;
+  return response.json();
+}
 
 async function ask() {
+  if (isSessionOver.peek()) return;
   try {
     if (!session.value?.user.operator) {
       installation.value = null;
@@ -38,6 +43,7 @@ async function ask() {
       return;
     }
     const { version, newerProgram, database, reasons } = await answer("/api/system");
+    if (isSessionOver.peek()) return;
     problems.value = reasons ?? [];
     if (version) installation.value = { version, newerProgram, newerSchemaWaits: database.newerSchemaWaits };
   } catch {
@@ -49,7 +55,7 @@ export function watchReadiness() {
   let timer: ReturnType<typeof setTimeout>;
   effect(() => {
     clearTimeout(timer);
-    if (session.value && !offlineSince.value) timer = setTimeout(ask, AFTER_MS);
+    if (session.value && !isSessionOver.value && !offlineSince.value) timer = setTimeout(ask, AFTER_MS);
   });
   onChanges(["service", "system"], ask);
 }
