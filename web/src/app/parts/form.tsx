@@ -220,7 +220,12 @@ export function Switch({ label, hiddenLabel, hint, checked, onChange, disabled, 
         checked={checked}
         disabled={disabled}
         aria-describedby={hint ? `${id}-hint` : undefined}
-        onChange={(event) => onChange(event.currentTarget.checked)}
+        onChange={({ currentTarget: input }) => {
+          const wanted = input.checked;
+          // It shows what is in force: a change that is refused, or waits for an answer, has not turned it.
+          input.checked = checked;
+          onChange(wanted);
+        }}
       />
       <label for={id} class={hiddenLabel ? "visually-hidden" : undefined}>
         {label}
