@@ -87,7 +87,9 @@ export function useResource<T>(
       kinds.split(",") as Kind[],
       (message) => {
         if (timer || message.event === "progress") return;
-        const pause = Math.max(50, last + REFRESH_PAUSE_MS - Date.now());
+        // Time to leave the screen for the tab that has deleted it.
+        const isGone = id !== undefined && message.event === "change" && message.action === "deleted";
+        const pause = isGone ? REFRESH_PAUSE_MS : Math.max(50, last + REFRESH_PAUSE_MS - Date.now());
         timer = setTimeout(() => {
           timer = undefined;
           last = Date.now();
