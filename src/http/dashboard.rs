@@ -13,7 +13,7 @@ const PATH: &str = "/app";
 
 /// Content security policy: own scripts, styles and data only, nothing inline, no frame around it, and no text that becomes markup
 /// (Trusted Types). Previews of files and what the player decodes are blobs.
-const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; media-src 'self' blob:; \
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; media-src 'self' data: blob:; \
      connect-src 'self'; font-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
      require-trusted-types-for 'script'; trusted-types 'none'";
 

@@ -14,9 +14,10 @@ use crate::{
     config::Config,
 };
 
-/// Content security policy of the players: own scripts and styles only; their worker and buffers are blobs.
+/// Content security policy of the players: own scripts and styles only; their worker and buffers are blobs, their lists of
+/// captions begin as empty `data:` documents.
 const PLAYER_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; \
-     media-src 'self' blob:; connect-src 'self'; worker-src 'self' blob:; font-src 'self'; base-uri 'none'; form-action 'none'";
+     media-src 'self' data: blob:; connect-src 'self'; worker-src 'self' blob:; font-src 'self'; base-uri 'none'; form-action 'none'";
 
 /// Content security policy of other pages: own scripts and styles only, and not inside other sites' frames.
 pub(super) const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \

@@ -30,8 +30,9 @@ use crate::{
     http::{html::Html, page_frame::Frame},
 };
 
-/// Content security policy: everything comes from this site and nothing is inline; the player's buffers are blobs.
-const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; media-src 'self' blob:; \
+/// Content security policy: everything comes from this site and nothing is inline; the player's buffers are blobs, its lists of
+/// captions begin as empty `data:` documents.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; media-src 'self' data: blob:; \
      connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 /// Header that keeps search engines away.
 const ROBOTS: HeaderName = HeaderName::from_static("x-robots-tag");
