@@ -101,7 +101,7 @@ journey(
       await expectAccessible(page, "a stream");
       await screenshots(page, "stream");
       await visit(page, "/streams");
-      await page.locator(".stream-list li", { hasText: "3:00" }).waitFor();
+      await page.locator(".stream-list li", { hasText: "6:00" }).waitFor();
       await screenshots(page, "streams");
       await page.selectOption("select[name=status]", "failed");
       await page.getByText("No stream has this status.").waitFor();
