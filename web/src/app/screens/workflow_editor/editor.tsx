@@ -11,7 +11,7 @@ import { can } from "../../api/session";
 import { Button } from "../../parts/button";
 import { Dialog, openDialog } from "../../parts/dialog";
 import { Callout, Skeleton } from "../../parts/states";
-import { guardLeaving } from "../../router";
+import { guardLeaving, query } from "../../router";
 import { kept } from "../../shell/kept";
 import { useKeyHelp } from "../../shell/shortcuts";
 import { announce, toast } from "../../shell/toasts";
@@ -81,11 +81,13 @@ function Editing({ workflow, onSaved }: WorkflowEditorProps) {
   const catalogue = useResource((signal) => api.get<Catalogue>("/api/catalogue", { signal }), []).data;
   const outline = useMemo(() => outlineOf(flow), [flow]);
 
-  const [selected, setSelected] = useState<string | null>(null);
+  // A link to a step opens with its fields: that of the step where a run failed.
+  const [linked] = useState(() => stepOf(flow, query.peek().get("step"))?.id ?? null);
+  const [selected, setSelected] = useState(linked);
   /** The panel; a dry run stays on the steps while their fields are shown, until it is closed. */
   const [side, setSide] = useState<Side>("fields");
   const [isDry, setDry] = useState(false);
-  const [isOpen, setOpen] = useState(false);
+  const [isOpen, setOpen] = useState(linked !== null);
   const [focus, setFocus] = useState(0);
   const [view, setView] = useState<View>(firstView);
   const [premise, setPremise] = useState(firstPremise);
@@ -171,8 +173,9 @@ function Editing({ workflow, onSaved }: WorkflowEditorProps) {
     dispatch({ type: "move", id: step.id, place });
     select(step.id, { focus: true });
   };
+  // Once the fields of the step are drawn, and before the next key is pressed.
   const enterPanel = () =>
-    requestAnimationFrame(() =>
+    queueMicrotask(() =>
       panel.current?.querySelector<HTMLElement>(":is(input, select, textarea):not([type=checkbox])")?.focus(),
     );
 

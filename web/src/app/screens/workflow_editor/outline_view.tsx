@@ -1,5 +1,5 @@
 /** The workflow as an ordered tree of buttons: for the keyboard, screen readers and phones. */
-import { useEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 import { Button } from "../../parts/button";
 import { Icon } from "../../parts/icon";
 import { Menu } from "../../parts/menu";
@@ -20,9 +20,11 @@ export function OutlineView({ focus }: { focus: number }) {
   const { main, loose } = outline;
   const order = [main, ...loose].flatMap(itemsOf).map((item) => item.step);
   const buttons = () => [...(place.current?.querySelectorAll<HTMLElement>(".outline-button") ?? [])];
-  useEffect(() => {
+  // Before the next key is pressed, which is meant for this step.
+  useLayoutEffect(() => {
     const at = order.findIndex(({ id }) => id === selected);
     if (focus > 0) buttons()[Math.max(0, at)]?.focus();
+    else buttons()[at]?.scrollIntoView({ block: "nearest" });
   }, [focus]);
   const onKeyDown = (event: KeyboardEvent) => {
     const all = buttons();
@@ -37,6 +39,7 @@ export function OutlineView({ focus }: { focus: number }) {
   };
   return (
     <div class="outline" role="group" aria-label={texts.label} ref={place} onKeyDown={onKeyDown}>
+      <h2 class="visually-hidden">{texts.label}</h2>
       <p class="visually-hidden" id="outline-keys">
         {texts.keys}
       </p>
@@ -111,7 +114,7 @@ function StepRow({ item, tabStop }: { item: Item; tabStop: string | undefined })
             const label = arm.from?.result === "true" ? texts.whenTrue : texts.whenFalse;
             return (
               <section key={arm.from?.result} aria-label={label}>
-                <h4>{label}</h4>
+                <h3>{label}</h3>
                 <ChainView chain={arm} label={label} tabStop={tabStop} />
               </section>
             );
