@@ -57,6 +57,8 @@ type StepNode = DrawnNode<StepData, "step">;
 
 interface WayData extends Record<string, unknown> {
   result: Result;
+  /** Of the button that adds a step in between. */
+  label: string;
   bend: number | undefined;
   state: ReturnType<typeof edgeState>;
   onAdd: (place: Place) => void;
@@ -89,7 +91,10 @@ export function Canvas({ focus }: { focus: number }) {
   );
 
   useEffect(() => {
-    if (focus > 0) focusNode(place.current, selected);
+    if (focus === 0) return;
+    const at = layout.places.get(selected ?? "");
+    if (at && place.current && instance.current) reveal(instance.current, place.current, at);
+    focusNode(place.current, selected);
   }, [focus]);
 
   const onNodesChange = (changes: NodeChange<StepNode>[]) => {
@@ -167,11 +172,15 @@ export function Canvas({ focus }: { focus: number }) {
           const place = placeOf(way);
           dispatch({ type: "connect", place, target: way.target });
         }}
-        onConnectEnd={(event, { isValid, fromHandle, toNode }) => {
+        onConnectEnd={(event, { isValid, fromHandle }) => {
           if (isValid || fromHandle?.type !== "source") return;
-          const from = { source: fromHandle.nodeId, sourceHandle: fromHandle.id ?? null };
-          if (toNode && toNode.id !== fromHandle.nodeId) toast(texts.cycle, "bad");
-          else if ((event.target as Element).closest(".react-flow__pane")) editor.addAt(placeOf(from));
+          const from = placeOf({ source: fromHandle.nodeId, sourceHandle: fromHandle.id ?? null });
+          const below = elementAt(event);
+          const target = below?.closest<HTMLElement>(".react-flow__node")?.dataset.id;
+          if (target === undefined) below?.closest(".react-flow__pane") && editor.addAt(from);
+          else if (target === from.source) return;
+          else if (whyNotConnected(flow, from, target)) toast(texts.cycle, "bad");
+          else dispatch({ type: "connect", place: from, target });
         }}
       />
       <Tools
@@ -189,6 +198,27 @@ const placeOf = ({ source, sourceHandle }: { source: string; sourceHandle?: stri
 
 const isFree = (flow: Flow, way: Connection | WayEdge) =>
   way.source !== way.target && !whyNotConnected(flow, placeOf(way), way.target);
+
+/** What is below the pointer where it was let go; a touch has the element on which it began as its target. */
+function elementAt(event: MouseEvent | TouchEvent): Element | null {
+  const point = "changedTouches" in event ? event.changedTouches[0] : event;
+  return point ? document.elementFromPoint(point.clientX, point.clientY) : null;
+}
+
+/** Between a step and the edge of the canvas, in pixels of the screen: below it there is the button that adds another one. */
+const AROUND = { start: 16, end: 56 };
+
+/** Moves the view by as little as shows a step as a whole. */
+function reveal(instance: ReactFlowInstance<StepNode, WayEdge>, place: HTMLElement, at: Point) {
+  const { x, y, zoom } = instance.getViewport();
+  const shift = (start: number, length: number, room: number) => {
+    const most = Math.max(AROUND.start, room - AROUND.end - length);
+    return Math.min(Math.max(start, AROUND.start), most) - start;
+  };
+  const right = shift(at.x * zoom + x, BOX.width * zoom, place.clientWidth);
+  const down = shift(at.y * zoom + y, BOX.height * zoom, place.clientHeight);
+  if (right !== 0 || down !== 0) instance.setViewport({ x: x + right, y: y + down, zoom });
+}
 
 /** Frames to wait for a step that was just added: the library draws it a little later. */
 const FRAMES = 12;
@@ -272,7 +302,7 @@ function sizes(step: Step) {
     handles: [
       ...(step.kind === "upload"
         ? []
-        : [{ ...handle, type: "target" as const, position: Position.Top, x: BOX.width / 2, y: 0 }]),
+        : [{ ...handle, id: null, type: "target" as const, position: Position.Top, x: BOX.width / 2, y: 0 }]),
       ...placesOf(step).map(({ result }) => ({
         ...handle,
         id: result,
@@ -293,7 +323,8 @@ function drawnEdge(
   latest: Latest,
 ): WayEdge {
   const id = edgeKey(edge);
-  const isMoved = stepOf(flow, edge.source)?.at || stepOf(flow, edge.target)?.at;
+  const source = stepOf(flow, edge.source);
+  const isMoved = source?.at || stepOf(flow, edge.target)?.at;
   return {
     id,
     type: "way",
@@ -303,6 +334,7 @@ function drawnEdge(
     selected: id === selected,
     data: {
       result: edge.result,
+      label: source ? texts.insert[edge.result](titleOf(source)) : "",
       bend: isMoved ? undefined : bends.get(id),
       state: edgeState(edge, marks),
       onAdd: (place) => latest.current.addAt(place),
@@ -331,7 +363,7 @@ function StepView({ data }: NodeProps<StepNode>) {
         .map((way) => (
           <span key={way.result} class="flow-open nodrag nopan" style={{ left: `${100 * exitOf(way)}%` }}>
             {isBranch(step) && <small>{graphWords.result[way.result]}</small>}
-            <AddButton onClick={() => onAdd(way)} />
+            <AddButton label={texts.insert[way.result](titleOf(step))} onClick={() => onAdd(way)} />
           </span>
         ))}
     </>
@@ -339,14 +371,14 @@ function StepView({ data }: NodeProps<StepNode>) {
 }
 
 /** Beside the keyboard's own way (A, or the fields of the step), so it is no stop of the Tab key. */
-function AddButton({ onClick }: { onClick: () => void }) {
+function AddButton({ label, onClick }: { label: string; onClick: () => void }) {
   return (
     <button
       type="button"
       class="flow-add nodrag nopan"
       tabIndex={-1}
-      aria-label={texts.insert}
-      title={texts.insert}
+      aria-label={label}
+      title={label}
       onClick={(event) => {
         event.stopPropagation();
         onClick();
@@ -359,7 +391,7 @@ function AddButton({ onClick }: { onClick: () => void }) {
 
 function WayView({ source, sourceX, sourceY, targetX, targetY, data, selected }: EdgeProps<WayEdge>) {
   if (!data) return null;
-  const { result, bend, state, onAdd } = data;
+  const { result, label, bend, state, onAdd } = data;
   const from = { x: sourceX, y: sourceY };
   const to = { x: targetX, y: targetY };
   const path = lineBetween(from, to, bend);
@@ -387,7 +419,7 @@ function WayView({ source, sourceX, sourceY, targetX, targetY, data, selected }:
           class="flow-add-place nodrag nopan"
           style={{ transform: `translate(-50%, -50%) translate(${middle.x}px, ${middle.y}px)` }}
         >
-          <AddButton onClick={() => onAdd({ source, result })} />
+          <AddButton label={label} onClick={() => onAdd({ source, result })} />
         </div>
       </EdgeLabelRenderer>
     </>

@@ -197,7 +197,11 @@ export const words = {
   readOnly: "Your role can look at workflows, and not change them.",
   canvas: {
     label: "Steps as a graph",
-    insert: "Add a step here",
+    insert: {
+      default: (title: string) => `Add a step after ${title}`,
+      true: (title: string) => `Add a step after ${title}, if true`,
+      false: (title: string) => `Add a step after ${title}, otherwise`,
+    },
     zoomIn: "Zoom in",
     zoomOut: "Zoom out",
     help: "Arrow keys move the selected step, Enter selects it, Delete removes it. Connections: in the fields of a step, under “Continues with”.",
