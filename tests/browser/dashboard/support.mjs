@@ -24,9 +24,9 @@ const FAILED_REQUEST = /responded with a status of (\d+)/;
 let isBroken = false;
 
 /**
- * One browser for `steps(it, at)`: `it(name, step)` gives the page to the step, `at` has further helpers. Nothing may leave
- * the origin, break the policy, or log an error; `expected` names answers that may fail: [[status, /path/], …]. With `host`
- * the service is reached by that name over plain HTTP, as in a home network: without a secure context.
+ * One browser for `steps(it, at)`: `it(name, step)` gives the page and the test to the step, `at` has further helpers. Nothing
+ * may leave the origin, break the policy, or log an error; `expected` names answers that may fail: [[status, /path/], …]. With
+ * `host` the service is reached by that name over plain HTTP, as in a home network: without a secure context.
  */
 export function journey(name, { expected = [], ...options }, steps) {
   if (scene && options.host) scene.base = scene.base.replace("127.0.0.1", options.host);
@@ -52,7 +52,7 @@ export function journey(name, { expected = [], ...options }, steps) {
       it(what, async (test) => {
         if (isBroken) return test.skip("an earlier step failed");
         try {
-          await step(chromium.page);
+          await step(chromium.page, test);
         } catch (error) {
           isBroken = true;
           throw new Error(`${error.stack}\n${await looks(chromium.page)}`);

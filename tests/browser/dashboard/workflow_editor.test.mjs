@@ -15,6 +15,7 @@ import {
   press,
   scene,
   screenshots,
+  shown,
   signIn,
   tabTo,
   visit,
@@ -133,7 +134,7 @@ async function arrowTo(page, title, key = "ArrowDown") {
   assert.fail(`no step ${title}`);
 }
 
-journey("Editor of workflows", { expected: [[409, /\/api\/workflows$/]] }, (step, at) => {
+journey("Editor of workflows", { expected: [[400, /\/api\/workflows$/], [409, /\/api\/workflows$/]] }, (step, at) => {
   step("builds the guide's workflow from nothing, by keyboard alone", async (page) => {
     await signIn(page, "/workflows");
     await make(page, "By outline");
@@ -213,6 +214,14 @@ journey("Editor of workflows", { expected: [[409, /\/api\/workflows$/]] }, (step
     await screenshots(page, "workflow-outline");
   });
 
+  step("opens at the step that a link names", async (page) => {
+    await visit(page, `/workflows/${made["By outline"]}?step=resize-2`);
+    await heading(page, "For the list");
+    assert.equal(await page.locator(".outline-selected .outline-title").innerText(), "For the list");
+    await visit(page, `/workflows/${made["By outline"]}?step=removed-since`);
+    await heading(page, "Workflow");
+  });
+
   step("builds it again on the canvas by mouse, to an equal definition", async (page) => {
     await make(page, "By canvas");
     await edit(page, "By canvas");
@@ -220,7 +229,6 @@ journey("Editor of workflows", { expected: [[409, /\/api\/workflows$/]] }, (step
     await page.waitForSelector(".react-flow__node");
     const node = (id) => page.locator(`.react-flow__node[data-id="${id}"]`);
     const plus = (id, n = 0) => node(id).locator(".flow-add").nth(n);
-    const between = (n) => page.locator(".flow-add-place .flow-add").nth(n);
     await plus("upload").click();
     await take(page, "branch");
     await plus("branch", 0).click();
@@ -232,7 +240,7 @@ journey("Editor of workflows", { expected: [[409, /\/api\/workflows$/]] }, (step
     await plus("convert").click();
     await take(page, "webhook");
     // In between, by the button of a line.
-    await between(3).click();
+    await page.getByRole("button", { name: "Add a step after Convert", exact: true }).click();
     await take(page, "storage");
     await page.getByRole("button", { name: "Show all" }).click();
     await page.waitForFunction(() => document.querySelectorAll(".react-flow__node").length === 7);
@@ -412,7 +420,7 @@ journey("Editor of workflows", { expected: [[409, /\/api\/workflows$/]] }, (step
     await press(page, "Close the dry run");
   });
 
-  step("edits fifty steps with hostile names", async (page) => {
+  step("edits fifty steps with hostile names", async (page, test) => {
     const nodes = [NOTHING.nodes[0]];
     const edges = [];
     for (let i = 1; i < 50; i++) {
@@ -424,12 +432,36 @@ journey("Editor of workflows", { expected: [[409, /\/api\/workflows$/]] }, (step
       edges.push({ source: nodes[i - 1].id, target: id });
     }
     await make(page, HOSTILE[0], { nodes, edges });
-    await page.evaluate(() => localStorage.setItem("sluice.workflows.view", "outline"));
-    await edit(page, HOSTILE[0]);
-    await page.waitForFunction(() => document.querySelectorAll(".outline-button").length === 50);
+    const open = async (view, selector) => {
+      await page.evaluate((view) => localStorage.setItem("sluice.workflows.view", view), view);
+      test.diagnostic(`${view} with 50 steps: opens in ${await opened(page, made[HOSTILE[0]], selector)} ms`);
+    };
+    const answers = async (what, type, act) =>
+      test.diagnostic(`${what}: answers in ${await answered(page, type, act)}`);
+
+    await open("outline", ".outline-button");
+    await page.locator(".outline-button").nth(9).click();
+    await answers("an arrow key in the outline", "keydown", async () => {
+      for (let i = 0; i < 20; i++) await page.keyboard.press("ArrowDown");
+    });
+    await field(page, "Title").click();
+    await answers("a letter in a field", "keydown", () => page.keyboard.type("a longer title than it had"));
     await expectAccessible(page, "fifty steps in the outline");
-    await page.getByText("Canvas", { exact: true }).click();
-    await page.waitForFunction(() => document.querySelectorAll(".react-flow__node").length === 50);
+
+    page.once("dialog", (dialog) => dialog.accept());
+    await open("canvas", ".react-flow__node");
+    const node = page.locator(".react-flow__node").nth(24);
+    await node.click();
+    await answers("an arrow key on the canvas", "keydown", async () => {
+      for (let i = 0; i < 20; i++) await page.keyboard.press("ArrowRight");
+    });
+    const { x, y } = await node.boundingBox();
+    await page.mouse.move(x + 5, y + 5);
+    await page.mouse.down();
+    await answers("a step that is dragged", "pointermove", () =>
+      page.mouse.move(x + 205, y + 5, { steps: 20 }),
+    );
+    await page.mouse.up();
     await page.locator(".react-flow__node").nth(3).focus();
     await page.keyboard.press("a");
     await page.getByText("at most 50 steps").waitFor();
@@ -469,6 +501,35 @@ journey("Editor of workflows", { expected: [[409, /\/api\/workflows$/]] }, (step
     await page.close();
   });
 });
+
+/** Opens a workflow by its address; returns the milliseconds until 50 elements are drawn. */
+async function opened(page, id, selector) {
+  await page.goto(`${scene.base}/app/workflows/${id}`, { waitUntil: "commit" });
+  const drawn = await page.waitForFunction(
+    (selector) => document.querySelectorAll(selector).length === 50 && Math.round(performance.now()),
+    selector,
+  );
+  await shown(page);
+  return drawn.jsonValue();
+}
+
+/** The milliseconds from an event of this type, while something is done, to the end of the frame that shows its outcome. */
+async function answered(page, type, act) {
+  await page.evaluate((type) => {
+    globalThis.answers = [];
+    globalThis.stopAnswers = new AbortController();
+    const onEvent = ({ timeStamp }) =>
+      requestAnimationFrame(() => setTimeout(() => globalThis.answers.push(performance.now() - timeStamp)));
+    addEventListener(type, onEvent, { capture: true, signal: globalThis.stopAnswers.signal });
+  }, type);
+  await act();
+  const answers = await page.evaluate(async () => {
+    globalThis.stopAnswers.abort();
+    await new Promise((done) => requestAnimationFrame(() => setTimeout(done, 50)));
+    return globalThis.answers.sort((a, b) => a - b).map(Math.round);
+  });
+  return `${answers[Math.floor(answers.length / 2)]} ms, at most ${answers.at(-1)} ms`;
+}
 
 /** Draws a line from the way out of one step to another one. */
 async function connect(page, source, target) {
