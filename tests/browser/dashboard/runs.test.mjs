@@ -30,6 +30,9 @@ const secrets = [];
 const photo = (name, width, height) => ({ name, mimeType: "image/png", buffer: png(3, width, height) });
 const wide = photo("beach.png", 1800, 1200);
 
+/** Steps of half a second and more each. */
+const SLOW_STEPS = 30;
+
 /** Waits until the run that is shown has this status. */
 const hasStatus = (page, status) => page.locator(".page-aside .tag", { hasText: status }).waitFor();
 const stepNamed = (page, title) => page.locator(".run-step", { hasText: title });
@@ -186,12 +189,12 @@ journey("workflows and their runs", { expected: [[400, /^\/api\/workflows$/]] },
   });
 
   step("follows a run that is worked on and one that waits, and cancels both", async (page) => {
-    const slow = chain(
-      ["wide", "convert", { format: "png", resizeWidth: 3000 }],
-      ["shrunk", "resize", { resizeWidth: 2000 }],
-      ["avif", "convert", { format: "avif" }],
-    );
-    const id = await made(page, "Slow", slow);
+    // Long enough to be met while it runs; it ends after the step that is worked on.
+    const steps = Array.from({ length: SLOW_STEPS }, (_, i) => {
+      const resizeWidth = i % 2 ? 2500 : 3000;
+      return [`avif ${i}`, "convert", { format: "avif", resizeWidth }];
+    });
+    const id = await made(page, "Slow", chain(...steps));
     const drawing = (colour) => ({
       name: `${colour}.svg`,
       mimeType: "image/svg+xml",
