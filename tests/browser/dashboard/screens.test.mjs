@@ -1,6 +1,7 @@
 // Every screen there is: with hostile names everywhere, without a finding of axe, with a help of its own; and what a viewer,
 // who may change nothing, sees of each.
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { png } from "./pictures.mjs";
 import {
   call,
@@ -12,6 +13,7 @@ import {
   scene,
   shown,
   signIn,
+  tabs,
   visit,
 } from "./support.mjs";
 
@@ -22,10 +24,17 @@ const ASKED_ELSEWHERE = /^\/($|live|files|images|webhooks|settings\/(api|usage|a
 const CHANGES =
   /^(new|add|create|make|invite|upload|delete|remove|revoke|save|run|import|cancel|retry|try again)\b/i;
 
-/** Makes a workflow, a run, an upload and an input for each hostile name. */
+/** Buttons and links that look like one, without the steps of a run, which have names like "Upload" and show what they did. */
+const ACTS = "main button:not([aria-disabled=true], .run-step-head, .flow-step), main a.btn";
+
+/** The longest name of a workflow. */
+const NAME_CHARS = 80;
+
+/** Makes a workflow, a run, an upload, an input and a video stream for each hostile name. */
 async function fill(page) {
+  const clip = await store(page, "clip.mp4", [...readFileSync(scene.clip)]);
   for (const [i, name] of HOSTILE.entries()) {
-    const short = name.slice(0, 120);
+    const short = name.slice(0, NAME_CHARS);
     const nodes = [
       { id: "upload", data: { kind: "upload" } },
       { id: "webp", data: { kind: "convert", title: short.slice(0, 60), config: { format: "webp" } } },
@@ -33,9 +42,13 @@ async function fill(page) {
     const definition = { nodes, edges: [{ source: "upload", target: "webp" }] };
     const made = await call(page, "POST", "/api/workflows", { name: short, definition });
     assert.equal(made.status, 201, JSON.stringify(made.body));
-    await call(page, "POST", "/api/live/inputs", { name: short });
+    const input = await call(page, "POST", "/api/live/inputs", { name: short });
+    assert.equal(input.status, 201, JSON.stringify(input.body));
     const fileId = await store(page, `${name}.png`.slice(-200), [...png(i)]);
-    await call(page, "POST", `/api/workflows/${made.body.workflow.id}/run-file`, { fileId });
+    const ran = await call(page, "POST", `/api/workflows/${made.body.workflow.id}/run-file`, { fileId });
+    assert.ok(ran.status < 300, JSON.stringify(ran.body));
+    const stream = await call(page, "POST", "/api/video/streams", { sourceFileId: clip, title: name });
+    assert.equal(stream.status, 202, JSON.stringify(stream.body));
   }
 }
 
@@ -44,7 +57,7 @@ const store = (page, name, bytes) =>
     async ([name, bytes]) => {
       const { csrfToken } = await (await fetch("/api/session")).json();
       const form = new FormData();
-      form.append("file", new File([new Uint8Array(bytes)], name, { type: "image/png" }));
+      form.append("file", new File([new Uint8Array(bytes)], name));
       const headers = { "x-csrf-token": csrfToken };
       const answer = await fetch("/api/files", { method: "POST", headers, body: form });
       return (await answer.json()).file.id;
@@ -90,10 +103,12 @@ journey("every screen of a viewer", { expected: [[404, /^\/api\//]] }, (step) =>
     await page.click("button[type=submit]");
     await shown(page);
     const offered = [];
-    for (const screen of await everyScreen(page)) {
+    const screens = await everyScreen(page);
+    for (const screen of screens) {
       if (screen.startsWith("/settings/account") || screen === "/settings") continue;
       await visit(page, screen);
-      const buttons = await page.locator("main button:not([aria-disabled=true]), main a.btn").allInnerTexts();
+      screens.push(...(await tabs(page)).filter((tab) => !screens.includes(tab)));
+      const buttons = await page.locator(ACTS).allInnerTexts();
       for (const name of buttons) if (CHANGES.test(name.trim())) offered.push(`${screen}: ${name}`);
     }
     assert.deepEqual(offered, []);

@@ -237,6 +237,13 @@ export async function everyScreen(page) {
   return screens;
 }
 
+/** The addresses of the tabs of the screen that is shown. */
+export async function tabs(page) {
+  const links = page.locator("main .tabs a");
+  const paths = await links.evaluateAll((links) => links.map((link) => link.pathname));
+  return paths.map((path) => path.slice("/app".length));
+}
+
 /**
  * Visits every screen: none of the values that were shown once, and nothing that looks like a secret, is in a page, in what the
  * browser keeps, in the addresses of its history or in the service's log.
@@ -247,10 +254,7 @@ export async function expectSecretsNowhere(page, values) {
   assert.ok(screens.length > 8, `${screens}`);
   for (const screen of screens) {
     await visit(page, screen);
-    const tabs = await page
-      .locator("main .tabs a")
-      .evaluateAll((links) => links.map((link) => link.pathname));
-    screens.push(...tabs.map((tab) => tab.slice(4)).filter((tab) => !screens.includes(tab)));
+    screens.push(...(await tabs(page)).filter((tab) => !screens.includes(tab)));
     await expectNoSecrets(page, values);
   }
   const { csrfToken } = await ask(page, "/api/session");
