@@ -4,7 +4,7 @@ import { api } from "../../api/client";
 import { Button } from "../../parts/button";
 import { Section } from "../../parts/page";
 import { Badge, Callout, Skeleton, type Tone } from "../../parts/states";
-import { counts, worstFirst } from "./model";
+import { counts, withProtocol, worstFirst } from "./model";
 import type { Report } from "./types";
 import { words as all } from "./words";
 
@@ -31,7 +31,9 @@ export function Doctor() {
         </Button>
       }
     >
-      <p class="soft">{words.about}</p>
+      <p class="soft">
+        {words.about} <code>sluice doctor</code>. {words.duration}
+      </p>
       <div role="status">
         {isRunning && <p class="visually-hidden">{words.running}</p>}
         {report && <Verdict of={report} />}
@@ -61,7 +63,7 @@ function Findings({ of }: { of: Report }) {
             </Badge>
           </span>
           <span class="grow">
-            <strong class="system-capital">{check}</strong>
+            <strong class="system-capital">{withProtocol(check)}</strong>
             <span class="finding-text">{message}</span>
             {advice && <span class="finding-text soft">→ {advice}</span>}
           </span>

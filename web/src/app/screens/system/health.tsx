@@ -3,6 +3,7 @@ import { Section } from "../../parts/page";
 import { Badge, Callout, Loaded, Skeleton, type Tone } from "../../parts/states";
 import { Bytes, Num, Since, Time } from "../../parts/values";
 import { href } from "../../router";
+import { withProtocol } from "./model";
 import type { System } from "./types";
 import { useSystem } from "./use_system";
 import { words as all } from "./words";
@@ -44,7 +45,11 @@ function Reasons({ of }: { of: System }) {
         </Callout>
       ) : (
         of.reasons.map(({ name, reason, blocking }) => (
-          <Callout key={`${name}/${reason}`} tone={blocking ? "bad" : "warn"} title={name}>
+          <Callout
+            key={`${name}/${reason}`}
+            tone={blocking ? "bad" : "warn"}
+            title={<span class="system-capital">{name}</span>}
+          >
             <p>{reason}</p>
           </Callout>
         ))
@@ -163,7 +168,7 @@ function Listeners({ of }: { of: System["listeners"] }) {
           {of.map(({ protocol, transport, address, open }) => (
             <tr key={`${protocol}/${transport}`}>
               <th scope="row">
-                {protocol.toUpperCase()} <span class="soft">{transport.toUpperCase()}</span>
+                {withProtocol(protocol)} <span class="soft">{transport.toUpperCase()}</span>
               </th>
               <td data-label={words.address}>{address ? <code>{address}</code> : "–"}</td>
               <td data-label={all.state}>

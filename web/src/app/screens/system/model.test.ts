@@ -11,6 +11,7 @@ import {
   MOST_LINES,
   quoted,
   shownValue,
+  withProtocol,
   worstFirst,
 } from "./model";
 import type { LogLine, Report, Setting, System } from "./types";
@@ -70,6 +71,16 @@ test("a report is counted and sorted by what matters", () => {
     worstFirst(report).map((it) => it.check),
     ["c", "b", "a", "d"],
   );
+});
+
+test("protocols are written as their documents write them", () => {
+  assert.deepEqual(["http port", "webrtc tcp port", "rtmps", "disk", "httpd"].map(withProtocol), [
+    "HTTP port",
+    "WebRTC tcp port",
+    "RTMPS",
+    "disk",
+    "httpd",
+  ]);
 });
 
 test("a disk is low below its reserve, and not when it cannot be measured", () => {

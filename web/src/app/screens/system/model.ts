@@ -51,6 +51,12 @@ export function worstFirst(report: Report): Report["checks"] {
   return [...report.checks].sort((one, other) => rank(one.level) - rank(other.level));
 }
 
+/** A text that begins with the name of a protocol, in lower case, with the name as the protocol's documents write it. */
+export const withProtocol = (text: string) =>
+  text.replace(/^(https?|rtmps?|rtsp|srt|webrtc)\b/, (name) =>
+    name === "webrtc" ? "WebRTC" : name.toUpperCase(),
+  );
+
 export const isDiskLow = ({ free, minFree }: System["disk"]) =>
   free !== null && minFree !== null && free < minFree;
 

@@ -106,7 +106,8 @@ export const words = {
   },
   doctor: {
     about:
-      "Checks of settings, ports, disk, certificates, workers and the machine, as `sluice doctor` makes them. Takes a few seconds.",
+      "Checks of settings, ports, disk, certificates, workers and the machine: the same as those of the command",
+    duration: "They take a few seconds.",
     run: "Run the checks",
     again: "Run again",
     running: "The checks run",
