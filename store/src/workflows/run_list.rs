@@ -104,6 +104,10 @@ fn statement(account_id: Uuid, filter: &RunFilter, slice: &RunSlice) -> QueryBui
     let mut statement = QueryBuilder::new("SELECT * FROM workflow_runs INDEXED BY ");
     statement.push(index(filter, slice.order));
     push_conditions(&mut statement, account_id, filter);
+    if filter.workflow_id.is_some() && slice.order == RunOrder::Duration {
+        // The index by duration begins with the account.
+        statement.push(" AND account_id = ").push_bind(account_id);
+    }
     if let Some(status) = filter.status {
         statement.push(" AND status = ").push_bind(status);
     }
@@ -181,7 +185,7 @@ fn push_conditions(statement: &mut QueryBuilder<Sqlite>, account_id: Uuid, filte
             .push_bind(like::anywhere(text))
             .push(" ESCAPE '\\' OR workflow_id IN (SELECT id FROM workflows WHERE account_id = ")
             .push_bind(account_id)
-            .push(" AND name LIKE ")
+            .push(" AND deleted_at IS NULL AND name LIKE ")
             .push_bind(like::anywhere(text))
             .push(" ESCAPE '\\'))");
     }

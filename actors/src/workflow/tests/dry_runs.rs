@@ -277,7 +277,7 @@ async fn a_dry_run_equals_the_log_of_the_run_wherever_it_is_certain() {
         files,
     } = compared;
     assert!(
-        taken > 500 && not_taken > 300 && unknown > 100,
+        taken > 500 && not_taken > 300 && unknown > 50,
         "{compared:?}"
     );
     assert!(branches > 100 && files > 50 && failures > 2, "{compared:?}");
