@@ -85,10 +85,7 @@ export function Canvas({ focus }: { focus: number }) {
   latest.current = editor;
   const layout = useMemo(() => layoutOf(flow), [flow]);
   const nodes = useNodes(editor, layout.places, dragged, latest);
-  const edges = useMemo(
-    () => flow.edges.map((way) => drawnEdge(way, editor, layout.bends, edge, latest)),
-    [flow, layout, editor.marks, edge],
-  );
+  const edges = useEdges(editor, layout.bends, edge, latest);
 
   useEffect(() => {
     if (focus === 0) return;
@@ -314,6 +311,30 @@ function sizes(step: Step) {
     ],
   };
 }
+
+/** The drawn edges, in the same way. */
+function useEdges(
+  editor: Editor,
+  bends: Map<string, number>,
+  selected: string | null,
+  latest: Latest,
+): WayEdge[] {
+  const before = useRef(new Map<string, WayEdge>());
+  return useMemo(() => {
+    const next = editor.flow.edges.map((way) => {
+      const edge = drawnEdge(way, editor, bends, selected, latest);
+      const old = before.current.get(edge.id);
+      return old && isSameEdge(old, edge) ? old : edge;
+    });
+    before.current = new Map(next.map((edge) => [edge.id, edge]));
+    return next;
+  }, [editor.flow, bends, selected, editor.marks]);
+}
+
+const isSameEdge = (a: WayEdge, b: WayEdge) =>
+  a.target === b.target &&
+  a.selected === b.selected &&
+  (["label", "bend", "state"] as const).every((key) => a.data?.[key] === b.data?.[key]);
 
 function drawnEdge(
   edge: Edge,
