@@ -134,7 +134,10 @@ async function arrowTo(page, title, key = "ArrowDown") {
   assert.fail(`no step ${title}`);
 }
 
-journey("Editor of workflows", { expected: [[400, /\/api\/workflows$/], [409, /\/api\/workflows$/]] }, (step, at) => {
+/** A workflow with an error is not saved, and a save that crosses another one is asked about. */
+const REFUSED = [400, 409].map((status) => [status, /\/api\/workflows$/]);
+
+journey("Editor of workflows", { expected: REFUSED }, (step, at) => {
   step("builds the guide's workflow from nothing, by keyboard alone", async (page) => {
     await signIn(page, "/workflows");
     await make(page, "By outline");
@@ -305,8 +308,8 @@ journey("Editor of workflows", { expected: [[400, /\/api\/workflows$/], [409, /\
   });
 
   step("refuses a line that leads back, and removes by the Delete key", async (page) => {
-    await connect(page, "webhook", "branch");
-    await page.getByText("That would lead back").waitFor();
+    await connect(page, "webhook", "branch", ".flow-box");
+    await page.locator(".toast", { hasText: "That would lead back" }).waitFor();
     await page.locator('.react-flow__node[data-id="webhook"]').click();
     await page.keyboard.press("Delete");
     await page.waitForFunction(() => document.querySelectorAll(".react-flow__node").length === 6);
@@ -464,7 +467,7 @@ journey("Editor of workflows", { expected: [[400, /\/api\/workflows$/], [409, /\
     await page.mouse.up();
     await page.locator(".react-flow__node").nth(3).focus();
     await page.keyboard.press("a");
-    await page.getByText("at most 50 steps").waitFor();
+    await page.locator(".toast", { hasText: "at most 50 steps" }).waitFor();
     assert.equal(await page.evaluate(() => window.pwned), undefined);
     await page.getByText("Outline", { exact: true }).click();
   });
@@ -531,15 +534,13 @@ async function answered(page, type, act) {
   return `${answers[Math.floor(answers.length / 2)]} ms, at most ${answers.at(-1)} ms`;
 }
 
-/** Draws a line from the way out of one step to another one. */
-async function connect(page, source, target) {
+/** Draws a line from the way out of one step to another one: to the way into it, or to another part of its box. */
+async function connect(page, source, target, part = ".react-flow__handle-top") {
   const from = await page
     .locator(`.react-flow__node[data-id="${source}"] .react-flow__handle-bottom`)
     .first()
     .boundingBox();
-  const to = await page
-    .locator(`.react-flow__node[data-id="${target}"] .react-flow__handle-top`)
-    .boundingBox();
+  const to = await page.locator(`.react-flow__node[data-id="${target}"] ${part}`).boundingBox();
   const centre = (box) => [box.x + box.width / 2, box.y + box.height / 2];
   await page.mouse.move(...centre(from));
   await page.mouse.down();
