@@ -65,7 +65,7 @@ const budgets = {
   /** Page, script and style of publishing. */
   publish: 15 * kB,
   embedded: 625 * kB,
-  /** The guides, which are read in the dashboard: beside the 600 kB. */
+  /** The guides, which are read in the dashboard: beside these. */
   guides: 75 * kB,
 };
 
