@@ -30,6 +30,22 @@ const beginsWith = (page, text) =>
     text,
   );
 
+/** The place in the list of the row that has the focus. */
+const focusedIndex = () => Number(document.activeElement.dataset.index);
+
+/** Waits for the frame after the next: what a key moved is drawn, and what its scrolling shows. */
+const rendered = () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+
+/** Whether all rows from one to that with the focus are shown, none of them as a skeleton. */
+const areShownFrom = (from) => {
+  const to = Number(document.activeElement.dataset.index);
+  const row = (index) => document.querySelector(`.activity-list [data-index="${index}"]`);
+  for (let index = from; index <= to; index++) {
+    if (!row(index) || row(index).querySelector(".skeleton-row")) return false;
+  }
+  return to >= from;
+};
+
 /** Stores files by the API, one after the other; returns their ids. */
 const store = (page, files) =>
   page.evaluate(async (files) => {
@@ -108,10 +124,10 @@ journey("activity", {}, (step) => {
       assert.ok((await page.locator(".activity-list [data-index]").count()) < 60);
     };
     for (let i = 0; i < 60 && !seen.has("alpha.png"); i++) {
+      const from = await page.evaluate(focusedIndex);
       await page.keyboard.press("PageDown");
-      await page.waitForFunction(
-        () => !document.querySelector(".activity-list [data-index]:focus .skeleton-row"),
-      );
+      await page.evaluate(rendered);
+      await page.waitForFunction(areShownFrom, from);
       await read();
     }
     for (let i = 0; i < UPLOADS; i++) assert.ok(seen.has(`photo ${i}.png`), `photo ${i}.png`);
