@@ -28,6 +28,9 @@ export interface ResourceOptions {
 /** Between two refreshes for changes, so that a busy installation is not asked at each of them. */
 const REFRESH_PAUSE_MS = 900;
 
+/** Time to leave a screen for the tab that has deleted what it shows. */
+const GONE_PAUSE_MS = 2_000;
+
 /**
  * Loads by `load` at first and whenever one of `deps` changes; after "too many requests" again when its time is over.
  *
@@ -86,10 +89,12 @@ export function useResource<T>(
     const end = onChanges(
       kinds.split(",") as Kind[],
       (message) => {
-        if (timer || message.event === "progress") return;
-        // Time to leave the screen for the tab that has deleted it.
+        if (message.event === "progress") return;
         const isGone = id !== undefined && message.event === "change" && message.action === "deleted";
-        const pause = isGone ? REFRESH_PAUSE_MS : Math.max(50, last + REFRESH_PAUSE_MS - Date.now());
+        if (timer && !isGone) return;
+        // A refresh for an earlier change would ask for what is gone.
+        clearTimeout(timer);
+        const pause = isGone ? GONE_PAUSE_MS : Math.max(50, last + REFRESH_PAUSE_MS - Date.now());
         timer = setTimeout(() => {
           timer = undefined;
           last = Date.now();
