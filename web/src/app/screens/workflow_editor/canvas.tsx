@@ -32,6 +32,7 @@ import {
   type Step,
   stepOf,
   targetAt,
+  uploadOf,
 } from "./flow";
 import { exitOf } from "./graph";
 import { graphWords } from "./graph_words";
@@ -68,6 +69,8 @@ type WayEdge = DrawnEdge<WayData, "way">;
 const nodeTypes = { step: StepView };
 const edgeTypes = { way: WayView };
 const FIT = { padding: 0.12, maxZoom: 1 };
+/** What is first shown of a large workflow is legible, though not all of it. */
+const FIRST_FIT = { ...FIT, minZoom: 0.6 };
 const ARIA = {
   "node.a11yDescription.default": texts.help,
   "node.a11yDescription.keyboardDisabled": texts.help,
@@ -87,10 +90,13 @@ export function Canvas({ focus }: { focus: number }) {
   const nodes = useNodes(editor, layout.places, dragged, latest);
   const edges = useEdges(editor, layout.bends, edge, latest);
 
+  const revealStep = (id: string | null | undefined) => {
+    const at = layout.places.get(id ?? "");
+    if (at && place.current && instance.current) reveal(instance.current, place.current, at);
+  };
   useEffect(() => {
     if (focus === 0) return;
-    const at = layout.places.get(selected ?? "");
-    if (at && place.current && instance.current) reveal(instance.current, place.current, at);
+    revealStep(selected);
     focusNode(place.current, selected);
   }, [focus]);
 
@@ -142,8 +148,8 @@ export function Canvas({ focus }: { focus: number }) {
         ariaLabelConfig={ARIA}
         proOptions={{ hideAttribution: true }}
         fitView
-        fitViewOptions={FIT}
-        minZoom={0.15}
+        fitViewOptions={FIRST_FIT}
+        minZoom={0.05}
         maxZoom={1.5}
         deleteKeyCode={null}
         selectionKeyCode={null}
@@ -153,6 +159,7 @@ export function Canvas({ focus }: { focus: number }) {
         connectionRadius={28}
         onInit={(made) => {
           instance.current = made;
+          revealStep(latest.current.selected ?? uploadOf(flow)?.id);
         }}
         onNodesChange={onNodesChange}
         onNodeClick={(_, { id }) => {

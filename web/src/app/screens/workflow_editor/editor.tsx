@@ -235,6 +235,7 @@ function Editing({ workflow, onSaved }: WorkflowEditorProps) {
   const changeView = (next: View) => {
     kept("workflows.view", next);
     setView(next);
+    setOpen(false);
   };
 
   const editor: Editor = {
