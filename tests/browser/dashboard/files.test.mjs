@@ -14,6 +14,7 @@ import {
   screenshots,
   shown,
   signIn,
+  until,
   visit,
 } from "./support.mjs";
 
@@ -179,7 +180,7 @@ journey(
       const top = await ask(page, "/api/files?folderId=null");
       assert.equal(top.files.length, 5);
       await page.getByRole("button", { name: "Undo" }).click();
-      await page.waitForFunction(async () => {
+      await until(page, async () => {
         const { files } = await (await fetch("/api/files?folderId=null")).json();
         return files.length === 0;
       });

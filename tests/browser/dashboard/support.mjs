@@ -303,13 +303,23 @@ export async function choose(page, menu, item) {
   await page.getByRole("menuitem", { name: item, exact: true }).click();
 }
 
+/** Asks in the page until the answer is true, and returns it. `waitForFunction` takes the promise of an answer for one. */
+export async function until(page, question, arg) {
+  const deadline = Date.now() + PATIENCE_MS;
+  for (;;) {
+    const answer = await page.evaluate(question, arg);
+    if (answer) return answer;
+    assert.ok(Date.now() < deadline, `still ${answer}: ${question}`);
+    await page.waitForTimeout(100);
+  }
+}
+
 /** Copies by the button with this name, and returns what was copied. */
 export async function copied(page, name) {
   await page.context().grantPermissions(["clipboard-read", "clipboard-write"], { origin: scene.base });
   await page.evaluate(() => navigator.clipboard.writeText(""));
   await press(page, name);
-  const text = await page.waitForFunction(() => navigator.clipboard.readText());
-  return text.jsonValue();
+  return until(page, () => navigator.clipboard.readText());
 }
 
 /** Names that run, turn around or do not fit where a page takes them for more than text. */

@@ -19,6 +19,7 @@ import {
   shown,
   signIn,
   tabTo,
+  until,
   visit,
 } from "./support.mjs";
 
@@ -121,10 +122,10 @@ journey("An operator and the installation", { expected }, (step) => {
     await appears(page, "image workers", begun);
     const now = await ask(page, "/api/system");
     assert.equal(now.workers[0].died, before.workers[0].died + 1);
-    await page.waitForFunction(
+    await until(
+      page,
       async (running) => (await (await fetch("/api/system")).json()).workers[0].running === running,
       before.workers[0].running,
-      { polling: 200 },
     );
     assert.ok(!workers().includes(killed));
   });

@@ -18,6 +18,7 @@ import {
   shown,
   signIn,
   tabTo,
+  until,
   visit,
 } from "./support.mjs";
 
@@ -491,7 +492,8 @@ journey("Editor of workflows", { expected: REFUSED }, (step, at) => {
     await press(page, "Steps");
     await page.locator(".outline").waitFor();
     await press(page, "Save");
-    await page.waitForFunction(
+    await until(
+      page,
       async (path) => (await (await fetch(path)).json()).workflow.version === 3,
       `/api/workflows/${made["By outline"]}`,
     );
