@@ -155,6 +155,15 @@ impl<S: Needs> Caller<S> {
     }
 }
 
+impl<S> Clone for Caller<S> {
+    fn clone(&self) -> Self {
+        Self {
+            identity: self.identity.clone(),
+            scope: PhantomData,
+        }
+    }
+}
+
 impl<S> Caller<S> {
     pub fn account_id(&self) -> Uuid {
         self.identity.account_id
@@ -190,7 +199,10 @@ impl<S> Caller<S> {
     }
 
     /// Returns whether the credential is still valid: for answers that take long.
-    pub async fn is_still_admitted(&self, db: &mut impl Connection) -> Result<bool, ApiError> {
+    pub async fn is_still_admitted(
+        &self,
+        db: &mut impl Connection,
+    ) -> Result<bool, sluice_store::Error> {
         if accounts::get(db, self.account_id()).await?.is_suspended() {
             return Ok(false);
         }
@@ -199,8 +211,11 @@ impl<S> Caller<S> {
             Credential::Session(signed_in) => {
                 let token = signed_in.token.expose();
                 let found = sessions::authenticate(db, token, now_ms()).await?;
-                // With another role the client has to ask again.
-                found.is_some_and(|(_, user)| user.role == signed_in.user.role)
+                // With other rights the client has to ask again.
+                let known = &signed_in.user;
+                found.is_some_and(|(_, user)| {
+                    (user.role, user.is_operator) == (known.role, known.is_operator)
+                })
             }
         })
     }

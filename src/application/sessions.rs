@@ -70,7 +70,16 @@ pub(crate) async fn sign_in(
     let account = account_in_force(context, &user).await?;
     let new = new_session(context, client, user.id);
     let most = context.config.sign_in.max_sessions;
-    let token = write_tx!(context.store, |tx| open(tx, new, most).await)?;
+    // The password may have been replaced while this one was checked.
+    let checked = user.password_hash.clone();
+    let token = write_tx!(context.store, |tx| {
+        match users::has_password(tx, new.user_id, &checked).await? {
+            true => open(tx, new, most).await.map(Ok),
+            false => Ok(Err(ApiError::Unauthenticated(
+                "wrong user name or password",
+            ))),
+        }
+    })??;
     Ok(Opened {
         user,
         account,
@@ -166,9 +175,16 @@ pub(crate) async fn change_password(
     let account = accounts::get(&mut context.store.read().await?, user.account_id).await?;
     let new = new_session(context, client, user.id);
     let most = context.config.sign_in.max_sessions;
+    // The session may have ended since its request began, by another password that this one must not replace.
+    let checked = user.password_hash.clone();
     let token = write_tx!(context.store, |tx| {
-        replace_password(tx, hash, new, most).await
-    })?;
+        match users::has_password(tx, new.user_id, &checked).await? {
+            true => replace_password(tx, hash, new, most).await.map(Ok),
+            false => Ok(Err(ApiError::Unauthenticated(
+                "the password was changed meanwhile: sign in with the new one",
+            ))),
+        }
+    })??;
     Ok(Opened {
         user,
         account,

@@ -50,8 +50,8 @@ impl Account {
         if !(1..=1_000).contains(&self.max_invitations) {
             return Err("account.max_invitations must be 1 to 1000".into());
         }
-        if self.max_audit < 1_000 {
-            return Err("account.max_audit must be at least 1000".into());
+        if !(1_000..=1_000_000).contains(&self.max_audit) {
+            return Err("account.max_audit must be 1000 to 1000000".into());
         }
         if self.keep_audit < Duration::from_secs(24 * 60 * 60) {
             return Err("account.keep_audit must be at least 1d".into());

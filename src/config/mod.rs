@@ -151,7 +151,7 @@ impl Config {
             let mut text = read(path)?;
             let mut table: toml::Table = text
                 .parse()
-                .map_err(|error: toml::de::Error| invalid(error.to_string()))?;
+                .map_err(|error| invalid(without_source(&text, &error)))?;
             let renamed = renamed::rename(&mut table).map_err(invalid)?;
             check_keys(path, &table, &known)?;
             origins.note_file(path, &table);
@@ -330,6 +330,16 @@ fn at_least(key: &str, is_met: bool, least: &str) -> Result<(), String> {
 
 fn default_table() -> toml::Table {
     toml::Table::try_from(Config::default()).expect("every section is a table of plain values")
+}
+
+/// The error with its line's number, and without the line: it may be a secret without quotes.
+fn without_source(text: &str, error: &toml::de::Error) -> String {
+    let message = error.message();
+    let before = error.span().and_then(|span| text.get(..span.start));
+    match before {
+        Some(before) => format!("line {}: {message}", before.matches('\n').count() + 1),
+        None => message.to_owned(),
+    }
 }
 
 fn read(path: &Path) -> Result<String, ConfigError> {

@@ -252,3 +252,12 @@ fn messages_with_secrets_are_logged_only_when_they_are_asked_for() {
         assert_eq!(log.check(), Ok(()), "{filter}");
     }
 }
+
+/// A value without quotes may be a secret, and the doctor shows errors to operators.
+#[test]
+fn an_error_of_the_file_names_its_line_and_does_not_quote_it() {
+    let text = "[http]\n\n[bootstrap]\nadmin_password = hunter2\n";
+    let error = load(text, &[]).unwrap_err().to_string();
+    assert!(error.contains("line 4"), "{error}");
+    assert!(!error.contains("hunter2"), "{error}");
+}

@@ -1,6 +1,8 @@
 //! `/api/system…`: the installation for its operators: state, log (JSON and server-sent events), doctor, settings, accounts. 404 to
 //! all others.
 
+use std::time::{Duration, Instant};
+
 use actix_web::{HttpRequest, HttpResponse, http::header, web};
 use serde::Serialize;
 use serde_json::json;
@@ -28,11 +30,13 @@ use crate::{
 
 /// Accounts in one answer when the client names no `limit`.
 const DEFAULT_LIMIT: u32 = 100;
+/// Time for which a follower of the log counts as admitted without a look.
+const ADMITTED_FOR: Duration = Duration::from_secs(10);
 
 /// Show the installation
 ///
-/// Stage, reasons, components, workers, queues, disk by kind, database, listeners, nodes. For operators (a session of an operator, or
-/// a key with scope `admin`); 404 to others. `GET /api/changes` says by `system` when reasons differ.
+/// Stage, reasons, components, workers, queues, disk by kind, database, listeners, nodes. For signed-in operators; 404 to
+/// others and to keys. `GET /api/changes` says by `system` when reasons differ.
 #[utoipa::path(get, path = "/api/system", tag = "system", responses(
     (status = 200, description = "State of this moment; the disk's kinds are at most a minute old", body = SystemRecord),
 ))]
@@ -65,14 +69,17 @@ pub async fn log(
     if !wants_events(&request) {
         return Ok(fresh(system::log::lines(context.log(), &query)));
     }
-    query.after = last_event_id(&request).or(query.after);
+    // A number that is not reached yet is of an earlier process.
+    let newest = system::log::newest(context.log());
+    let last = last_event_id(&request).or(query.after);
+    query.after = last.filter(|after| *after <= newest);
     let lines = Following {
         _permit: context.system.follow_log()?,
         newest: context.log().newest(),
         context,
         caller,
         query,
-        has_begun: false,
+        admitted_at: None,
     };
     Ok(event_stream::answer(&request, lines))
 }
@@ -97,25 +104,33 @@ struct Following {
     caller: InstallationCaller,
     newest: watch::Receiver<u64>,
     query: LogQuery,
-    has_begun: bool,
+    /// Time of the last look at the credential; `None` before the first piece.
+    admitted_at: Option<Instant>,
 }
 
 impl Pieces for Following {
     async fn next(mut self) -> Option<(String, Option<Self>)> {
-        if self.has_begun {
+        if let Some(admitted_at) = self.admitted_at {
             let waited = event_stream::wait(&self.context, self.newest.changed()).await;
             let silent = match waited {
                 Waited::Happened(changed) => changed.is_err(),
                 Waited::Silent => true,
                 Waited::Closing => return None,
             };
-            if silent {
+            // Also while lines come all the time. Not before each: that look may write a line itself.
+            if silent || admitted_at.elapsed() >= ADMITTED_FOR {
                 let caller = self.caller.caller();
-                let is_admitted = event_stream::is_still_admitted(&self.context, caller).await;
-                return is_admitted.then(|| (STILL_HERE.to_owned(), Some(self)));
+                if !event_stream::is_still_admitted(&self.context, caller).await {
+                    return None;
+                }
+                self.admitted_at = Some(Instant::now());
             }
+            if silent {
+                return Some((STILL_HERE.to_owned(), Some(self)));
+            }
+        } else {
+            self.admitted_at = Some(Instant::now());
         }
-        self.has_begun = true;
         // Before they are read: a line that comes in between is sent at once after these.
         let newest = *self.newest.borrow_and_update();
         let lines = system::log::lines(self.context.log(), &self.query).into_lines();

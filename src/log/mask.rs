@@ -20,7 +20,9 @@ static RULES: LazyLock<Vec<Regex>> = LazyLock::new(|| {
         // Signed tokens of playback (RFC 7519).
         r"(?P<kept>\beyJ)[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+",
         // `"password":"…"`, with blanks in it.
-        r#"(?i)(?P<kept>\b[a-z0-9_-]*(?:password|passphrase|passwd|secret|token|credential|cookie|signature|api_?key)"?\s*[=:]\s*\\?")[^"\\]+"#,
+        r#"(?i)(?P<kept>\b[a-z0-9_-]*(?:password|passphrase|passwd|secret|token|credential|cookie|signature|api_?key)"?\s*[=:]\s*(?:Some\()?\\?")[^"\\]+"#,
+        // One-time links.
+        r"(?P<kept>/app/(?:welcome|join)#)[A-Za-z0-9_-]+",
         // `?signature=…`, `passphrase: …`
         r#"(?i)(?P<kept>\b[a-z0-9_-]*(?:password|passphrase|passwd|secret|token|credential|cookie|signature|api_?key|streamid)\s*[=:]\s*)[^\s"\\&,;)}\]]+"#,
     ]
@@ -74,6 +76,14 @@ mod tests {
             ),
             ("csrf_token=\"abc\" kind=3", "csrf_token=\"••••\" kind=3"),
             ("passphrase: 1234567890", "passphrase: ••••"),
+            (
+                "token=Some(\"abc def\") kind=3",
+                "token=••••\"••••\") kind=3",
+            ),
+            (
+                "http://sluice.test/app/welcome#Ab3_x-9 was made",
+                "http://sluice.test/app/welcome#•••• was made",
+            ),
         ] {
             assert_eq!(masked(text), expected);
         }

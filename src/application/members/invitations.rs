@@ -14,6 +14,7 @@ use sluice_store::{
 };
 use uuid::Uuid;
 
+use super::lost_rights;
 use crate::application::{
     audit::{Author, network_text},
     caller::{Admin, Caller},
@@ -58,12 +59,20 @@ pub(crate) async fn create(
 ) -> Result<(Invitation, Secret), ApiError> {
     let (account_id, actor) = (caller.account_id(), caller.actor());
     let most = context.config.account.max_invitations;
-    Ok(write_tx!(context.store, |tx| {
+    let caller = caller.clone();
+    write_tx!(context.store, |tx| {
+        if let Some(lost) = lost_rights(tx, &caller).await? {
+            return Ok(Err(lost));
+        }
         let new = NewInvitation {
             account_id,
             role: asked.role,
             note: asked.note,
             created_by: audit::actor_name(tx, actor).await?,
+            created_by_user: match actor {
+                Actor::User(id) => Some(id),
+                Actor::Key(_) => None,
+            },
             lifetime_ms: i64::from(asked.lifetime_h) * 60 * 60 * 1000,
         };
         let now_ms = now_ms();
@@ -71,8 +80,8 @@ pub(crate) async fn create(
         let mut entry = author.entry(CREATED, target(&made.0));
         entry.detail = Some(made.0.role.as_str().to_owned());
         audit::append(tx, entry, now_ms).await?;
-        Ok(made)
-    })?)
+        Ok(Ok(made))
+    })?
 }
 
 /// The account's invitations, newest first.
@@ -92,11 +101,15 @@ pub(crate) async fn revoke(
     id: Uuid,
 ) -> Result<(), ApiError> {
     let account_id = caller.account_id();
-    Ok(write_tx!(context.store, |tx| {
+    let caller = caller.clone();
+    write_tx!(context.store, |tx| {
+        if let Some(lost) = lost_rights(tx, &caller).await? {
+            return Ok(Err(lost));
+        }
         let revoked = invitations::revoke(tx, account_id, id).await?;
         audit::append(tx, author.entry(REVOKED, target(&revoked)), now_ms()).await?;
-        Ok(())
-    })?)
+        Ok(Ok(()))
+    })?
 }
 
 /// Finds the invitation of a code, without using it; guesses are counted as those of [`redeem`].

@@ -6,7 +6,7 @@
 pub(crate) mod invitations;
 
 use sluice_store::{
-    Secret,
+    Secret, Tx,
     audit::{self, Target},
     now_ms,
     users::{self, Role, User},
@@ -49,6 +49,20 @@ pub(crate) async fn list(
     Ok(users::list_of_account(&mut db, caller.account_id(), MOST_LISTED).await?)
 }
 
+/// Returns why a change is rejected whose caller lost the rights for it: they are looked at when a request begins, and its body may
+/// come much later.
+async fn lost_rights(
+    tx: &mut Tx<'_>,
+    caller: &Caller<Admin>,
+) -> Result<Option<ApiError>, sluice_store::Error> {
+    Ok(match caller.is_still_admitted(tx).await? {
+        true => None,
+        false => Some(ApiError::Unauthenticated(
+            "your rights have changed meanwhile: load the page again",
+        )),
+    })
+}
+
 /// Users of one list: more than `account.max_users` allows, for those that the command line made.
 const MOST_LISTED: u32 = 2_000;
 
@@ -61,7 +75,11 @@ pub(crate) async fn change(
     change: UserChange,
 ) -> Result<User, ApiError> {
     let (account_id, by_operator) = (caller.account_id(), is_operator(caller));
+    let caller = caller.clone();
     write_tx!(context.store, |tx| {
+        if let Some(lost) = lost_rights(tx, &caller).await? {
+            return Ok(Err(lost));
+        }
         let user = users::of_account(tx, account_id, id).await?;
         let role = change.role.unwrap_or(user.role);
         let operator = change.is_operator.unwrap_or(user.is_operator);
@@ -89,7 +107,11 @@ pub(crate) async fn remove(
     id: Uuid,
 ) -> Result<(), ApiError> {
     let (account_id, by_operator) = (caller.account_id(), is_operator(caller));
+    let caller = caller.clone();
     write_tx!(context.store, |tx| {
+        if let Some(lost) = lost_rights(tx, &caller).await? {
+            return Ok(Err(lost));
+        }
         let user = users::of_account(tx, account_id, id).await?;
         if user.is_operator && !by_operator {
             return Ok(Err(for_operators()));
@@ -112,7 +134,11 @@ pub(crate) async fn reset_link(
     id: Uuid,
 ) -> Result<ResetLink, ApiError> {
     let (account_id, by_operator) = (caller.account_id(), is_operator(caller));
+    let caller = caller.clone();
     write_tx!(context.store, |tx| {
+        if let Some(lost) = lost_rights(tx, &caller).await? {
+            return Ok(Err(lost));
+        }
         let user = users::of_account(tx, account_id, id).await?;
         if user.is_operator && !by_operator {
             return Ok(Err(for_operators()));

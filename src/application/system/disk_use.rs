@@ -94,7 +94,8 @@ impl Walk {
             };
             self.most -= 1;
             if found.is_dir() {
-                folders.extend(entries(&path));
+                // What cannot be looked at need not be listed.
+                folders.extend(entries(&path).take(self.most as usize));
             }
             if found.nlink() > 1 && found.is_file() && !self.shared.insert(found.ino()) {
                 continue;

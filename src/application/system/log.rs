@@ -95,6 +95,11 @@ pub(crate) fn query(text: &str) -> Result<LogQuery, ApiError> {
     Ok(query)
 }
 
+/// Returns the number of the newest line.
+pub(crate) fn newest(ring: &LogRing) -> u64 {
+    ring.range().1
+}
+
 /// Returns the lines that a client wants.
 pub(crate) fn lines(ring: &LogRing, query: &LogQuery) -> LogLines {
     let (oldest, newest) = ring.range();

@@ -70,7 +70,7 @@ impl SystemState {
     pub(crate) fn follow_log(&self) -> Result<OwnedSemaphorePermit, ApiError> {
         let permit = self.log_followers.clone().try_acquire_owned();
         permit.map_err(|_| ApiError::Unavailable {
-            what: "as many clients follow the log as may: following it",
+            what: "following the log, which as many clients do as may,",
             retry_after_s: 5,
         })
     }

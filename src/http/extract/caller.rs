@@ -67,7 +67,8 @@ impl FromRequest for Operator {
     }
 }
 
-/// A caller who may see the whole installation, as [`Operator`]; to all others the routes are not there (404).
+/// A signed-in operator; to all others, and to every key, the routes are not there (404). Each account's admins make keys with scope
+/// `admin`, so that none of them may show or change another account.
 #[derive(Debug)]
 pub struct InstallationCaller(Caller<Read>);
 
@@ -82,9 +83,9 @@ impl FromRequest for InstallationCaller {
     type Future = Ready<Result<Self, ApiError>>;
 
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
-        let admitted = genuine(request).and_then(|identity| match identity.operate() {
-            Ok(()) => Caller::of(&identity).map(Self),
-            Err(_) => Err(ApiError::NotFound("this address was")),
+        let admitted = genuine(request).and_then(|identity| match identity.session() {
+            Some(signed_in) if signed_in.user.is_operator => Caller::of(&identity).map(Self),
+            _ => Err(ApiError::NotFound("this address was")),
         });
         std::future::ready(admitted)
     }

@@ -158,6 +158,7 @@ async fn revoked_and_expired_invitations_are_gone() {
                 role: Role::Member,
                 note: None,
                 created_by: "test".into(),
+                created_by_user: None,
                 lifetime_ms: 1,
             };
             invitations::create(tx, new, 10, now_ms() - 1_000).await
@@ -316,6 +317,61 @@ async fn a_removed_user_is_signed_out_at_once() {
     let log = site.call("GET", "/api/audit", None).await.json();
     assert_eq!(log["entries"][0]["actor"]["name"], "bob");
     assert_eq!(log["entries"][1]["target"]["name"], "ann");
+}
+
+#[actix_web::test]
+async fn invitations_of_an_admin_end_with_the_role() {
+    let site = Site::open().await;
+    let boss = site.user("boss", Role::Admin, false, false).await;
+    let browser = site.browser(boss.id).await;
+    for change in [Some(json!({"role": "member"})), None] {
+        let asked = browser
+            .request("POST", INVITATIONS)
+            .set_json(json!({"role": "admin"}));
+        let made = site.send(asked).await;
+        assert_eq!(made.status, 201, "{made:?}");
+        let url = made.json()["invitation"]["url"]
+            .as_str()
+            .unwrap()
+            .to_owned();
+        let (_, code) = url.split_once('#').unwrap();
+        let path = format!("/api/users/{}", boss.id);
+        let method = if change.is_some() { "PATCH" } else { "DELETE" };
+        let changed = site.call(method, &path, change).await;
+        assert_eq!(changed.status, 200, "{changed:?}");
+        let redeemed = redeem(&site, code, "friend").await;
+        assert!(
+            (400..500).contains(&redeemed.status),
+            "{method}: {redeemed:?}"
+        );
+        let again = site
+            .call("PATCH", &path, Some(json!({"role": "admin"})))
+            .await;
+        assert!([200, 404].contains(&again.status), "{again:?}");
+    }
+}
+
+/// The admin of an account who made it would be operator by it.
+#[actix_web::test]
+async fn a_reset_link_of_a_user_who_becomes_operator_is_no_longer_valid() {
+    let site = Site::open().await;
+    let ann = site.user("ann", Role::Member, false, false).await;
+    let path = format!("/api/users/{}", ann.id);
+    let made = site.call("POST", &format!("{path}/reset-link"), None).await;
+    let url = made.json()["url"].as_str().unwrap().to_owned();
+    let operator = site.user("operator", Role::Admin, true, false).await;
+    let operator = site.browser(operator.id).await;
+    let promote = operator
+        .request("PATCH", &path)
+        .set_json(json!({"operator": true}));
+    assert_eq!(site.send(promote).await.status, 200);
+    let (_, code) = url.split_once('#').unwrap();
+    let used = json!({"code": code, "newPassword": "another battery"});
+    let rejected = ask(&site, "/api/session/welcome", used).await;
+    assert!(
+        (400..500).contains(&rejected.status),
+        "it is used up: {rejected:?}"
+    );
 }
 
 #[actix_web::test]

@@ -13,6 +13,8 @@ CREATE TABLE invitations (
     code_hash TEXT NOT NULL UNIQUE,
     -- The user or API key that made it, as it was called then.
     created_by TEXT NOT NULL,
+    -- The same user: without them, and once they are no admin, it is no longer valid. Null for an API key.
+    created_by_user BLOB REFERENCES users (id) ON DELETE CASCADE,
     created_at INTEGER NOT NULL,
     expires_at INTEGER NOT NULL,
     -- Set together, once.
@@ -20,4 +22,5 @@ CREATE TABLE invitations (
     used_by TEXT
 ) STRICT;
 CREATE INDEX invitations_by_account ON invitations (account_id, created_at, id);
+CREATE INDEX invitations_by_user ON invitations (created_by_user);
 CREATE INDEX invitations_by_expiry ON invitations (expires_at);

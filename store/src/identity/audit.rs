@@ -204,15 +204,28 @@ pub(crate) async fn sweep_beyond(store: &Store, most: u32) -> Result<u64, Error>
     let accounts = accounts::ids(&mut store.read().await?).await?;
     let mut deleted = 0;
     for account_id in accounts {
+        // By a reader: the writer would walk over all that is kept, each time.
+        let newest_beyond: Option<(i64, Uuid)> = query_as(
+            "SELECT created_at, id FROM audit WHERE account_id = $1
+             ORDER BY created_at DESC, id DESC LIMIT 1 OFFSET $2",
+        )
+        .bind(account_id)
+        .bind(most)
+        .fetch_optional(store.read().await?.sqlite())
+        .await?;
+        let Some((created_at, id)) = newest_beyond else {
+            continue;
+        };
         deleted += in_turns(store, move |tx, rows| {
             Box::pin(async move {
                 let gone = query(
                     "DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE account_id = $1
-                         ORDER BY created_at DESC, id DESC LIMIT $2 OFFSET $3)",
+                         AND (created_at, id) <= ($2, $3) LIMIT $4)",
                 )
                 .bind(account_id)
+                .bind(created_at)
+                .bind(id)
                 .bind(rows)
-                .bind(most)
                 .execute(tx.sqlite())
                 .await?;
                 Ok(gone.rows_affected())

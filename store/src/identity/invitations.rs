@@ -55,6 +55,8 @@ pub struct NewInvitation {
     pub role: Role,
     pub note: Option<String>,
     pub created_by: String,
+    /// The same user, when it is one.
+    pub created_by_user: Option<Uuid>,
     pub lifetime_ms: i64,
 }
 
@@ -87,8 +89,8 @@ pub async fn create(
     }
     let code = credentials::welcome_code();
     let invitation = query_as(
-        "INSERT INTO invitations (id, account_id, role, note, code_hash, created_by, created_at, expires_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8) RETURNING *",
+        "INSERT INTO invitations (id, account_id, role, note, code_hash, created_by, created_by_user, created_at, expires_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) RETURNING *",
     )
     .bind(Uuid::now_v7())
     .bind(new.account_id)
@@ -96,6 +98,7 @@ pub async fn create(
     .bind(new.note)
     .bind(hash(code.expose()))
     .bind(new.created_by)
+    .bind(new.created_by_user)
     .bind(now_ms)
     .bind(now_ms + new.lifetime_ms)
     .fetch_one(tx.sqlite())

@@ -190,11 +190,13 @@ pub async fn check_last(
     }
     let stays_operator = matches!(kept, Some((_, true)));
     if user.is_operator && !stays_operator {
-        let others: i64 =
-            query_scalar("SELECT count(*) FROM users WHERE is_operator = 1 AND id <> $1")
-                .bind(user.id)
-                .fetch_one(db.sqlite())
-                .await?;
+        let others: i64 = query_scalar(
+            "SELECT count(*) FROM users u JOIN accounts a ON a.id = u.account_id
+                 WHERE u.is_operator = 1 AND u.id <> $1 AND a.suspended_at IS NULL",
+        )
+        .bind(user.id)
+        .fetch_one(db.sqlite())
+        .await?;
         if others == 0 {
             return Err(Error::Conflict(format!(
                 "{} is the last operator of this service: make another user operator first",
@@ -215,7 +217,8 @@ pub(crate) async fn saw(tx: &mut Tx<'_>, id: Uuid, now_ms: i64) -> Result<(), Er
     Ok(())
 }
 
-/// Sets the role, and the operator's flag when one is given; sessions follow with their next request.
+/// Sets the role, and the operator's flag when one is given; sessions follow with their next request. A welcome or reset link of a user
+/// who becomes operator is no longer valid: an admin of the account may have it. Nor are the invitations of a user who is no admin.
 pub async fn set_role(
     tx: &mut Tx<'_>,
     id: Uuid,
@@ -223,6 +226,16 @@ pub async fn set_role(
     is_operator: Option<bool>,
     now_ms: i64,
 ) -> Result<User, Error> {
+    let was_operator = get(tx, id).await?.is_operator;
+    if is_operator == Some(true) && !was_operator {
+        welcome_codes::delete_of_user(tx, id).await?;
+    }
+    if role != Role::Admin {
+        query("DELETE FROM invitations WHERE created_by_user = $1 AND used_at IS NULL")
+            .bind(id)
+            .execute(tx.sqlite())
+            .await?;
+    }
     query_as(
         "UPDATE users SET role = $2, is_operator = coalesce($3, is_operator), updated_at = $4
          WHERE id = $1 RETURNING *",
@@ -234,6 +247,19 @@ pub async fn set_role(
     .fetch_optional(tx.sqlite())
     .await?
     .ok_or(Error::NotFound("user"))
+}
+
+/// Returns whether this is still the user's password hash: false too for a user who was removed.
+pub async fn has_password(
+    db: &mut impl Connection,
+    id: Uuid,
+    password_hash: &PasswordHash,
+) -> Result<bool, Error> {
+    let found: Option<PasswordHash> = query_scalar("SELECT password_hash FROM users WHERE id = $1")
+        .bind(id)
+        .fetch_optional(db.sqlite())
+        .await?;
+    Ok(found.as_ref() == Some(password_hash))
 }
 
 /// Sets another password, and ends the user's sessions and welcome code, which may be a thief's.

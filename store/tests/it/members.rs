@@ -24,6 +24,7 @@ fn new_invitation(account_id: Uuid, role: Role) -> NewInvitation {
         role,
         note: Some("Ann".into()),
         created_by: "admin".into(),
+        created_by_user: None,
         lifetime_ms: HOUR,
     }
 }

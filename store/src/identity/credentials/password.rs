@@ -36,7 +36,7 @@ pub const MIN_CHOSEN_CHARACTERS: usize = 8;
 static MEMORY: Memory = Memory::new();
 
 /// Argon2id hash in the PHC string format, as it is stored.
-#[derive(Clone, sqlx::Type)]
+#[derive(Clone, PartialEq, Eq, sqlx::Type)]
 #[sqlx(transparent)]
 pub struct PasswordHash(String);
 
