@@ -20,7 +20,6 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Button } from "../../parts/button";
 import { Icon } from "../../parts/icon";
 import { toast } from "../../shell/toasts";
-import { whyNotConnected } from "./edit";
 import {
   type Edge,
   type Flow,
@@ -33,7 +32,8 @@ import {
   stepOf,
   targetAt,
   uploadOf,
-} from "./flow";
+} from "../shared/flow";
+import { whyNotConnected } from "./edit";
 import { exitOf } from "./graph";
 import { graphWords } from "./graph_words";
 import { summaryOf, titleOf } from "./kinds";

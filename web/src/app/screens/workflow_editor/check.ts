@@ -2,9 +2,10 @@
  * Problems of a flow that are found without asking the service, at each key. The service's lint knows more and comes later;
  * where both find the same, these sentences stay. Pure.
  */
-import { type Group, meant, type Rule } from "./conditions";
+import type { Group, Rule } from "../shared/conditions";
+import { type Flow, isBranch, type Json, placesOf, type Step, targetAt, uploadOf } from "../shared/flow";
+import { meant } from "./conditions";
 import { isSpelling } from "./edit";
-import { type Flow, isBranch, type Json, placesOf, type Step, targetAt, uploadOf } from "./flow";
 import { reachedFrom } from "./order";
 import type { Catalogue, KindField, Problem } from "./types";
 import { words } from "./words";

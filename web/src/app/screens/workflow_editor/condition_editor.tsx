@@ -4,17 +4,8 @@ import { Button } from "../../parts/button";
 import { Checkbox, Select, TextField } from "../../parts/form";
 import { Callout } from "../../parts/states";
 import { OPERATORS } from "../shared/condition_text";
-import {
-  changedAt,
-  countOf,
-  emptyGroup,
-  type Group,
-  LIMITS,
-  meant,
-  newRule,
-  type Path,
-  type Rule,
-} from "./conditions";
+import { emptyGroup, type Group, type Rule } from "../shared/conditions";
+import { changedAt, countOf, LIMITS, meant, newRule, type Path } from "./conditions";
 import { useEditor } from "./state";
 import { words } from "./words";
 

@@ -10,11 +10,12 @@ import { ErrorState } from "../../parts/states";
 import { Segmented } from "../../parts/tabs";
 import { Name } from "../../parts/values";
 import { announce } from "../../shell/toasts";
-import { type Fields, type Flow, type Json, stepOf, writeFlow } from "./flow";
+import { type Fields, type Flow, type Json, stepOf } from "../shared/flow";
 import { titleOf } from "./kinds";
 import type { DryRun, Foreseen } from "./marks";
 import { useEditor } from "./state";
 import { words } from "./words";
+import { writeFlow } from "./write";
 
 const texts = words.dryRun;
 

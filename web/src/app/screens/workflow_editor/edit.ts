@@ -2,7 +2,7 @@
  * Changes of a flow: each function returns another one, or the same where nothing changes. The outline and the canvas
  * call the same functions, so that a workflow built by either is saved alike. Pure.
  */
-import type { Group } from "./conditions";
+import type { Group } from "../shared/conditions";
 import {
   type Edge,
   edgeAt,
@@ -10,15 +10,15 @@ import {
   type Flow,
   isBranch,
   type Json,
-  newStep,
   type Place,
   type Point,
   placesOf,
   type Step,
   stepOf,
   targetAt,
-} from "./flow";
+} from "../shared/flow";
 import { reachedFrom } from "./order";
+import { newStep } from "./write";
 
 export const MOST_STEPS = 50;
 

@@ -15,23 +15,21 @@ import { guardLeaving, query } from "../../router";
 import { kept } from "../../shell/kept";
 import { useKeyHelp } from "../../shell/shortcuts";
 import { announce, toast } from "../../shell/toasts";
-import type { Workflow } from "../shared/workflow_types";
-import { type Linted, problemsOf, shownProblems } from "./check";
-import { resolveConflict } from "./conflict";
-import { DryRunPanel, firstPremise, useDryRun } from "./dry_run";
-import { freeId, MOST_STEPS, targetsFor } from "./edit";
 import {
   type Flow,
   isBranch,
-  isSameFlow,
   type Place,
   placesOf,
   readFlow,
   type Step,
   stepOf,
   targetAt,
-  writeFlow,
-} from "./flow";
+} from "../shared/flow";
+import type { Workflow } from "../shared/workflow_types";
+import { type Linted, problemsOf, shownProblems } from "./check";
+import { resolveConflict } from "./conflict";
+import { DryRunPanel, firstPremise, useDryRun } from "./dry_run";
+import { freeId, MOST_STEPS, targetsFor } from "./edit";
 import { WorkflowGraph } from "./graph";
 import { begin, reduce } from "./history";
 import { groupOfKind, KIND_GROUPS, kindIcon, kindName, titleOf } from "./kinds";
@@ -44,6 +42,7 @@ import { type Editor, EditorContext, type Side } from "./state";
 import { Toolbar, type View } from "./toolbar";
 import type { Catalogue, Problem, WorkflowEditorProps } from "./types";
 import { words } from "./words";
+import { isSameFlow, writeFlow } from "./write";
 
 const HELP = [
   { keys: ["↑", "↓"], does: "Other steps, in the outline" },

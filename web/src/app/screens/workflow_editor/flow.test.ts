@@ -1,9 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { countOf, groupInWords, readGroup, writeGroup } from "./conditions";
-import { canonical, isSameFlow, type Json, readFlow, writeFlow } from "./flow";
+import { type Group, readGroup } from "../shared/conditions";
+import { type Json, readFlow } from "../shared/flow";
+import { countOf, groupInWords, writeGroup } from "./conditions";
 import { layoutOf } from "./layout";
 import { type Chain, outlineOf } from "./order";
+import { canonical, isSameFlow, writeFlow } from "./write";
 
 /** An outline as a text: `1 upload 2 wide [3 large >4 | >4] 4 webp.` */
 function asText(chain: Chain): string {
@@ -102,11 +104,65 @@ test("what the service does not know is kept", () => {
     viewport: { zoom: 2 },
     uploadGate: { matches: "something newer" },
   };
-  const { uploadGate, ...kept } = writeFlow(readFlow("", definition));
-  const { uploadGate: given, ...rest } = definition;
-  assert.equal(canonical(kept), canonical(rest));
-  assert.deepEqual(writeGroup(readGroup("no word")), "no word");
-  assert.ok(uploadGate && given);
+  assert.equal(canonical(writeFlow(readFlow("", definition))), canonical(definition));
+});
+
+test("what the service does not read is not read once it is saved", () => {
+  const written = (definition: object) => writeFlow(readFlow("", definition));
+  const node = {
+    id: "up",
+    label: "Beside",
+    config: { a: 1 },
+    data: { kind: "upload", title: "", config: {} },
+  };
+  assert.deepEqual(written({ nodes: [node], edges: [] }).nodes, [node]);
+  const gate = { conditions: ["images-only"] };
+  const hidden = { nodes: [], edges: [], uploadGate: null, upload_gate: gate };
+  assert.deepEqual(written(hidden), { nodes: [], edges: [] });
+  const blank = { nodes: [], edges: [], uploadGate: " ", uploadConditions: ["images-only"] };
+  assert.deepEqual(written(blank), { nodes: [], edges: [] });
+});
+
+test("words of older definitions are joined by their logic wherever they are", () => {
+  const words = ["images-only", "videosOnly"];
+  const branch = (config: object) => ({
+    nodes: [
+      { id: "up", data: { type: "Upload" } },
+      { id: "b", data: { type: "BRANCH", label: "Kind?", config } },
+    ],
+    edges: [
+      { source: "up", target: "b" },
+      { source: "b", target: "up", kind: " True " },
+      { source: "b", target: "up", source_handle: "true" },
+    ],
+  });
+  const expected = {
+    logic: "or",
+    conditions: [
+      { field: "mime", operator: "starts_with", value: "image/" },
+      { field: "mime", operator: "starts_with", value: "video/" },
+    ],
+  };
+  for (const definition of [
+    { ...branch({}), branchConditions: { b: words }, branchLogicGate: "OR" },
+    { ...branch({}), branch_condition: words, branch_logic_gate: "||" },
+    branch({ condition: words, branchLogicGate: " Any " }),
+    branch({ branchCondition: words, branch_logic_gate: "any" }),
+    branch({ combinator: "||", rules: words }),
+  ]) {
+    const flow = readFlow("", definition);
+    assert.deepEqual(
+      flow.steps.map(({ kind, title }) => `${kind} ${title}`),
+      ["upload ", "branch Kind?"],
+    );
+    assert.deepEqual(
+      flow.edges.map(({ result }) => result),
+      ["default", "true", "false"],
+    );
+    assert.deepEqual(writeFlow(flow).branchConditions, { b: expected }, JSON.stringify(definition));
+  }
+  const unread = { nodes: [], edges: [], uploadConditions: ["no word"], uploadLogicGate: "or" };
+  assert.deepEqual(writeFlow(readFlow("", unread)).uploadGate, { logic: "or", conditions: ["no word"] });
 });
 
 test("conditions with NOT, AND, OR and nesting are read and written alike", () => {
@@ -127,7 +183,7 @@ test("conditions with NOT, AND, OR and nesting are read and written alike", () =
       },
     ],
   };
-  const read = readGroup(group);
+  const read = readGroup(group) as Group;
   assert.equal(canonical(writeGroup(read)), canonical(group));
   assert.equal(countOf(read), 6);
   assert.equal(

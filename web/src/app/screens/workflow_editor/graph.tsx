@@ -5,7 +5,7 @@
  *       selected={nodeId} onSelect={setNodeId} />
  */
 import { useMemo } from "preact/hooks";
-import { type Edge, readFlow } from "./flow";
+import { type Edge, readFlow } from "../shared/flow";
 import { graphWords } from "./graph_words";
 import { summaryOf } from "./kinds";
 import { BOX, edgeKey, type Layout, layoutOf, lineBetween } from "./layout";

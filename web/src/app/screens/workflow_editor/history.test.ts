@@ -1,19 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Group } from "./conditions";
+import type { Group } from "../shared/conditions";
+import { type Fields, type Flow, readFlow, targetAt } from "../shared/flow";
 import * as edit from "./edit";
-import {
-  canonical,
-  emptyFlow,
-  type Fields,
-  type Flow,
-  isSameFlow,
-  readFlow,
-  targetAt,
-  writeFlow,
-} from "./flow";
 import { type Action, apply, begin, reduce } from "./history";
 import { ordered, outlineOf } from "./order";
+import { canonical, emptyFlow, isSameFlow, writeFlow } from "./write";
 
 /** docs/guide/workflows.md, "Product photos". */
 const GUIDE: Fields = {

@@ -1,7 +1,7 @@
 /** The editor's state: the flow, and what undo and redo return to. One reducer for both views. Pure. */
-import type { Group } from "./conditions";
+import type { Group } from "../shared/conditions";
+import type { Flow, Json, Place, Point } from "../shared/flow";
 import * as edit from "./edit";
-import type { Flow, Json, Place, Point } from "./flow";
 
 export type Action =
   /** `place: null` adds it without a connection; `at` is where the canvas shows it. */

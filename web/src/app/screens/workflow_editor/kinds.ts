@@ -1,7 +1,7 @@
 /** Kinds of steps in words and icons, and what a step does in a line. */
 import type { IconName } from "../../parts/icon";
+import type { Flow, Json, Step } from "../shared/flow";
 import { groupInWords } from "./conditions";
-import type { Flow, Json, Step } from "./flow";
 
 /** `Strip metadata` of `strip_metadata`, as the log of a run calls a step without a title. */
 export function kindName(kind: string): string {

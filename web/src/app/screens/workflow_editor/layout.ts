@@ -2,7 +2,7 @@
  * Places of the steps on the canvas: rows by the longest path from the upload, the true way of a branch on the left and the
  * false one on the right, the step where they meet between them. Pure.
  */
-import type { Flow, Point } from "./flow";
+import type { Flow, Point } from "../shared/flow";
 import { type Chain, graphOf, outlineOf } from "./order";
 
 export const BOX = { width: 208, height: 64 };

@@ -1,5 +1,5 @@
 /** Results of a run, or of a dry run, by step, for drawing them on the graph. Pure. */
-import type { Edge } from "./flow";
+import type { Edge } from "../shared/flow";
 
 export type MarkState = "done" | "failed" | "running" | "waiting" | "skipped" | "unknown";
 

@@ -2,7 +2,7 @@
  * The order in which the outline shows the steps: each branch with its two ways below it, and after both the step where they
  * meet. The canvas is laid out by the same order. Pure.
  */
-import type { Flow, Place, Result, Step } from "./flow";
+import type { Flow, Place, Result, Step } from "../shared/flow";
 
 /** Steps one after another. */
 export interface Chain {

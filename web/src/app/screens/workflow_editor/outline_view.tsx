@@ -3,7 +3,7 @@ import { useLayoutEffect, useRef } from "preact/hooks";
 import { Button } from "../../parts/button";
 import { Icon } from "../../parts/icon";
 import { Menu } from "../../parts/menu";
-import { isBranch, type Step, stepOf } from "./flow";
+import { isBranch, type Step, stepOf } from "../shared/flow";
 import { graphWords } from "./graph_words";
 import { kindIcon, summaryOf, titleOf } from "./kinds";
 import type { Mark, MarkState } from "./marks";

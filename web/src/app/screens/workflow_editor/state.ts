@@ -1,7 +1,7 @@
 /** State that the parts of the editor share: the flow, the chosen step, problems, and the acts that both views offer. */
 import { createContext } from "preact";
 import { useContext } from "preact/hooks";
-import type { Flow, Place, Step } from "./flow";
+import type { Flow, Place, Step } from "../shared/flow";
 import type { Action } from "./history";
 import type { Marks } from "./marks";
 import type { Outline } from "./order";

@@ -1,6 +1,6 @@
 /** A step as the canvas and the drawing of a run show it. */
 import { Icon, type IconName } from "../../parts/icon";
-import type { Step } from "./flow";
+import type { Step } from "../shared/flow";
 import { kindIcon, titleOf } from "./kinds";
 import type { Mark, MarkState } from "./marks";
 

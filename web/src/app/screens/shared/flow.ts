@@ -1,9 +1,10 @@
 /**
- * A workflow as the editor has it: steps, edges between them and conditions, without the several spellings that a definition
- * may have. Values are never changed in place, so that undo keeps old ones and views compare by identity. Pure.
+ * A workflow as pages have it: steps, edges between them and conditions, without the several spellings that a definition
+ * may have; the one reader of definitions. Values are never changed in place, so that the editor's undo keeps old ones and
+ * views compare by identity. Pure.
  */
-import { type Group, readGroup, readLegacy, writeGroup } from "./conditions";
-import { ordered } from "./order";
+import { type Group, isGiven, readGroup } from "./conditions";
+import { kindInWords } from "./workflow_types";
 
 export type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
 export type Fields = { [name: string]: Json };
@@ -61,34 +62,15 @@ export const edgeAt = (flow: Flow, { source, result }: Place) =>
   flow.edges.find((edge) => edge.source === source && edge.result === result);
 export const targetAt = (flow: Flow, place: Place): string | null => edgeAt(flow, place)?.target ?? null;
 
+/** The title as given, else the kind in words: as the log of a run has it. */
+export const titleOf = ({ id, kind, title }: Step) => title.trim() || kindInWords(kind) || id;
+
 /** The ways out of a step, the true one first. */
 export const placesOf = (step: Step): Place[] =>
   (isBranch(step) ? (["true", "false"] as const) : (["default"] as const)).map((result) => ({
     source: step.id,
     result,
   }));
-
-/** A workflow with nothing but its beginning. */
-export const emptyFlow = (name: string): Flow => ({
-  name,
-  steps: [newStep("upload", "upload")],
-  edges: [],
-  gate: null,
-  renamePattern: "",
-  webhookUrl: "",
-  triggerFolder: "",
-  rest: {},
-});
-
-export const newStep = (id: string, kind: string): Step => ({
-  id,
-  kind,
-  title: "",
-  config: {},
-  condition: null,
-  rest: {},
-  dataRest: {},
-});
 
 /** Reads a definition that the service has accepted: camelCase or snake_case, older forms of conditions, `null` is absent. */
 export function readFlow(name: string, definition: object): Flow {
@@ -105,7 +87,7 @@ export function readFlow(name: string, definition: object): Flow {
     name,
     steps,
     edges: readEdges(asList(fields.take("edges")), steps),
-    gate: isGiven(gate) ? readGroup(gate) : readLegacy(oldGate.conditions, oldGate.logic),
+    gate: gate !== null ? readGroup(gate) : readGroup(oldGate.conditions, oldGate.logic),
     renamePattern: asText(fields.take("renamePattern")),
     webhookUrl: asText(fields.take("webhookUrl")),
     triggerFolder: asText(new Reader(asFields(fields.take("trigger"))).take("folderId")),
@@ -147,11 +129,11 @@ function conditionOf(underId: Json | undefined, config: Fields, forAll: { condit
   const old = reader.take("branchCondition");
   const isGroup = ["conditions", "groups", "rules", "field"].some((name) => isGiven(reader.peek(name)));
   const group = isGroup ? { ...reader.rest } : null;
-  const given = [underId, named, group].find(isGiven);
+  const given = [underId, named, group, old, forAll.condition].find(isGiven);
   const rest = given === group && group ? {} : reader.rest;
   for (const name of Object.keys(config)) delete config[name];
   Object.assign(config, rest);
-  return given === undefined ? readLegacy(isGiven(old) ? old : forAll.condition, logic) : readGroup(given);
+  return given === undefined ? null : readGroup(given, logic);
 }
 
 /** One edge for each way out. Out of a branch, an edge without a result counts for each result without its own. */
@@ -164,8 +146,10 @@ function readEdges(list: Json[], steps: Step[]): Edge[] {
   for (const value of list) {
     const fields = new Reader(asFields(value));
     const [source, target] = [asText(fields.take("source")), asText(fields.take("target"))];
-    const kind = fields.take("kind");
-    const label = String(kind ?? fields.peek("sourceHandle")).toLowerCase();
+    // Editors that draw graphs keep a branch's way out in the edge's handle.
+    const label = String(fields.take("kind") ?? fields.rest.sourceHandle)
+      .trim()
+      .toLowerCase();
     if (!kinds.has(source) || !kinds.has(target)) continue;
     const isLabelled = label === "true" || label === "false";
     const edge: Edge = { source, target, result: "default", rest: fields.rest };
@@ -180,60 +164,9 @@ function readEdges(list: Json[], steps: Step[]): Edge[] {
 }
 
 /**
- * The definition as it is saved. Steps are in the order of the outline and edges in that of their steps, so that two
- * flows that do the same are written alike, however they were made.
+ * Takes fields out of an object, in camelCase or, where that is not there, in snake_case; `null` is none. What is left is
+ * kept.
  */
-export function writeFlow(flow: Flow): Fields {
-  const order = ordered(flow);
-  const place = new Map(order.map((step, i) => [step.id, i]));
-  const rank = (edge: Edge) => (place.get(edge.source) ?? 0) * 3 + (edge.result === "true" ? 0 : 1);
-  const edges = [...flow.edges].sort((a, b) => rank(a) - rank(b));
-  const conditions = order.flatMap(({ id, kind, condition }) =>
-    kind === "branch" && condition ? [[id, writeGroup(condition)] as const] : [],
-  );
-  return {
-    ...flow.rest,
-    nodes: order.map(writeStep),
-    edges: edges.map(({ source, target, result, rest }) => ({
-      ...rest,
-      source,
-      target,
-      ...(result === "default" ? {} : { kind: result }),
-    })),
-    ...(flow.gate ? { uploadGate: writeGroup(flow.gate) } : {}),
-    ...(conditions.length > 0 ? { branchConditions: Object.fromEntries(conditions) } : {}),
-    ...(flow.renamePattern ? { renamePattern: flow.renamePattern } : {}),
-    ...(flow.webhookUrl ? { webhookUrl: flow.webhookUrl } : {}),
-    ...(flow.triggerFolder ? { trigger: { folderId: flow.triggerFolder } } : {}),
-  };
-}
-
-const writeStep = ({ id, kind, title, config, at, rest, dataRest }: Step): Fields => ({
-  ...rest,
-  id,
-  ...(at ? { x: at.x, y: at.y } : {}),
-  data: {
-    ...dataRest,
-    kind,
-    ...(title.trim() ? { title } : {}),
-    ...(Object.keys(config).length > 0 ? { config } : {}),
-  },
-});
-
-/** Whether two flows are saved as the same; the order of fields in an object does not count. */
-export const isSameFlow = (a: Flow, b: Flow) =>
-  a === b || (a.name === b.name && canonical(writeFlow(a)) === canonical(writeFlow(b)));
-
-/** JSON with sorted keys. */
-export function canonical(value: unknown): string {
-  return JSON.stringify(value, (_, inner) =>
-    inner && typeof inner === "object" && !Array.isArray(inner)
-      ? Object.fromEntries(Object.entries(inner).sort(([a], [b]) => (a < b ? -1 : 1)))
-      : inner,
-  );
-}
-
-/** Takes fields out of an object, in camelCase or snake_case; what is left is kept. */
 class Reader {
   readonly rest: Fields;
 
@@ -242,29 +175,21 @@ class Reader {
   }
 
   peek(name: string): Json {
-    const spelling = this.spelling(name);
-    return spelling === undefined ? null : (this.rest[spelling] ?? null);
+    const spelling = Object.hasOwn(this.rest, name) ? name : snakeCase(name);
+    return (Object.hasOwn(this.rest, spelling) ? this.rest[spelling] : null) ?? null;
   }
 
+  /** Takes both spellings away: what the service does not read must not be read once the other is gone. */
   take(name: string): Json {
     const value = this.peek(name);
-    const spelling = this.spelling(name);
-    if (spelling !== undefined) delete this.rest[spelling];
+    delete this.rest[name];
+    delete this.rest[snakeCase(name)];
     return value;
-  }
-
-  private spelling(name: string): string | undefined {
-    const snake = name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
-    return [name, snake].find((one) => Object.hasOwn(this.rest, one) && this.rest[one] !== null);
   }
 }
 
-const isGiven = (value: Json | undefined): value is Json =>
-  !(
-    value == null ||
-    (typeof value === "string" && !value.trim()) ||
-    (Array.isArray(value) && value.length === 0)
-  );
+const snakeCase = (name: string) => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+
 const asList = (value: Json): Json[] => (Array.isArray(value) ? value : []);
 const asFields = (value: Json): Fields =>
   value && typeof value === "object" && !Array.isArray(value) ? value : {};
