@@ -1,5 +1,5 @@
 /** Conditions in words: pure. */
-import type { Condition, Group } from "./workflow_types";
+import { type Group, type Rule, spelled } from "./conditions";
 
 /** Comparisons in words. */
 export const OPERATORS: Record<string, string> = {
@@ -21,28 +21,28 @@ export const OPERATORS: Record<string, string> = {
   is_not_empty: "is not empty",
 };
 
-const isGroup = (each: Condition | Group): each is Group => !("field" in each);
+const WORDS = new Map(Object.entries(OPERATORS).map(([name, word]) => [spelled(name), word]));
 
 /** "mime starts with “image/” and not (width is greater than 1600 or …)". */
-export function conditionText(group: Group | Condition | null | undefined): string {
-  if (!group) return "";
-  if (!isGroup(group)) return rule(group);
-  const parts = [...(group.conditions ?? []), ...(group.groups ?? [])]
-    .map((each) => {
-      const text = conditionText(each);
-      return isGroup(each) && !each.negate && text.includes(" ") ? `(${text})` : text;
-    })
-    .filter(Boolean);
-  const isAny = group.logic === "or" || group.logic === "any";
-  const text = parts.join(isAny ? " or " : " and ");
-  return group.negate && text ? `not (${text})` : text;
+export function conditionText({ logic, negate, rules, groups, raw }: Group): string {
+  if (raw !== undefined) return typeof raw === "string" ? raw : JSON.stringify(raw);
+  const parts = [
+    ...rules.map(ruleText),
+    ...groups.map((inner) => {
+      const text = conditionText(inner);
+      return inner.negate || !text.includes(" ") ? text : `(${text})`;
+    }),
+  ];
+  if (parts.length === 0) return negate ? "never" : "always";
+  const text = parts.join(` ${logic} `);
+  return negate ? `not (${text})` : text;
 }
 
-function rule({ field, operator, value, negate }: Condition): string {
-  const word = OPERATORS[operator.replaceAll("-", "_")] ?? operator.replaceAll(/[_-]/g, " ");
+function ruleText({ field, operator, value, negate }: Rule): string {
+  const word = WORDS.get(spelled(operator)) ?? operator.replaceAll(/[_-]/g, " ");
   const name = field.replaceAll("_", " ");
   const given =
-    value === undefined || value === null ? "" : ` ${typeof value === "string" ? `“${value}”` : value}`;
+    value === undefined ? "" : ` ${typeof value === "string" ? `“${value}”` : JSON.stringify(value)}`;
   const text = `${name} ${word}${word.endsWith("empty") ? "" : given}`;
   return negate ? `not ${text}` : text;
 }

@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { conditionText } from "./condition_text";
+import { type Group, readGroup } from "./conditions";
 import { differences } from "./definition_diff";
+import type { Json } from "./flow";
 import type { Definition } from "./workflow_types";
 
 const base: Definition = {
@@ -93,7 +95,7 @@ test("conditions, the gate and the trigger are compared by their words", () => {
 });
 
 test("conditions with NOT, OR and nesting in words", () => {
-  const group = {
+  const group: Json = {
     logic: "or",
     conditions: [
       { field: "size_bytes", operator: "greater-than", value: 5 },
@@ -109,10 +111,61 @@ test("conditions with NOT, OR and nesting in words", () => {
       },
     ],
   };
+  const text = (value: Json) => conditionText(readGroup(value) as Group);
   assert.equal(
-    conditionText(group),
+    text(group),
     "size bytes greater than 5 or not extension is empty or not (filename matches “^draft”) or (width is at least 10 and width is at most 20)",
   );
-  assert.equal(conditionText(null), "");
-  assert.equal(conditionText({}), "");
+  assert.equal(text({ conditions: [] }), "always");
+  assert.equal(text({ groups: [], not: "True" }), "never");
+  assert.equal(text({ logic: "xor", conditions: [] }), '{"logic":"xor","conditions":[]}');
+});
+
+test("conditions of older definitions are compared by what they mean", () => {
+  const gateOf = (further: object) =>
+    differences(base, { ...copy(), ...further }).map(({ kind, title, lines }) => [
+      kind,
+      title,
+      lines[0]?.after,
+    ]);
+  const images = "mime starts with “image/”";
+  for (const [further, after] of [
+    [{ uploadGate: "images-only" }, images],
+    [{ upload_gate: { rules: ["images-only"] } }, images],
+    [{ uploadConditions: ["imagesOnly"] }, images],
+    [
+      { upload_conditions: ["images-only", "image/png"], uploadLogicGate: "OR" },
+      `${images} or mime is “image/png”`,
+    ],
+    [
+      { uploadGate: { combinator: "||", rules: ["image/*", { field: "width", operator: "GT", value: 5 }] } },
+      `${images} or width is greater than 5`,
+    ],
+  ] as const)
+    assert.deepEqual(gateOf(further), [["added", "Gate", after]], JSON.stringify(further));
+
+  const branchOf = (further: object) => {
+    const { branchConditions: _, ...rest } = copy();
+    return differences(base, { ...rest, ...further });
+  };
+  const lines = [{ label: "Condition", before: "width is greater than 1200", after: images }];
+  for (const further of [
+    { branchConditions: { wide: "images-only" } },
+    { branch_conditions: { wide: ["images-only"] } },
+    { branchCondition: "images-only" },
+  ])
+    assert.deepEqual(branchOf(further), [{ kind: "changed", what: "step", title: "Wide?", lines }]);
+});
+
+test("steps and settings in snake_case or in other letters are the same", () => {
+  const after = copy();
+  after.nodes[1] = { id: "wide", data: { type: "Branch", label: "Wide?" } };
+  after.nodes[2] = { id: "small", type: "RESIZE", config: { resize_width: 1200 } };
+  after.edges[1] = { source: "wide", target: "small", kind: "TRUE" };
+  after.edges[2] = { source: "wide", target: "keep" };
+  const { branchConditions, ...rest } = after;
+  const both = { webhookUrl: "https://a.example", renamePattern: "{name}", trigger: { folderId: "f" } };
+  const snake = { webhook_url: "https://a.example", rename_pattern: "{name}", trigger: { folder_id: "f" } };
+  const found = differences({ ...base, ...both }, { ...rest, ...snake, branch_conditions: branchConditions });
+  assert.deepEqual(found, []);
 });

@@ -1,15 +1,7 @@
 /** Differences between two definitions, in the words of the editor: pure. */
 import { conditionText } from "./condition_text";
-import {
-  configOf,
-  type Definition,
-  type DefinitionEdge,
-  type DefinitionNode,
-  kindInWords,
-  kindOf,
-  titleOf,
-  wayOf,
-} from "./workflow_types";
+import { type Edge, type Flow, readFlow, type Step, stepOf, titleOf } from "./flow";
+import { kindInWords } from "./workflow_types";
 
 export interface Line {
   label: string;
@@ -26,38 +18,37 @@ export interface Difference {
 
 /**
  * Steps first, then what connects them, then the gate, patterns and addresses. Places of nodes in an editor are no
- * difference.
+ * difference, nor are spellings that the service reads alike.
  */
-export function differences(before: Definition, after: Definition): Difference[] {
-  return [...steps(before, after), ...connections(before, after), ...settings(before, after)];
+export function differences(before: object, after: object): Difference[] {
+  const [old, now] = [readFlow("", before), readFlow("", after)];
+  return [...steps(old, now), ...connections(old, now), ...settings(old, now)];
 }
 
-function steps(before: Definition, after: Definition): Difference[] {
-  const old = new Map((before.nodes ?? []).map((node) => [node.id, node]));
-  const now = new Map((after.nodes ?? []).map((node) => [node.id, node]));
+function steps(before: Flow, after: Flow): Difference[] {
   const found: Difference[] = [];
-  for (const [id, node] of old)
-    if (!now.has(id)) found.push({ kind: "removed", what: "step", title: titleOf(node), lines: [] });
-  for (const [id, node] of now) {
-    const was = old.get(id);
-    const lines = changes(was && factsOf(was, before), factsOf(node, after));
-    const isNamed = titleOf(node) !== kindInWords(kindOf(node));
+  for (const step of before.steps)
+    if (!stepOf(after, step.id))
+      found.push({ kind: "removed", what: "step", title: titleOf(step), lines: [] });
+  for (const step of after.steps) {
+    const was = stepOf(before, step.id);
+    const title = titleOf(step);
+    const lines = changes(was && factsOf(was), factsOf(step));
+    const isNamed = title !== kindInWords(step.kind);
     const shown = lines.filter(({ label }) => label !== "Title" && (isNamed || label !== "Kind"));
-    if (!was) found.push({ kind: "added", what: "step", title: titleOf(node), lines: shown });
-    else if (lines.length > 0) found.push({ kind: "changed", what: "step", title: titleOf(node), lines });
+    if (!was) found.push({ kind: "added", what: "step", title, lines: shown });
+    else if (lines.length > 0) found.push({ kind: "changed", what: "step", title, lines });
   }
   return found;
 }
 
 /** Everything of a step that the service works by, as texts under their names. */
-function factsOf(node: DefinitionNode, definition: Definition): Map<string, string> {
-  const facts = new Map([["Kind", kindInWords(kindOf(node))]]);
-  if (titleOf(node) !== kindInWords(kindOf(node))) facts.set("Title", titleOf(node));
-  for (const [name, value] of Object.entries(configOf(node)))
-    if (name !== "condition" && value !== null && value !== undefined && value !== "")
-      facts.set(fieldInWords(name), text(value));
-  const condition = definition.branchConditions?.[node.id] ?? (configOf(node).condition as never);
-  if (kindOf(node) === "branch" && condition) facts.set("Condition", conditionText(condition));
+function factsOf(step: Step): Map<string, string> {
+  const facts = new Map([["Kind", kindInWords(step.kind)]]);
+  if (titleOf(step) !== kindInWords(step.kind)) facts.set("Title", titleOf(step));
+  for (const [name, value] of Object.entries(step.config))
+    if (value !== null && value !== "") facts.set(fieldInWords(name), text(value));
+  if (step.condition) facts.set("Condition", conditionText(step.condition));
   return facts;
 }
 
@@ -75,14 +66,16 @@ function changes(before: Map<string, string> | undefined, after: Map<string, str
   return lines;
 }
 
-function connections(before: Definition, after: Definition): Difference[] {
-  const key = (edge: DefinitionEdge) => JSON.stringify([edge.source, wayOf(edge), edge.target]);
-  const old = new Map((before.edges ?? []).map((edge) => [key(edge), edge]));
-  const now = new Map((after.edges ?? []).map((edge) => [key(edge), edge]));
-  const title = (edge: DefinitionEdge, definition: Definition) => {
-    const name = (id: string) => titleOf(definition.nodes.find((node) => node.id === id) ?? { id });
-    const way = wayOf(edge);
-    return `${name(edge.source)}${way === "default" ? "" : ` (${way})`} → ${name(edge.target)}`;
+function connections(before: Flow, after: Flow): Difference[] {
+  const key = (edge: Edge) => JSON.stringify([edge.source, edge.result, edge.target]);
+  const old = new Map(before.edges.map((edge) => [key(edge), edge]));
+  const now = new Map(after.edges.map((edge) => [key(edge), edge]));
+  const title = ({ source, result, target }: Edge, flow: Flow) => {
+    const name = (id: string) => {
+      const step = stepOf(flow, id);
+      return step ? titleOf(step) : id;
+    };
+    return `${name(source)}${result === "default" ? "" : ` (${result})`} → ${name(target)}`;
   };
   const gone = [...old].filter(([each]) => !now.has(each));
   const come = [...now].filter(([each]) => !old.has(each));
@@ -97,14 +90,14 @@ function connections(before: Definition, after: Definition): Difference[] {
   ] as Difference[];
 }
 
-const SETTINGS: [string, (definition: Definition) => string][] = [
-  ["Gate", ({ uploadGate }) => conditionText(uploadGate)],
-  ["Names of results", ({ renamePattern }) => renamePattern ?? ""],
-  ["Address for webhooks", ({ webhookUrl }) => webhookUrl ?? ""],
-  ["Folder that starts it", ({ trigger }) => trigger?.folderId ?? ""],
+const SETTINGS: [string, (flow: Flow) => string][] = [
+  ["Gate", ({ gate }) => (gate ? conditionText(gate) : "")],
+  ["Names of results", ({ renamePattern }) => renamePattern],
+  ["Address for webhooks", ({ webhookUrl }) => webhookUrl],
+  ["Folder that starts it", ({ triggerFolder }) => triggerFolder],
 ];
 
-function settings(before: Definition, after: Definition): Difference[] {
+function settings(before: Flow, after: Flow): Difference[] {
   return SETTINGS.flatMap(([title, of]): Difference[] => {
     const [was, is] = [of(before), of(after)];
     if (was === is) return [];

@@ -14,15 +14,18 @@ export interface Group {
   groups?: Group[];
 }
 
-/** A step. Definitions by programs may have `kind`, `title` and `config` beside the id. */
-export interface DefinitionNode {
-  id: string;
-  data?: { kind?: string; title?: string; config?: Record<string, unknown> };
+interface NodeFields {
   kind?: string;
   type?: string;
   title?: string;
   label?: string;
   config?: Record<string, unknown>;
+}
+
+/** A step. Definitions by programs may have its fields beside the id. Read by `readFlow`, which knows every spelling. */
+export interface DefinitionNode extends NodeFields {
+  id: string;
+  data?: NodeFields;
 }
 
 export interface DefinitionEdge {
