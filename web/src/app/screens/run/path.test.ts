@@ -75,6 +75,36 @@ test("a branch without an edge for its result ends the run there", () => {
   );
 });
 
+test("a definition in other spellings has the same path", () => {
+  const spelled = {
+    nodes: [
+      { id: "upload", data: { type: "Upload" } },
+      { id: "wide", data: { type: "BRANCH", label: "Wide?" } },
+      { id: "large", kind: "Strip-Metadata" },
+      { id: 4, type: "resize" },
+    ],
+    edges: [
+      { source: "upload", target: "wide" },
+      { source: "wide", target: "large", sourceHandle: "TRUE" },
+      { source: "wide", target: 4 },
+    ],
+  } as unknown as Definition;
+  const log = [entry("upload", "completed")];
+  const steps = (log: LogEntry[]) =>
+    stepsOf(spelled, run("processing", log)).map(({ nodeId, title, state }) => `${nodeId} ${title} ${state}`);
+  assert.deepEqual(steps(log), [
+    "upload upload done",
+    "wide Wide? running",
+    "large Strip metadata waiting",
+    "4 Resize waiting",
+  ]);
+  assert.deepEqual(steps([...log, entry("wide", "completed", { branch: false })]).slice(1), [
+    "wide wide done",
+    "4 Resize running",
+    "large Strip metadata skipped",
+  ]);
+});
+
 test("a circle in a definition ends", () => {
   const circle: Definition = {
     nodes: definition.nodes.slice(0, 2),

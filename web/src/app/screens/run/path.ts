@@ -1,15 +1,8 @@
 /** Steps of a definition with the state that a run's log gives each: pure. */
 import { formatBytes } from "../../parts/format";
+import { type Flow, isBranch, readFlow, stepOf, targetAt, titleOf, uploadOf } from "../shared/flow";
 import { formatTook, tookMs } from "../shared/run_time";
-import {
-  type Definition,
-  hasEnded,
-  kindOf,
-  type LogEntry,
-  type Run,
-  titleOf,
-  wayOf,
-} from "../shared/workflow_types";
+import { type Definition, hasEnded, type LogEntry, type Run } from "../shared/workflow_types";
 
 export type StepState = "done" | "failed" | "running" | "waiting" | "skipped";
 
@@ -27,7 +20,7 @@ export interface Step {
  * that no way leads to any more.
  */
 export function stepsOf(definition: Definition, run: Run): Step[] {
-  const nodes = new Map((definition.nodes ?? []).map((node) => [node.id, node]));
+  const flow = readFlow("", definition);
   const logged: Step[] = run.log.map((entry) => ({
     nodeId: entry.nodeId,
     kind: entry.kind,
@@ -37,38 +30,36 @@ export function stepsOf(definition: Definition, run: Run): Step[] {
   }));
   const known = new Set(run.log.map(({ nodeId }) => nodeId));
   const step = (id: string, state: StepState): Step[] => {
-    const node = nodes.get(id);
-    if (!node || known.has(id)) return [];
+    const found = stepOf(flow, id);
+    if (!found || known.has(id)) return [];
     known.add(id);
-    return [{ nodeId: id, kind: kindOf(node), title: titleOf(node), state }];
+    return [{ nodeId: id, kind: found.kind, title: titleOf(found), state }];
   };
-  if (hasEnded(run)) return [...logged, ...[...nodes.keys()].flatMap((id) => step(id, "skipped"))];
-  const present = presentStep(definition, run);
+  const others = () => flow.steps.flatMap(({ id }) => step(id, "skipped"));
+  if (hasEnded(run)) return [...logged, ...others()];
+  const present = presentStep(flow, run);
   const running = present ? step(present, run.status === "processing" ? "running" : "waiting") : [];
-  const ahead = present ? reachable(definition, present).flatMap((id) => step(id, "waiting")) : [];
-  return [...logged, ...running, ...ahead, ...[...nodes.keys()].flatMap((id) => step(id, "skipped"))];
+  const ahead = present ? reachable(flow, present).flatMap((id) => step(id, "waiting")) : [];
+  return [...logged, ...running, ...ahead, ...others()];
 }
 
 /** The first step on the run's way that its log does not have. */
-function presentStep(definition: Definition, run: Run): string | undefined {
+function presentStep(flow: Flow, run: Run): string | undefined {
   const done = new Map(run.log.map((entry) => [entry.nodeId, entry]));
-  let at = definition.nodes.find((node) => kindOf(node) === "upload")?.id;
-  for (let steps = 0; at !== undefined && steps <= definition.nodes.length; steps++) {
-    const entry = done.get(at);
-    if (entry?.status !== "completed") return at;
-    const out = definition.edges.filter(({ source }) => source === at);
-    const wanted = entry.branch === undefined || entry.branch === null ? "default" : String(entry.branch);
-    const edge = out.find((each) => wayOf(each) === wanted) ?? out.find((each) => wayOf(each) === "default");
-    // Only a branch tells its edges apart
-    at = (edge ?? (wanted === "default" ? out[0] : undefined))?.target;
+  let at = uploadOf(flow);
+  for (let count = 0; at !== undefined && count <= flow.steps.length; count++) {
+    const entry = done.get(at.id);
+    if (entry?.status !== "completed") return at.id;
+    const result = isBranch(at) ? (entry.branch ? "true" : "false") : "default";
+    at = stepOf(flow, targetAt(flow, { source: at.id, result }));
   }
   return undefined;
 }
 
-function reachable(definition: Definition, from: string): string[] {
+function reachable(flow: Flow, from: string): string[] {
   const found = [from];
   for (let i = 0; i < found.length; i++)
-    for (const { source, target } of definition.edges)
+    for (const { source, target } of flow.edges)
       if (source === found[i] && !found.includes(target)) found.push(target);
   return found;
 }

@@ -6,7 +6,8 @@ import { Form, TextField } from "../../parts/form";
 import { formatNumber } from "../../parts/format";
 import { Name } from "../../parts/values";
 import { toast } from "../../shell/toasts";
-import { type Definition, kindOf, type Workflow } from "./workflow_types";
+import { readFlow } from "./flow";
+import type { Definition, Workflow } from "./workflow_types";
 
 /** The texts of these acts. */
 export const actWords = {
@@ -46,8 +47,10 @@ export const showWorkflowSecret = (secret: string) =>
   });
 
 /** Whether runs post to an address of the workflow's own, whose receiver needs its secret. */
-export const posts = (definition: Definition) =>
-  Boolean(definition.webhookUrl) || (definition.nodes ?? []).some((node) => kindOf(node) === "webhook");
+export function posts(definition: Definition): boolean {
+  const { webhookUrl, steps } = readFlow("", definition);
+  return webhookUrl !== "" || steps.some(({ kind }) => kind === "webhook");
+}
 
 /** Makes a workflow; `shownOnce` shows its secret. */
 export async function make(name: string, definition: Definition, isActive = true): Promise<Workflow> {

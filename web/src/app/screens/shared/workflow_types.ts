@@ -134,23 +134,8 @@ export interface RunAnswer {
 
 export const hasEnded = ({ status }: Pick<Run, "status">) => status !== "queued" && status !== "processing";
 
-export const kindOf = (node: DefinitionNode) =>
-  (node.data?.kind ?? node.kind ?? node.type ?? "").replaceAll("-", "_");
-
-export const titleOf = (node: DefinitionNode) =>
-  node.data?.title || node.title || node.label || kindInWords(kindOf(node)) || node.id;
-
-export const configOf = (node: DefinitionNode): Record<string, unknown> =>
-  node.data?.config ?? node.config ?? {};
-
 /** "Strip metadata" of `strip_metadata`. */
 export function kindInWords(kind: string): string {
   const words = kind.replaceAll(/[_-]/g, " ");
   return words.charAt(0).toUpperCase() + words.slice(1);
-}
-
-/** The way out of a branch that an edge is; "default" of every other step. */
-export function wayOf(edge: DefinitionEdge): "default" | "true" | "false" {
-  const way = edge.kind ?? edge.sourceHandle;
-  return way === "true" || way === "false" ? way : "default";
 }

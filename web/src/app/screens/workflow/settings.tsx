@@ -12,6 +12,7 @@ import { Name } from "../../parts/values";
 import { go, href } from "../../router";
 import { toast } from "../../shell/toasts";
 import { type ChosenFolder, chooseFolder, folderPath } from "../shared/choose_folder";
+import { readFlow } from "../shared/flow";
 import { LONGEST_NAME, posts, remove, setActive, showWorkflowSecret } from "../shared/workflow_acts";
 import type { Definition, Workflow } from "../shared/workflow_types";
 import type { PartProps } from ".";
@@ -90,7 +91,7 @@ function NameAndState(props: PartProps) {
 
 function Trigger(props: PartProps) {
   const { definition } = props.workflow;
-  const folderId = definition.trigger?.folderId;
+  const folderId = readFlow("", definition).triggerFolder;
   const folder = useResource(
     async (signal) =>
       (await api.get<{ folder: ChosenFolder }>(`/api/folders/${folderId}`, { signal })).folder,
