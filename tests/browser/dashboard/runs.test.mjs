@@ -238,7 +238,7 @@ journey("workflows and their runs", { expected: [[400, /^\/api\/workflows$/]] },
     await runRows(page, 1);
     assert.equal(await page.inputValue("select[name=workflow]"), products);
     await page.selectOption("select[name=trigger]", "folder");
-    await page.getByText("No run fits.").waitFor();
+    await page.getByText("No runs match.").waitFor();
   });
 
   step("compares versions and restores one", async (page) => {
@@ -314,7 +314,7 @@ journey("workflows and their runs", { expected: [[400, /^\/api\/workflows$/]] },
     await press(page, "Import");
     await page.fill("dialog textarea", "{");
     await inDialog(page, "Import");
-    await page.locator("dialog .field-error", { hasText: "no JSON" }).waitFor();
+    await page.locator("dialog .field-error", { hasText: "not valid JSON" }).waitFor();
     const wrong = { nodes: [{ id: "a", data: { kind: "nothing" } }], edges: [] };
     await page.fill("dialog textarea", JSON.stringify(wrong));
     await inDialog(page, "Import");

@@ -116,7 +116,7 @@ journey(
       await page.locator("main .field-error, main [role=alert]").first().waitFor();
       await page.setInputFiles("main input[type=file]", captions(CAPTIONS));
       await page.fill("[name=label]", HOSTILE[0]);
-      await page.getByLabel("Show them without being asked to").check();
+      await page.getByLabel("Turn on by default").check();
       await press(page, "Add");
       await page.locator(".rows li", { hasText: HOSTILE[0] }).waitFor();
       await expectAccessible(page, "captions");

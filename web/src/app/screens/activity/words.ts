@@ -36,7 +36,7 @@ export const words = {
   retry: "Try again",
   /** Begins with what the button shows, by which it is called in voice control. */
   retryWhat: (title: string) => `Try again: ${title}`,
-  none: "Nothing fits.",
+  none: "Nothing matches these filters.",
   clear: "Show everything",
   reached: (when: string) => `Looked back to ${when}.`,
   further: "Look further back",

@@ -108,7 +108,7 @@ export const words = {
       "per cent": "%",
     } as Record<string, string>,
     usual: (value: string) => `${value} (usual)`,
-    unset: "as it comes",
+    unset: "unchanged",
     keep: "as the source",
     presets: {
       "": "as it is, or fit inside",

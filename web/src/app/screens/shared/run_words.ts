@@ -39,7 +39,7 @@ export const runWords = {
   allWorkflows: "All workflows",
   anyTime: "any time",
   since: "Since",
-  anyTrigger: "started by anything",
+  anyTrigger: "any trigger",
   search: "Search by file name",
   searchAll: "Search by file or workflow",
   spans: {
@@ -50,7 +50,7 @@ export const runWords = {
   } as Record<string, string>,
   sort: "Order",
   sorts: { "": "newest first", oldest: "oldest first", longest: "longest first" } as Record<string, string>,
-  none: "No run fits.",
+  none: "No runs match.",
   more: "Show more",
   table: "Runs",
   progress: (file: string) => `Progress of ${file}`,

@@ -44,6 +44,6 @@ export const words = {
   importName: "Name",
   imported: "imported workflow",
   importVerb: "Import",
-  notJson: (reason: string) => `This is no JSON: ${reason}`,
+  notJson: (reason: string) => `This is not valid JSON: ${reason}`,
   noDefinition: "There are no `nodes` and `edges` in it: a definition has both.",
 };
