@@ -90,7 +90,7 @@ export function SourceList({ tool, formats }: { tool: Tool; formats: Format[] })
         title={words.empty.title}
         action={buttons}
         curl={`curl -s '${location.origin}/api/convert' \\\n  -H "Authorization: Bearer $KEY" -F file=@photo.heic -F format=webp`}
-        guide={{ href: "/docs", label: words.empty.guide }}
+        guide={{ href: "/guides/conversions", label: words.empty.guide }}
       >
         {mayConvert ? words.empty.body : words.viewer}
       </EmptyState>

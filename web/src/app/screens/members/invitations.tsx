@@ -40,7 +40,7 @@ export function Invitations() {
             title={words.invitations.emptyTitle}
             action={action}
             curl={`curl -s '${location.origin}${PATH}' \\\n  -H "Authorization: Bearer $KEY" --json '{"role":"member"}'`}
-            guide={{ href: "/docs", label: words.invitations.guide }}
+            guide={{ href: "/guides/dashboard", label: words.invitations.guide }}
           >
             {words.invitations.about}
           </EmptyState>

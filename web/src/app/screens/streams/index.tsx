@@ -62,7 +62,7 @@ export default function Streams() {
               title={words.empty.title}
               action={button}
               curl={`curl -s '${location.origin}/api/video/streams' \\\n  -H "Authorization: Bearer $KEY" --json '{"sourceFileId": "…"}'`}
-              guide={{ href: "/docs", label: words.empty.guide }}
+              guide={{ href: "/guides/video-streams", label: words.empty.guide }}
             >
               {can("write") ? words.empty.body : words.empty.viewer}
             </EmptyState>
