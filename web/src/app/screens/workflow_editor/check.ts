@@ -116,11 +116,13 @@ export interface Linted {
  * changed since and is not found here anyway.
  */
 export function shownProblems(own: Problem[], linted: Linted | undefined, flow: Flow): Problem[] {
-  if (!linted) return own;
+  if (!linted) return own.map((problem) => atUpload(problem, flow));
   const isUnchanged = ({ nodeId }: Problem) => {
     if (linted.flow === flow) return true;
     if (nodeId == null)
-      return linted.flow.gate === flow.gate && linted.flow.renamePattern === flow.renamePattern;
+      return (["gate", "renamePattern", "triggerFolder"] as const).every(
+        (name) => linted.flow[name] === flow[name],
+      );
     const before = linted.flow.steps.find(({ id }) => id === nodeId);
     return before !== undefined && flow.steps.includes(before);
   };
@@ -133,8 +135,14 @@ export function shownProblems(own: Problem[], linted: Linted | undefined, flow: 
     (problem) => !GRAPH.has(problem.code) && isUnchanged(problem) && !isFound(problem),
   );
   const isError = ({ severity }: Problem) => severity === "error";
-  const all = [...own, ...further];
+  const all = [...own, ...further].map((problem) => atUpload(problem, flow));
   return [...all.filter(isError), ...all.filter((problem) => !isError(problem))];
+}
+
+/** A problem of the gate or of the folder that starts the workflow, at the Upload step, whose fields these are. */
+function atUpload(problem: Problem, flow: Flow): Problem {
+  const isOfUpload = problem.nodeId == null && /^(uploadGate|trigger)\b/.test(problem.field ?? "");
+  return isOfUpload ? { ...problem, nodeId: uploadOf(flow)?.id ?? null } : problem;
 }
 
 /** Found here as soon as they are there, so an older answer has nothing to add. */

@@ -1,0 +1,40 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { shownProblems } from "./check";
+import { emptyFlow } from "./flow";
+import { signOf } from "./state";
+import type { Problem } from "./types";
+
+const problem = (field: string, code: string): Problem => ({
+  severity: "error",
+  code,
+  nodeId: null,
+  field,
+  message: code,
+});
+
+test("problems of the gate and of the folder that starts a workflow are the Upload step's", () => {
+  const flow = emptyFlow("a");
+  const linted = {
+    flow,
+    problems: [problem("trigger.folderId", "no_folder"), problem("webhookUrl", "no_url")],
+  };
+  const own = [problem("uploadGate.conditions[0].value", "missing_value"), problem("name", "invalid_name")];
+  const shown = shownProblems(own, linted, flow);
+  assert.deepEqual(
+    shown.map(({ code, nodeId }) => [code, nodeId]),
+    [
+      ["missing_value", "upload"],
+      ["invalid_name", null],
+      ["no_folder", "upload"],
+      ["no_url", null],
+    ],
+  );
+  assert.equal(signOf(shown, "upload"), "error");
+  assert.equal(shownProblems(own.slice(0, 1), undefined, flow)[0]?.nodeId, "upload");
+  assert.deepEqual(
+    shownProblems([], linted, { ...flow, triggerFolder: "F" }).map(({ code }) => code),
+    [],
+    "another folder was chosen since",
+  );
+});
