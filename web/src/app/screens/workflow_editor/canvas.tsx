@@ -100,6 +100,13 @@ export function Canvas({ focus }: { focus: number }) {
     focusNode(place.current, selected);
   }, [focus]);
 
+  /** Each drag is a step of undo; moves by the arrow keys are one until something else is done. */
+  const placeAt = (id: string, at: Point) => {
+    const isDrag = dragged.has(id);
+    if (isDrag) dispatch({ type: "endGroup" });
+    dispatch({ type: "place", id, at });
+    if (isDrag) dispatch({ type: "endGroup" });
+  };
   const onNodesChange = (changes: NodeChange<StepNode>[]) => {
     let next = dragged;
     for (const change of changes) {
@@ -107,7 +114,7 @@ export function Canvas({ focus }: { focus: number }) {
       if (change.type !== "position" || !change.position) continue;
       const at = { x: Math.round(change.position.x), y: Math.round(change.position.y) };
       if (change.dragging) next = new Map(next).set(change.id, at);
-      else dispatch({ type: "place", id: change.id, at });
+      else placeAt(change.id, at);
     }
     if (changes.some((change) => change.type === "position" && !change.dragging)) next = new Map();
     if (next !== dragged) setDragged(next);

@@ -188,6 +188,7 @@ function Editing({ workflow, onSaved }: WorkflowEditorProps) {
       const body = { id: workflow.id, name: flow.name, version, definition: writeFlow(flow) };
       const { workflow: next } = await api.post<{ workflow: Workflow }>("/api/workflows", body);
       setSaved({ flow, version: next.version });
+    dispatch({ type: "endGroup" });
       onSaved(next);
       toast(words.toolbar.wasSaved(next.version));
     } catch (thrown) {
@@ -256,7 +257,13 @@ function Editing({ workflow, onSaved }: WorkflowEditorProps) {
   };
   return (
     <EditorContext.Provider value={editor}>
-      <div class="workflow-editor" role="group" aria-label={words.label} onKeyDown={onKeyDown}>
+      <div
+        class="workflow-editor"
+        role="group"
+        aria-label={words.label}
+        onKeyDown={onKeyDown}
+        onFocusOut={() => dispatch({ type: "endGroup" })}
+      >
         <Toolbar
           view={view}
           onView={changeView}

@@ -139,6 +139,25 @@ test("typing on in one field is one step of undo, another field another one", ()
   assert.equal(history.present.name, "a");
 });
 
+test("a drag, a save and a field that is left end a step of undo", () => {
+  const typed = (value: string) => ({ type: "setting", name: "name", value }) as const;
+  const dragged = (x: number) => ({ type: "place", id: "upload", at: { x, y: 0 } }) as const;
+  const cases: [Action, Action][] = [
+    [typed("P"), typed("Ph")],
+    [dragged(10), dragged(20)],
+  ];
+  for (const [one, other] of cases) {
+    const first = reduce(begin(emptyFlow("a")), one);
+    const ended = reduce(first, { type: "endGroup" });
+    assert.equal(ended.present, first.present);
+    assert.equal(reduce(ended, { type: "endGroup" }), ended, "it has ended already");
+    const second = reduce(ended, other);
+    assert.equal(reduce(second, { type: "undo" }).present, first.present);
+  }
+  const undone = reduce(reduce(begin(emptyFlow("a")), typed("P")), { type: "undo" });
+  assert.equal(reduce(undone, { type: "endGroup" }), undone, "what can be redone stays");
+});
+
 const at = (flow: Flow) =>
   ordered(flow)
     .map(({ id }) => id)

@@ -21,8 +21,15 @@ export type Action =
   /** Takes another definition as a whole: theirs after a conflict. */
   | { type: "replace"; flow: Flow };
 
-/** Undo and redo; `reset` begins again with another flow. */
-export type Travel = { type: "undo" } | { type: "redo" } | { type: "reset"; flow: Flow };
+/**
+ * Undo and redo. `endGroup` makes the next change a step of undo of its own, whichever field it is in: after a drag, a save, or
+ * when the focus leaves a field. `reset` begins again with another flow.
+ */
+export type Travel =
+  | { type: "undo" }
+  | { type: "redo" }
+  | { type: "endGroup" }
+  | { type: "reset"; flow: Flow };
 
 export interface History {
   past: Flow[];
@@ -94,6 +101,7 @@ function fieldOf(action: Action): string | null {
 export function reduce(history: History, action: Action | Travel): History {
   const { past, present, future } = history;
   if (action.type === "reset") return begin(action.flow);
+  if (action.type === "endGroup") return history.last === null ? history : { ...history, last: null };
   if (action.type === "undo") {
     const before = past[past.length - 1];
     if (!before) return history;

@@ -2,7 +2,7 @@
 import { createContext } from "preact";
 import { useContext } from "preact/hooks";
 import type { Flow, Place, Step } from "../shared/flow";
-import type { Action } from "./history";
+import type { Action, Travel } from "./history";
 import type { Marks } from "./marks";
 import type { Outline } from "./order";
 import type { Catalogue, Problem } from "./types";
@@ -18,7 +18,7 @@ export interface Editor {
   /** The step whose fields are shown; null: those of the workflow. */
   selected: string | null;
   select: (id: string | null, options?: { open?: boolean; focus?: boolean }) => void;
-  dispatch: (action: Action) => void;
+  dispatch: (action: Action | Travel) => void;
   /** Asks for the kind and adds it; chooses what was added. */
   addAt: (place: Place) => Promise<void>;
   insert: (kind: string, place: Place | null, at?: { x: number; y: number }) => void;
