@@ -3,7 +3,7 @@
  * of one model with one undo. It brings its own toolbar, and asks before changes are lost.
  */
 import type { ComponentType } from "preact";
-import { useCallback, useEffect, useMemo, useReducer, useRef, useState } from "preact/hooks";
+import { useCallback, useEffect, useLayoutEffect, useMemo, useReducer, useRef, useState } from "preact/hooks";
 import { api } from "../../api/client";
 import { ApiError, asApiError, isAborted } from "../../api/error";
 import { useResource } from "../../api/resource";
@@ -109,9 +109,10 @@ function Editing({ workflow, onSaved }: WorkflowEditorProps) {
 
   useEffect(() => guardLeaving(() => (isDirty ? words.leave : undefined)), [isDirty]);
   useKeyHelp(HELP);
-  // Another version from outside: taken at once when nothing would be lost.
-  useEffect(() => {
-    if (workflow.version <= saved.version || isDirty) return;
+  // Another version from outside: taken at once when nothing would be lost, before it is drawn as a question.
+  const isNewer = workflow.version > saved.version;
+  useLayoutEffect(() => {
+    if (!isNewer || isDirty || history.future.length > 0) return;
     const next = flowOf(workflow);
     setSaved({ flow: next, version: workflow.version });
     dispatch({ type: "reset", flow: next });
@@ -281,7 +282,7 @@ function Editing({ workflow, onSaved }: WorkflowEditorProps) {
           }}
           save={() => save()}
         />
-        {workflow.version > saved.version && isDirty && (
+        {isNewer && (
           <Callout
             tone="warn"
             actions={

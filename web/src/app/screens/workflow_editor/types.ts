@@ -3,7 +3,8 @@ import type { Workflow } from "../shared/workflow_types";
 
 export interface WorkflowEditorProps {
   /**
-   * The workflow as it was loaded. A newer one from outside is taken when the user has changed nothing; else it is offered when they save.
+   * The workflow as it was loaded. A newer one from outside is taken when the user has nothing unsaved and nothing to redo; else it
+   * is offered, and again when they save.
    */
   workflow: Workflow;
   /** After each save, with what the service answered. */
