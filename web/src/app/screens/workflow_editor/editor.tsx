@@ -34,6 +34,7 @@ import { WorkflowGraph } from "./graph";
 import { begin, reduce } from "./history";
 import { groupOfKind, KIND_GROUPS, kindIcon, kindName, titleOf } from "./kinds";
 import { marksOfDryRun } from "./marks";
+import { oneAtATime } from "./one_at_a_time";
 import { outlineOf } from "./order";
 import { OutlineView } from "./outline_view";
 import { Panel } from "./panel";
@@ -179,18 +180,19 @@ function Editing({ workflow, onSaved }: WorkflowEditorProps) {
       panel.current?.querySelector<HTMLElement>(":is(input, select, textarea):not([type=checkbox])")?.focus(),
     );
 
-  const show = (next: Workflow) => {
-    setSaved({ flow: flowOf(next), version: next.version });
+  const keepAsSaved = (flow: Flow, next: Workflow) => {
+    // At once: another save may begin before this one is drawn.
+    latest.current = { ...latest.current, saved: { flow, version: next.version } };
+    setSaved(latest.current.saved);
     onSaved(next);
   };
-  const save = async (version = latest.current.saved.version): Promise<void> => {
+  const send = async (version: number): Promise<void> => {
     const { flow } = latest.current;
+    dispatch({ type: "endGroup" });
     try {
       const body = { id: workflow.id, name: flow.name, version, definition: writeFlow(flow) };
       const { workflow: next } = await api.post<{ workflow: Workflow }>("/api/workflows", body);
-      setSaved({ flow, version: next.version });
-    dispatch({ type: "endGroup" });
-      onSaved(next);
+      keepAsSaved(flow, next);
       toast(words.toolbar.wasSaved(next.version));
     } catch (thrown) {
       const error = asApiError(thrown);
@@ -202,13 +204,17 @@ function Editing({ workflow, onSaved }: WorkflowEditorProps) {
   const resolve = async () => {
     const { workflow: theirs } = await api.get<{ workflow: Workflow }>(`/api/workflows/${workflow.id}`);
     const choice = await resolveConflict(theirs, writeFlow(latest.current.flow));
-    if (choice === "keep") await save(theirs.version);
+    if (choice === "keep") await send(theirs.version);
     else if (choice === "take") {
-      dispatch({ type: "replace", flow: flowOf(theirs) });
-      show(theirs);
+      const flow = flowOf(theirs);
+      dispatch({ type: "replace", flow });
+      keepAsSaved(flow, theirs);
       toast(words.conflict.taken(theirs.version));
     }
   };
+  const latestSend = useRef(send);
+  latestSend.current = send;
+  const [save] = useState(() => oneAtATime(() => latestSend.current(latest.current.saved.version)));
 
   const travel = (type: "undo" | "redo") => {
     dispatch({ type });
@@ -226,7 +232,8 @@ function Editing({ workflow, onSaved }: WorkflowEditorProps) {
       travel(key === "y" || event.shiftKey ? "redo" : "undo");
     } else if (isCommand && key === "s") {
       event.preventDefault();
-      if (isDirty) save().catch((thrown) => isAborted(thrown) || toast(asApiError(thrown).message, "bad"));
+      if (isDirty && !event.repeat)
+        save().catch((thrown) => isAborted(thrown) || toast(asApiError(thrown).message, "bad"));
     }
   };
   const leavePanel = () => {
@@ -280,7 +287,7 @@ function Editing({ workflow, onSaved }: WorkflowEditorProps) {
             setSide(next);
             setOpen(true);
           }}
-          save={() => save()}
+          save={save}
         />
         {isNewer && (
           <Callout
