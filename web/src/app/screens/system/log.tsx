@@ -5,9 +5,9 @@ import { type ApiError, asApiError, isAborted } from "../../api/error";
 import { Button } from "../../parts/button";
 import { Select, Switch, TextField } from "../../parts/form";
 import { formatNumber, formatTime } from "../../parts/format";
-import { Badge, ErrorState, Skeleton, type Tone } from "../../parts/states";
+import { Badge, Callout, ErrorState, Skeleton, type Tone } from "../../parts/states";
 import { query, setQuery } from "../../router";
-import { appended, asText, found, MOST_LINES } from "./model";
+import { asText, beginTail, followTail, found, type LogTail, MOST_LINES } from "./model";
 import type { LogLine, LogLines } from "./types";
 import { words as all } from "./words";
 
@@ -24,7 +24,8 @@ export function Log() {
   const level = query.value.get("level") ?? "info";
   const [text, setText] = useState("");
   const [isFollowing, setFollowing] = useState(true);
-  const { lines, error, retry } = useTail(level, isFollowing);
+  const { tail, error, retry } = useTail(level, isFollowing);
+  const lines = tail?.lines;
   const shown = useMemo(() => found(lines ?? [], text), [lines, text]);
   return (
     <div class="stack system-log">
@@ -53,6 +54,7 @@ export function Log() {
         </Button>
       </div>
       {error && <ErrorState error={error} retry={retry} />}
+      {tail?.hasGap && <Callout tone="warn">{words.lost}</Callout>}
       {lines === undefined ? !error && <Skeleton rows={8} height={24} /> : <Tail lines={shown} all={lines} />}
       <p class="soft small">
         {lines && `${words.shown(formatNumber(shown.length))}. `}
@@ -105,21 +107,22 @@ function Line({ line }: { line: LogLine }) {
 
 /** The newest lines of a level, and those that follow for as long as they are wanted and the tab is seen. */
 function useTail(level: string, isFollowing: boolean) {
-  const [lines, setLines] = useState<LogLine[]>();
+  const [tail, setTail] = useState<LogTail>();
   const [error, setError] = useState<ApiError>();
   const [round, setRound] = useState(0);
   useEffect(() => {
     const abort = new AbortController();
     let timer: ReturnType<typeof setTimeout>;
-    let newest: number | undefined;
+    let known: LogTail | undefined;
+    const ask = (after?: number) => {
+      const asked = { level, after, limit: after === undefined ? MOST_SHOWN : MOST_LINES };
+      return api.get<LogLines>("/api/system/log", { query: asked, signal: abort.signal });
+    };
     const look = async () => {
       try {
-        if (newest === undefined || (isFollowing && !document.hidden)) {
-          const asked = { level, after: newest, limit: newest === undefined ? MOST_SHOWN : MOST_LINES };
-          const answer = await api.get<LogLines>("/api/system/log", { query: asked, signal: abort.signal });
-          const isFirst = newest === undefined;
-          newest = answer.newest;
-          setLines((before) => appended(isFirst ? [] : (before ?? []), answer.lines));
+        if (!known || (isFollowing && !document.hidden)) {
+          known = (known && followTail(known, await ask(known.newest))) ?? beginTail(await ask());
+          setTail(known);
           setError(undefined);
         }
       } catch (thrown) {
@@ -134,7 +137,7 @@ function useTail(level: string, isFollowing: boolean) {
       clearTimeout(timer);
     };
   }, [level, isFollowing, round]);
-  return { lines, error, retry: () => setRound((count) => count + 1) };
+  return { tail, error, retry: () => setRound((count) => count + 1) };
 }
 
 function save(lines: LogLine[]) {

@@ -3,7 +3,9 @@ import { test } from "node:test";
 import {
   appended,
   asText,
+  beginTail,
   counts,
+  followTail,
   found,
   foundSettings,
   isDiskLow,
@@ -34,6 +36,25 @@ test("a tail grows at its end, without doubles, up to its bound", () => {
   const many = Array.from({ length: MOST_LINES }, (_, i) => line(i + 1));
   const grown = appended(many, [line(MOST_LINES + 1)]);
   assert.deepEqual([grown.length, grown[0]?.number], [MOST_LINES, 2]);
+});
+
+test("a tail is followed over what other levels wrote, gaps and a restart", () => {
+  const answer = (numbers: number[], newest: number, oldest = 1) => ({
+    lines: numbers.map((number) => line(number)),
+    newest,
+    oldest,
+  });
+  const begun = beginTail(answer([1, 2], 7));
+  assert.deepEqual(begun, { lines: [line(1), line(2)], newest: 7, hasGap: false });
+  const quiet = followTail(begun, answer([], 9));
+  assert.deepEqual(quiet, { ...begun, newest: 9 });
+  const next = followTail(begun, answer([8], 8, 8));
+  assert.deepEqual(next, { lines: [line(1), line(2), line(8)], newest: 8, hasGap: false });
+  const late = followTail(begun, answer([9], 9, 9));
+  assert.equal(late?.hasGap, true, "8 was written and dropped");
+  assert.equal(late && followTail(late, answer([10], 10, 9))?.hasGap, true, "and stays missing");
+  assert.equal(followTail(begun, answer([], 6)), undefined, "numbers began again");
+  assert.equal(followTail(beginTail(answer([], 0, 0)), answer([1], 1))?.hasGap, false, "the first line");
 });
 
 test("lines are found by all words, in any case", () => {

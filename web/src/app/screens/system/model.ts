@@ -1,5 +1,5 @@
 /** Decisions of the screen System, apart from what draws them. */
-import type { LogLine, Report, Setting, System } from "./types";
+import type { LogLine, LogLines, Report, Setting, System } from "./types";
 
 /** From which age a backup is old. */
 const OLD_BACKUP_MS = 7 * 24 * 60 * 60 * 1_000;
@@ -11,6 +11,27 @@ export function appended(lines: LogLine[], more: LogLine[]): LogLine[] {
   const last = lines.at(-1)?.number ?? 0;
   const fresh = more.filter(({ number }) => number > last);
   return fresh.length === 0 ? lines : [...lines, ...fresh].slice(-MOST_LINES);
+}
+
+/** The log as a page has it. */
+export interface LogTail {
+  lines: LogLine[];
+  /** The number of the newest line that the service has written, of any level. */
+  newest: number;
+  /** Whether lines were written and dropped between two looks. */
+  hasGap: boolean;
+}
+
+export const beginTail = ({ lines, newest }: LogLines): LogTail => ({ lines, newest, hasGap: false });
+
+/** The tail with what was written since; undefined after a restart of the service, whose numbers begin at 1 again. */
+export function followTail(tail: LogTail, { lines, newest, oldest }: LogLines): LogTail | undefined {
+  if (newest < tail.newest) return undefined;
+  return {
+    lines: appended(tail.lines, lines),
+    newest,
+    hasGap: tail.hasGap || oldest > tail.newest + 1,
+  };
 }
 
 /** The lines that hold each of the words, in any case. */

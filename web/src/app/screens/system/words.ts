@@ -99,7 +99,7 @@ export const words = {
     lines: "Lines of the log",
     empty: "No line of this level was written since the start.",
     nothing: "No line has these words.",
-    lost: "Older lines are no longer kept.",
+    lost: "Some lines are missing: more were written between two looks than the service keeps.",
     note: "The newest 5 000 lines since the start, secrets masked. Which lines are written is the setting log.filter.",
     download: "Download",
     shown: (shown: string) => `${shown} lines`,
