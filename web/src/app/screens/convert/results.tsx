@@ -100,7 +100,7 @@ interface RowProps {
 }
 
 function WorkRow({ work, isOpen, toggle }: RowProps) {
-  const { key, name, state, results, error } = work;
+  const { key, name, state, results, error, errors = [] } = work;
   const isEnded = !isRunning(work);
   return (
     <li class="convert-work">
@@ -150,6 +150,7 @@ function WorkRow({ work, isOpen, toggle }: RowProps) {
         // The results of a work keep their places
         <ResultLine key={i} work={work} result={result} isFirst={i === 0} />
       ))}
+      {errors.length > 0 && <Failed errors={errors} />}
       {state === "done" && isOpen && <Stage work={work} />}
     </li>
   );
@@ -174,6 +175,24 @@ function Progress({ work: { name, state, percent, queuePlace } }: { work: Work }
       />
       <span class="soft small numeric">{text}</span>
     </span>
+  );
+}
+
+/** The files of a work that failed, each with its reason. */
+function Failed({ errors }: { errors: { filename: string; error: string }[] }) {
+  return (
+    <>
+      <p class="soft small">{words.results.errors}</p>
+      <ul class="rows small" aria-label={words.results.errors}>
+        {errors.map(({ filename, error }, i) => (
+          // The files of a job keep their places
+          <li key={i}>
+            <Name class="grow">{filename}</Name>
+            <bdi class="field-error">{error}</bdi>
+          </li>
+        ))}
+      </ul>
+    </>
   );
 }
 

@@ -156,6 +156,7 @@ export const words = {
     open: "Open in Files",
     progress: (name: string) => `Progress of ${name}`,
     done: (files: number) => `${count(files, "file")} done`,
+    errors: "Files that failed",
     failed: (files: number) => `${formatNumber(files)} failed`,
     saved: (bytes: string, percent: string) => `${bytes} saved (${percent})`,
   },

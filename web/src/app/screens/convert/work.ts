@@ -6,6 +6,7 @@ import { api } from "../../api/client";
 import { type ApiError, asApiError, isAborted } from "../../api/error";
 import { announce, toast } from "../../shell/toasts";
 import { joins } from "./fields";
+import { outcomeOf } from "./outcome";
 import { needsBytes, requestOf, type Wanted } from "./request";
 import { send } from "./send";
 import type { Job, ResultFile, Source } from "./types";
@@ -21,6 +22,8 @@ export interface Work {
   queuePlace: number | null;
   results: ResultFile[];
   error?: ApiError | { message: string } | undefined;
+  /** Files that failed, beside those that have a result. */
+  errors?: { filename: string; error: string }[] | undefined;
   /** The request that made it, for another try. */
   wanted: Wanted;
 }
@@ -109,7 +112,7 @@ export function start(wanted: Wanted, of: Source[]) {
 }
 
 export function tryAgain(key: number) {
-  update(key, { state: "waiting", percent: 0, queuePlace: null, error: undefined, results: [] });
+  update(key, { state: "waiting", percent: 0, queuePlace: null, error: undefined, errors: [], results: [] });
   pump();
 }
 
@@ -178,15 +181,7 @@ function follow(key: number, jobId: string) {
       return update(key, { percent: job.progress, queuePlace: job.queuePlace });
     end();
     jobs.delete(key);
-    const results = job.results ?? [];
-    const message = job.errors?.[0]?.error ?? job.errorMessage;
-    const state = job.status === "completed" ? "done" : job.status === "cancelled" ? "cancelled" : "failed";
-    update(key, {
-      state,
-      results,
-      queuePlace: null,
-      error: state !== "cancelled" && message ? { message } : undefined,
-    });
+    update(key, { ...outcomeOf(job), queuePlace: null });
     tell();
   };
   const end = onChanges(
