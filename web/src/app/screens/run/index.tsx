@@ -9,7 +9,7 @@ import { Icon } from "../../parts/icon";
 import { lazily } from "../../parts/lazily";
 import { Menu } from "../../parts/menu";
 import { Page, Section } from "../../parts/page";
-import { Badge, Callout, Loaded, Skeleton } from "../../parts/states";
+import { Badge, Callout, ErrorState, Loaded, Skeleton } from "../../parts/states";
 import { Ago, Bytes, Name } from "../../parts/values";
 import { go, href, query, setQuery } from "../../router";
 import type { ScreenProps } from "../../routes";
@@ -105,8 +105,10 @@ function Whole({ run, of, workflow }: RunProps) {
         <Section title={words.graph} class="run-graph">
           {definition ? (
             <RunGraph definition={definition} steps={steps} selected={selected} onSelect={select} />
-          ) : version.error ? (
+          ) : version.error?.status === 404 ? (
             <p class="soft">{words.graphGone}</p>
+          ) : version.error ? (
+            <ErrorState error={version.error} retry={version.reload} />
           ) : (
             <Skeleton rows={1} height={HEIGHT} />
           )}

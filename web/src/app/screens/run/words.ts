@@ -54,7 +54,6 @@ export const words = {
   } as Record<string, string>,
   wayTrue: "true",
   wayFalse: "false",
-  result: "Result",
   size: "Size",
   time: "Time",
   message: "Result",
