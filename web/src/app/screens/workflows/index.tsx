@@ -13,8 +13,8 @@ import { href, query, setQuery } from "../../router";
 import type { ScreenProps } from "../../routes";
 import { toast } from "../../shell/toasts";
 import { WorkflowTabs } from "../shared/workflow_tabs";
-import type { Workflow, WorkflowList } from "../shared/workflow_types";
-import { type History, loadHistory, RecentRuns } from "./recent";
+import type { Workflow } from "../shared/workflow_types";
+import { type History, type Listed, loadHistory, RecentRuns, type WorkflowPage, withRecent } from "./recent";
 import { TEMPLATES, type Template } from "./templates";
 import { words } from "./words";
 
@@ -28,11 +28,8 @@ const importWorkflow = () => import("./import").then((module) => module.importWo
 export default function Workflows(_: ScreenProps) {
   const list = usePages(
     async (cursor, signal) => {
-      const { workflows, nextCursor } = await api.get<WorkflowList>("/api/workflows", {
-        query: { limit: PAGE, cursor },
-        signal,
-      });
-      return { items: workflows, next: nextCursor };
+      const page = await api.get<WorkflowPage>("/api/workflows", { query: { limit: PAGE, cursor }, signal });
+      return { items: withRecent(page), next: page.nextCursor };
     },
     "workflows",
     ["workflow", "run"],
@@ -63,13 +60,13 @@ export default function Workflows(_: ScreenProps) {
     >
       <WorkflowTabs current="workflows" />
       <Loaded of={list} skeleton={<Skeleton rows={5} height={56} />}>
-        {({ items: workflows, hasMore }) =>
+        {({ items: listed, hasMore }) =>
           isEmpty ? (
             <Nothing />
           ) : (
             <>
               <div class="card">
-                <Table workflows={workflows} history={history.data} changed={list.reload} />
+                <Table listed={listed} history={history.data} changed={list.reload} />
               </div>
               {hasMore && <Button onClick={list.more}>{words.more}</Button>}
             </>
@@ -129,12 +126,12 @@ export function StepsInShort({ steps }: { steps: string[] }) {
 }
 
 interface TableProps {
-  workflows: Workflow[];
+  listed: Listed[];
   history: History | undefined;
   changed: () => void;
 }
 
-function Table({ workflows, history, changed }: TableProps) {
+function Table({ listed, history, changed }: TableProps) {
   return (
     <table class="table table-cards workflow-table" aria-label={words.list}>
       <thead>
@@ -149,7 +146,7 @@ function Table({ workflows, history, changed }: TableProps) {
         </tr>
       </thead>
       <tbody>
-        {workflows.map((workflow) => (
+        {listed.map(({ workflow, recent }) => (
           <tr key={workflow.id}>
             <th scope="row">
               <a href={href(`/workflows/${workflow.id}`)}>
@@ -164,7 +161,7 @@ function Table({ workflows, history, changed }: TableProps) {
               <Active workflow={workflow} changed={changed} />
             </td>
             <td data-label={words.recent}>
-              <RecentRuns workflow={workflow} history={history} />
+              <RecentRuns recent={recent} history={history} />
             </td>
             <td data-label={words.lastRun}>
               {workflow.lastRunAt ? <Ago at={workflow.lastRunAt} /> : <span class="soft">{words.never}</span>}

@@ -18,7 +18,7 @@ export const words = {
   recent: "Recent runs",
   lastRun: "Last run",
   never: "never",
-  noRuns: "no runs in 30 days",
+  noRuns: "no recent runs",
   failed: (share: string) => `${share} failed`,
   allGood: "none failed",
   dots: (counts: string) => `The last runs, newest last: ${counts}`,
