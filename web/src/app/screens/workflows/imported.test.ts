@@ -15,7 +15,7 @@ test("an export, an answer of the API and a definition by itself", () => {
 });
 
 test("what is none says what it lacks", () => {
-  assert.throws(() => imported("{"), /This is no JSON/);
+  assert.throws(() => imported("{"), /This is not valid JSON/);
   for (const text of [
     "{}",
     "[]",
