@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { shownProblems } from "./check";
-import { emptyFlow } from "./flow";
 import { signOf } from "./state";
 import type { Problem } from "./types";
+import { emptyFlow } from "./write";
 
 const problem = (field: string, code: string): Problem => ({
   severity: "error",
