@@ -6,7 +6,9 @@
 use sqlx::{query, query_as, query_scalar};
 use uuid::Uuid;
 
-use crate::{Connection, Error, Page, Store, Tx, accounts, turns::in_turns};
+use crate::{
+    Connection, Error, Page, Store, Tx, accounts, connection::sealed::Driver as _, turns::in_turns,
+};
 
 /// Longest `detail` and name that are kept, in characters.
 const MOST_CHARACTERS: usize = 500;
