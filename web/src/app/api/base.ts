@@ -12,4 +12,15 @@ export function address(path: string, query?: Query): string {
   return `${BASE}${path}${search ? `?${search}` : ""}`;
 }
 
+/**
+ * The address on this origin of one in an answer: those are absolute, by the name under which the service knows itself.
+ * `query` is set in it.
+ */
+export function onThisOrigin(url: string, query: Record<string, string> = {}): string {
+  const found = new URL(url, "http://any");
+  for (const [name, value] of Object.entries(query)) found.searchParams.set(name, value);
+  const isBelow = found.pathname.startsWith(`${BASE}/`);
+  return `${isBelow ? "" : BASE}${found.pathname}${found.search}`;
+}
+
 export type Query = Record<string, string | number | boolean | null | undefined>;

@@ -1,4 +1,5 @@
 /** A job with its results, for which there is no screen. */
+import { onThisOrigin } from "../../api/base";
 import { api } from "../../api/client";
 import { useResource } from "../../api/resource";
 import { ButtonLink } from "../../parts/button";
@@ -123,7 +124,7 @@ function Results({ job, close }: { job: JobDetail; close: () => void }) {
                 </span>
               )}
               {result.downloadUrl ? (
-                <ButtonLink small icon="download" href={pathOf(result.downloadUrl)} download>
+                <ButtonLink small icon="download" href={onThisOrigin(result.downloadUrl)} download>
                   {words.job.download}
                 </ButtonLink>
               ) : (
@@ -135,17 +136,11 @@ function Results({ job, close }: { job: JobDetail; close: () => void }) {
       </ul>
       {job.archive && (
         <div class="dialog-actions">
-          <ButtonLink icon="archive" href={pathOf(job.archive.downloadUrl)} download>
+          <ButtonLink icon="archive" href={onThisOrigin(job.archive.downloadUrl)} download>
             {words.job.all}
           </ButtonLink>
         </div>
       )}
     </>
   );
-}
-
-/** Absolute addresses are of the name by which the service knows itself. */
-function pathOf(url: string): string {
-  const { pathname, search } = new URL(url, location.href);
-  return pathname + search;
 }

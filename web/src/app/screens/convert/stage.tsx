@@ -1,6 +1,6 @@
 /** Before and after of a work: images under a slider or side by side, players for video and audio, facts as text. */
 import { useEffect, useState } from "preact/hooks";
-import { BASE } from "../../api/base";
+import { address } from "../../api/base";
 import { CodeBox } from "../../parts/code_box";
 import { Compare } from "../../parts/compare";
 import { formatBytes, formatDuration } from "../../parts/format";
@@ -39,7 +39,7 @@ function useBefore({ file, stored, mime }: Source): Side {
   }, [file]);
   const kind = kindOf(mime);
   const type = typeOf(mime);
-  if (kind !== "image" && stored) return { kind, type, url: `${BASE}/api/files/${stored.id}` };
+  if (kind !== "image" && stored) return { kind, type, url: address(`/api/files/${stored.id}`) };
   if (kind !== "image") return { kind, type, url };
   if (stored) return { kind, type, url: thumbnailOf(stored, 1280) };
   return DRAWN.test(mime) ? { kind, type, url } : { kind: "none", type, url: null };
@@ -54,7 +54,7 @@ function afterOf(result: ResultFile, source: Source): Side {
   const isTraced = mime === SVG && source.mime !== SVG;
   if (DRAWN.test(mime) || isTraced) return { kind, type, url: resultUrl(result) };
   if (!result.storedFileId) return { kind: "none", type, url: null };
-  return { kind, type, url: `${BASE}/api/files/${result.storedFileId}/preview?w=1280` };
+  return { kind, type, url: address(`/api/files/${result.storedFileId}/preview`, { w: 1280 }) };
 }
 
 interface Size {

@@ -1,9 +1,10 @@
 /** Sources and the work on them. Both last over changes of screen; three requests go out at a time. */
 import { signal } from "@preact/signals";
-import { BASE } from "../../api/base";
+import { address, onThisOrigin } from "../../api/base";
 import { onChanges } from "../../api/changes";
 import { api } from "../../api/client";
 import { type ApiError, asApiError, isAborted } from "../../api/error";
+import { download, downloadBytes } from "../../parts/download";
 import { announce, toast } from "../../shell/toasts";
 import { joins } from "./fields";
 import { outcomeOf } from "./outcome";
@@ -167,7 +168,7 @@ function pause(key: number, seconds: number) {
 
 async function withBytes(source: Source, signal: AbortSignal): Promise<Source> {
   if (!source.stored) return source;
-  const answer = await fetch(`${BASE}/api/files/${source.stored.id}`, { signal });
+  const answer = await fetch(address(`/api/files/${source.stored.id}`), { signal });
   if (!answer.ok) throw new Error(words.results.zipFailed);
   return { ...source, file: new File([await answer.blob()], source.name, { type: source.mime }) };
 }
@@ -225,12 +226,7 @@ export const clearEnded = () => {
   works.value = works.peek().filter(isRunning);
 };
 
-/** The address of a result on this origin: records have absolute addresses, which another name of the service may have made. */
-export function resultUrl({ downloadUrl }: ResultFile): string | null {
-  if (!downloadUrl) return null;
-  const { pathname, search } = new URL(downloadUrl, location.href);
-  return pathname + search;
-}
+export const resultUrl = ({ downloadUrl }: ResultFile) => (downloadUrl ? onThisOrigin(downloadUrl) : null);
 
 /** Stores a result that was not stored when it was made. */
 export async function store(key: number, result: ResultFile) {
@@ -254,8 +250,7 @@ export async function downloadAll() {
   const ids = results.flatMap(({ storedFileId }) => storedFileId ?? []);
   if (ids.length === results.length) {
     const { url } = await api.post<{ url: string }>("/api/files/zip", { ids });
-    const { pathname, search } = new URL(url, location.href);
-    return save(pathname + search, words.results.zipName);
+    return download(onThisOrigin(url), words.results.zipName);
   }
   const { MOST_BYTES, zipOf } = await import("./zip");
   if (results.reduce((sum, { finalSize }) => sum + (finalSize ?? 0), 0) > MOST_BYTES)
@@ -267,16 +262,5 @@ export async function downloadAll() {
     if (!answer?.ok) throw new Error(words.results.zipFailed);
     members.push({ name: result.filename, data: new Uint8Array(await answer.arrayBuffer()) });
   }
-  const url = URL.createObjectURL(new Blob(zipOf(members), { type: "application/zip" }));
-  save(url, words.results.zipName);
-  setTimeout(() => URL.revokeObjectURL(url), 60_000);
-}
-
-function save(href: string, name: string) {
-  const link = document.createElement("a");
-  link.href = href;
-  link.download = name;
-  document.body.append(link);
-  link.click();
-  link.remove();
+  downloadBytes(zipOf(members), "application/zip", words.results.zipName);
 }

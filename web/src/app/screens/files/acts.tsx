@@ -1,8 +1,10 @@
 /** What is done with files and folders by dialogs; loaded when the first of them is opened. */
+import { onThisOrigin } from "../../api/base";
 import { api } from "../../api/client";
 import { ApiError } from "../../api/error";
 import { Button, Submit } from "../../parts/button";
 import { ask, Dialog, openDialog } from "../../parts/dialog";
+import { download } from "../../parts/download";
 import { Checkbox, Form, TextField } from "../../parts/form";
 import { formatBytes, formatNumber } from "../../parts/format";
 import { Icon } from "../../parts/icon";
@@ -246,10 +248,6 @@ export async function zip(files: FileRecord[], folder?: FolderRecord) {
     folderIds: folder ? [folder.id] : [],
     ...(name ? { name } : {}),
   });
-  const url = new URL(answer.url, location.href);
-  const link = document.createElement("a");
-  link.href = url.pathname + url.search;
-  link.download = "";
-  link.click();
+  download(onThisOrigin(answer.url));
   toast(words.zipping(answer.files, formatBytes(answer.bytes)));
 }

@@ -5,9 +5,10 @@ import { Icon } from "../../parts/icon";
 import { Ago, Bytes, Name } from "../../parts/values";
 import { VirtualList } from "../../parts/virtual_list";
 import { go, setQuery } from "../../router";
+import { thumbnailOf } from "../shared/thumbnail";
 import { chooseAllOf } from "./choosing";
 import { beginDrag, type DropActs, dropInto, endDrag } from "./drag";
-import { endingOf, ICONS, kindOf, previewOf } from "./kinds";
+import { endingOf, ICONS, kindOf } from "./kinds";
 import { anchoredAt, MOST_CHOSEN, NONE, type Selection, toggled, withRange } from "./selection";
 import type { FileRecord, Item } from "./types";
 import { type Beginning, filesBetween, keyOf, loadItems, PAGE } from "./view";
@@ -265,7 +266,7 @@ export function shapeOf({ width, height, duration }: FileRecord): string {
 
 /** The image of a file, or the icon of its kind. */
 function Thumb({ file, small }: { file: FileRecord; small?: boolean }) {
-  const src = previewOf(file, 320);
+  const src = thumbnailOf(file, 320);
   const [broken, setBroken] = useState<string | null>(null);
   const kind = kindOf(file.mime_type);
   return (

@@ -1,7 +1,6 @@
 /** What a file is, by its media type, and the icon that shows it. */
-import { BASE } from "../../api/base";
+import { address } from "../../api/base";
 import type { IconName } from "../../parts/icon";
-import type { FileRecord } from "./types";
 
 export type FileKind = "image" | "video" | "audio" | "pdf" | "archive" | "other";
 
@@ -29,16 +28,5 @@ export function endingOf(name: string): string {
   return ending.toUpperCase();
 }
 
-/**
- * The address of a file's preview `width` wide on this origin: records have absolute addresses, which another name of the
- * service may have made. Never the stored bytes, which may be an SVG.
- */
-export function previewOf(file: FileRecord, width: 320 | 640 | 1280 | 2560): string | null {
-  if (!file.preview_url) return null;
-  const url = new URL(file.preview_url, "http://any");
-  url.searchParams.set("w", String(width));
-  return url.pathname + url.search;
-}
-
 /** The address of the stored bytes for this browser's session. */
-export const bytesOf = (file: { id: string }) => `${BASE}/api/files/${encodeURIComponent(file.id)}`;
+export const bytesOf = (file: { id: string }) => address(`/api/files/${encodeURIComponent(file.id)}`);

@@ -1,5 +1,6 @@
 /** The image, video, audio or page of a file. Stored bytes are only ever played; images are the service's own previews. */
 import { useEffect, useRef, useState } from "preact/hooks";
+import { onThisOrigin } from "../../api/base";
 import { api } from "../../api/client";
 import { useResource } from "../../api/resource";
 import { can } from "../../api/session";
@@ -7,7 +8,8 @@ import { Button } from "../../parts/button";
 import { Icon } from "../../parts/icon";
 import { Badge } from "../../parts/states";
 import { toast } from "../../shell/toasts";
-import { bytesOf, endingOf, ICONS, kindOf, previewOf } from "./kinds";
+import { thumbnailOf } from "../shared/thumbnail";
+import { bytesOf, endingOf, ICONS, kindOf } from "./kinds";
 import { paneWords as words } from "./pane_words";
 import type { FileDetail, FileRecord, FocalPoint } from "./types";
 
@@ -26,7 +28,7 @@ export function Stage({ file, set }: StageProps) {
 function ImagePreview({ file, set, isCropped }: StageProps & { isCropped: boolean }) {
   const [isBroken, setBroken] = useState(false);
   const [point, setPoint] = useState<FocalPoint | null>(null);
-  const src = previewOf(file, 1280);
+  const src = thumbnailOf(file, 1280);
   if (!src || isBroken) return <NoPreview file={file} />;
   const shown = point ?? file.focal_point;
   const save = async (focalPoint: FocalPoint | null) => {
@@ -137,7 +139,7 @@ function NoPreview({ file }: { file: FileRecord }) {
 
 function Audio({ file }: { file: FileDetail }) {
   const [isBroken, setBroken] = useState(false);
-  const src = previewOf(file, 640);
+  const src = thumbnailOf(file, 640);
   return (
     <div class="stage stage-none">
       {src && !isBroken ? (
@@ -177,8 +179,7 @@ function Video({ file }: { file: FileDetail }) {
     ({ playable, manifestUrl, status }) => playable && manifestUrl && status !== "failed",
   );
   const making = list.find(({ status }) => status === "pending" || status === "processing");
-  const manifest = stream?.manifestUrl ? new URL(stream.manifestUrl, location.href) : null;
-  const source = manifest ? manifest.pathname + manifest.search : null;
+  const source = stream?.manifestUrl ? onThisOrigin(stream.manifestUrl) : null;
   const isKnown = streams.data !== undefined || streams.error !== undefined;
 
   useEffect(() => {
@@ -214,7 +215,7 @@ function Video({ file }: { file: FileDetail }) {
           controls
           playsInline
           preload="metadata"
-          poster={previewOf(file, 1280) ?? undefined}
+          poster={thumbnailOf(file, 1280) ?? undefined}
           aria-label={file.filename}
           onError={(event) => event.currentTarget.getAttribute("src") && setBroken(true)}
           onLoadedMetadata={() => setBroken(false)}

@@ -1,5 +1,6 @@
 /** One live input: watching it, its health, and everything that can be set. */
 import { useEffect, useState } from "preact/hooks";
+import { onThisOrigin } from "../../api/base";
 import { onHealth } from "../../api/changes";
 import { api } from "../../api/client";
 import { type Resource, useResource } from "../../api/resource";
@@ -91,7 +92,7 @@ function Actions({ input, loaded }: { input: LiveInput; loaded: Resource<LiveInp
           </Button>
         </>
       )}
-      <ButtonLink icon="out" href={new URL(input.playback.watchUrl, location.href).pathname} target="_blank">
+      <ButtonLink icon="out" href={onThisOrigin(input.playback.watchUrl)} target="_blank">
         {words.watchPage}
       </ButtonLink>
     </>

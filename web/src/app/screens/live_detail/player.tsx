@@ -6,6 +6,7 @@ import { isPlayable, parseReply, type Reply } from "../../../player/stage";
 import { TransportChoice } from "../../../player/transport";
 import { isWebRtcSupported } from "../../../player/whep_source";
 import { transportWords } from "../../../player/words";
+import { onThisOrigin } from "../../api/base";
 import type { LiveInput } from "../shared/live_types";
 import { words } from "./words";
 
@@ -23,8 +24,7 @@ export function LivePlayer({ input }: { input: LiveInput }) {
   const [isSupported] = useState(
     () => isWebRtcSupported() || isAnyHlsSupported(document.createElement("video")),
   );
-  const url = new URL(input.playback.hlsUrl, location.href);
-  const address = url.pathname + url.search;
+  const address = onThisOrigin(input.playback.hlsUrl);
   const status = useRef<LiveInput["status"]>("idle");
   const isLowLatency = input.latency === "low";
   status.current = usePlayable(address, input.status);

@@ -1,6 +1,6 @@
 /** Results of a run: shown, downloaded, opened among the files. */
 import { useState } from "preact/hooks";
-import { address } from "../../api/base";
+import { address, onThisOrigin } from "../../api/base";
 import { ButtonLink } from "../../parts/button";
 import { formatPercent } from "../../parts/format";
 import { Icon } from "../../parts/icon";
@@ -54,8 +54,3 @@ function Preview({ output }: { output: RunOutput }) {
     />
   );
 }
-
-const onThisOrigin = (url: string) => {
-  const { pathname, search } = new URL(url, location.href);
-  return pathname + search;
-};

@@ -1,5 +1,6 @@
 /** A live input's status and newest image, as the Overview, the list and the input's page show them. */
 import { useState } from "preact/hooks";
+import { onThisOrigin } from "../../api/base";
 import { formatDuration } from "../../parts/format";
 import { Icon } from "../../parts/icon";
 import { Badge } from "../../parts/states";
@@ -48,7 +49,7 @@ export function LivePoster({ input }: { input: Pick<LiveInput, "status" | "start
       {!isShown && <Icon name="video" />}
       {isShown && (
         <img
-          src={`${new URL(input.playback.posterUrl, location.href).pathname}?at=${turn}`}
+          src={onThisOrigin(input.playback.posterUrl, { at: String(turn) })}
           alt=""
           width={WIDTH}
           height={(WIDTH * 9) / 16}

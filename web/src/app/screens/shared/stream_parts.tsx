@@ -1,5 +1,6 @@
 /** A video stream's status and image, as the list and the stream's page show them. */
 import { useEffect, useState } from "preact/hooks";
+import { onThisOrigin } from "../../api/base";
 import { onChanges } from "../../api/changes";
 import { formatNumber } from "../../parts/format";
 import { Icon } from "../../parts/icon";
@@ -70,8 +71,5 @@ export function StreamPoster({ stream }: { stream: Pick<Stream, "posterUrl" | "s
   );
 }
 
-export function posterOf({ posterUrl }: Pick<Stream, "posterUrl">): string | null {
-  if (!posterUrl) return null;
-  const url = new URL(posterUrl, location.href);
-  return url.pathname + url.search;
-}
+export const posterOf = ({ posterUrl }: Pick<Stream, "posterUrl">) =>
+  posterUrl ? onThisOrigin(posterUrl) : null;

@@ -2,6 +2,7 @@
 import { api } from "../../api/client";
 import { Button, Submit } from "../../parts/button";
 import { ask, Dialog, openDialog, showSecret } from "../../parts/dialog";
+import { downloadBytes } from "../../parts/download";
 import { Form, TextField } from "../../parts/form";
 import { formatNumber } from "../../parts/format";
 import { Name } from "../../parts/values";
@@ -98,13 +99,7 @@ export async function duplicate(workflow: Workflow): Promise<Workflow | undefine
 /** Saves the name and the definition as a file of this computer. */
 export function exportJson({ name, definition }: Workflow) {
   const text = `${JSON.stringify({ name, definition }, null, 2)}\n`;
-  const url = URL.createObjectURL(new Blob([text], { type: "application/json" }));
-  const link = document.createElement("a");
-  link.href = url;
-  link.download = `${fileName(name)}.json`;
-  link.click();
-  // Firefox begins the download after the click has returned
-  setTimeout(() => URL.revokeObjectURL(url), 10_000);
+  downloadBytes(text, "application/json", `${fileName(name)}.json`);
 }
 
 /** A name that every system takes for a file. */

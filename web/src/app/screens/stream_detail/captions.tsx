@@ -1,5 +1,6 @@
 /** Captions: those that players offer, and adding one. */
 import { useState } from "preact/hooks";
+import { onThisOrigin } from "../../api/base";
 import { api } from "../../api/client";
 import { ApiError } from "../../api/error";
 import { can } from "../../api/session";
@@ -10,7 +11,7 @@ import { Section } from "../../parts/page";
 import { Badge } from "../../parts/states";
 import { Name } from "../../parts/values";
 import { toast } from "../../shell/toasts";
-import type { Caption, Stream } from "../shared/stream_types";
+import type { Caption } from "../shared/stream_types";
 import type { StreamProps } from "./index";
 import { words } from "./words";
 
@@ -39,7 +40,7 @@ export function Captions({ stream, set }: StreamProps) {
                 <Name>{caption.label}</Name> <span class="soft small">{caption.language}</span>{" "}
                 {caption.isDefault && <Badge>{texts.default}</Badge>}
               </span>
-              <ButtonLink small look="quiet" icon="download" href={pathOf(caption, stream)} download>
+              <ButtonLink small look="quiet" icon="download" href={onThisOrigin(caption.url)} download>
                 {texts.download}
               </ButtonLink>
               {can("write") && (
@@ -59,11 +60,6 @@ export function Captions({ stream, set }: StreamProps) {
     </div>
   );
 }
-
-const pathOf = ({ url }: Caption, { playbackId }: Stream) => {
-  const { pathname, search } = new URL(url, `${location.origin}/video/v1/${playbackId}/`);
-  return pathname + search;
-};
 
 function Add({ stream, set }: StreamProps) {
   const [round, setRound] = useState(0);

@@ -1,5 +1,6 @@
 /** The stream as its viewers see it, with what it is made of. */
 import { useEffect, useRef, useState } from "preact/hooks";
+import { onThisOrigin } from "../../api/base";
 import { formatBits, formatDuration, formatNumber } from "../../parts/format";
 import { Section } from "../../parts/page";
 import { Callout } from "../../parts/states";
@@ -27,10 +28,10 @@ export function Watch({ stream }: { stream: Stream }) {
 function Player({ stream }: { stream: Stream }) {
   const video = useRef<HTMLVideoElement>(null);
   const [isBroken, setBroken] = useState(false);
-  const url = stream.manifestUrl ? new URL(stream.manifestUrl, location.href) : null;
   // The playlist may be cached for a minute: another list of captions is another address
-  url?.searchParams.set("captions", stream.captions.map(({ language }) => language).join());
-  const manifest = url && stream.playable ? url.pathname + url.search : null;
+  const captions = stream.captions.map(({ language }) => language).join();
+  const manifest =
+    stream.manifestUrl && stream.playable ? onThisOrigin(stream.manifestUrl, { captions }) : null;
   useEffect(() => {
     const element = video.current;
     if (!element || !manifest) return;

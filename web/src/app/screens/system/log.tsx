@@ -3,6 +3,7 @@ import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/ho
 import { api } from "../../api/client";
 import { type ApiError, asApiError, isAborted } from "../../api/error";
 import { Button } from "../../parts/button";
+import { downloadBytes } from "../../parts/download";
 import { Select, Switch, TextField } from "../../parts/form";
 import { formatNumber, formatTime } from "../../parts/format";
 import { Badge, Callout, ErrorState, Skeleton, type Tone } from "../../parts/states";
@@ -140,11 +141,4 @@ function useTail(level: string, isFollowing: boolean) {
   return { tail, error, retry: () => setRound((count) => count + 1) };
 }
 
-function save(lines: LogLine[]) {
-  const address = URL.createObjectURL(new Blob([asText(lines)], { type: "text/plain" }));
-  const link = document.createElement("a");
-  link.href = address;
-  link.download = "sluice.log";
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(address), 10_000);
-}
+const save = (lines: LogLine[]) => downloadBytes(asText(lines), "text/plain", "sluice.log");
