@@ -8,6 +8,9 @@ const timeOnly = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
 const dateOnly = new Intl.DateTimeFormat(undefined, { dateStyle: "medium" });
 const relative = new Intl.RelativeTimeFormat(undefined, { numeric: "auto", style: "short" });
 
+/** With a capital first letter: words of the service begin in lower case. */
+export const capitalized = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
+
 export const formatNumber = (value: number) => number.format(value);
 export const formatCompact = (value: number) => compact.format(value);
 export const formatPercent = (share: number, digits = 0) =>

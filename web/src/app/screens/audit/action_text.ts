@@ -1,4 +1,5 @@
 /** Actions of the audit log in words: "live.input.key_rotated" is "Live input: key rotated". */
+import { capitalized } from "../../parts/format";
 
 const NAMES: Record<string, string> = { api: "API", cdn: "CDN", url: "URL" };
 
@@ -8,7 +9,7 @@ export function actionText(action: string): string {
   const resource = parts.flatMap((part) => part.split("_")).map((word) => NAMES[word] ?? word);
   const did = last.split("_").join(" ");
   const text = resource.length > 0 ? `${resource.join(" ")}: ${did}` : did;
-  return text.charAt(0).toUpperCase() + text.slice(1);
+  return capitalized(text);
 }
 
 /** The beginnings of actions by which the log is narrowed. */

@@ -1,4 +1,5 @@
 /** Forms from the catalogue's tables: which fields count, what is wrong with a value, and what a request says. */
+import { capitalized } from "../../parts/format";
 import type { Catalogue, Format, ResizePreset, Source, Tool, ToolField } from "./types";
 import { words } from "./words";
 
@@ -44,10 +45,8 @@ export function groupOf({ name, accepts }: Tool): Group {
 export const labelOf = (name: string) => words.field.names[name] ?? humanized(name);
 
 /** "cropLeft" as "Crop left". */
-function humanized(name: string): string {
-  const spaced = name.replaceAll(/([a-z])([A-Z])/g, (_, before, after) => `${before} ${after.toLowerCase()}`);
-  return spaced.charAt(0).toUpperCase() + spaced.slice(1);
-}
+const humanized = (name: string) =>
+  capitalized(name.replaceAll(/([a-z])([A-Z])/g, (_, before, after) => `${before} ${after.toLowerCase()}`));
 
 /** Summaries that say no more than the label. */
 const SAID = ["the format to make", "frames per second"];
@@ -61,12 +60,10 @@ export function describe({ name, summary }: Pick<ToolField, "name" | "summary">)
   if (SAID.includes(summary)) return { label, hint: "" };
   for (const [word, unit] of Object.entries(words.field.units)) {
     const rest = new RegExp(`^${word}(?:$|[;,] | (?=\\w))(.*)`).exec(summary)?.[1];
-    if (rest !== undefined) return { label: `${label}, ${unit}`, hint: sentence(rest) };
+    if (rest !== undefined) return { label: `${label}, ${unit}`, hint: capitalized(rest) };
   }
-  return { label, hint: sentence(summary) };
+  return { label, hint: capitalized(summary) };
 }
-
-const sentence = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
 
 /** The value in force: what was entered, else the default, as text. */
 export const inForce = (field: ToolField, values: Values) =>

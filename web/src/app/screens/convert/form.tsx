@@ -2,6 +2,7 @@
 import { useId, useRef } from "preact/hooks";
 import { Button } from "../../parts/button";
 import { Field, Select, Switch } from "../../parts/form";
+import { capitalized } from "../../parts/format";
 import {
   counts,
   describe,
@@ -155,7 +156,7 @@ function choicesOf(field: ToolField, { catalogue, classes, values }: FieldsProps
     if (field.input === "format") return value.toUpperCase();
     const preset =
       field.name === "resizePreset" && catalogue.resizePresets.find(({ name }) => name === value);
-    return preset ? presetLabel(preset) : sentence(value);
+    return preset ? presetLabel(preset) : valueInWords(value);
   };
   const none = {
     value: "",
@@ -172,11 +173,11 @@ function choicesOf(field: ToolField, { catalogue, classes, values }: FieldsProps
   return required && usual === null ? rest : [none, ...rest];
 }
 
-const sentence = (text: string) => text.charAt(0).toUpperCase() + text.slice(1).replaceAll("-", " ");
+const valueInWords = (value: string) => capitalized(value.replaceAll("-", " "));
 
 function presetLabel({ name, width, height }: ResizePreset): string {
   const sides = [width, height].filter(Boolean).join(" × ");
-  return sentence(name) + (sides ? ` (${sides})` : "");
+  return valueInWords(name) + (sides ? ` (${sides})` : "");
 }
 
 interface NumericProps {
@@ -262,13 +263,13 @@ function Position({
       <legend>{labelOf(field.name)}</legend>
       <div>
         {field.values.map((place) => (
-          <label key={place} title={sentence(place)}>
+          <label key={place} title={valueInWords(place)}>
             <input
               type="radio"
               name={name}
               value={place}
               checked={place === value}
-              aria-label={sentence(place)}
+              aria-label={valueInWords(place)}
               onChange={() => onChange(place)}
             />
           </label>

@@ -5,6 +5,7 @@ import { useResource } from "../../api/resource";
 import { Button, Submit } from "../../parts/button";
 import { Dialog, openDialog } from "../../parts/dialog";
 import { Checkbox, Form, Select, TextField } from "../../parts/form";
+import { capitalized } from "../../parts/format";
 import { Loaded } from "../../parts/states";
 import { actWords } from "./act_words";
 import { kindOf } from "./kinds";
@@ -124,7 +125,7 @@ function ConvertForm({ files, folder, close }: ProcessProps) {
 }
 
 const sized = (name: string, width: number | null, height: number | null) =>
-  `${name[0]?.toUpperCase()}${name.slice(1)}${width || height ? ` (${[width, height].filter(Boolean).join(" × ")})` : ""}`;
+  `${capitalized(name)}${width || height ? ` (${[width, height].filter(Boolean).join(" × ")})` : ""}`;
 
 export const runWorkflow = (files: FileRecord[]) =>
   openDialog((close) => (

@@ -5,6 +5,7 @@ import { type Resource, useResource } from "../../api/resource";
 import { can } from "../../api/session";
 import { Button, ButtonLink } from "../../parts/button";
 import { ask } from "../../parts/dialog";
+import { capitalized } from "../../parts/format";
 import { Icon } from "../../parts/icon";
 import { lazily } from "../../parts/lazily";
 import { Menu } from "../../parts/menu";
@@ -125,7 +126,7 @@ function Outcome({ run, of, workflow }: RunProps) {
   return (
     <Callout
       tone={isFailed ? "bad" : "warn"}
-      title={isFailed ? <bdi>{sentence(run.error ?? words.failed)}</bdi> : words.cancelledNote}
+      title={isFailed ? <bdi>{capitalized(run.error ?? words.failed)}</bdi> : words.cancelledNote}
       actions={
         can("write") && (
           <>
@@ -154,9 +155,6 @@ function Outcome({ run, of, workflow }: RunProps) {
     </Callout>
   );
 }
-
-/** Messages of the API begin in lower case. */
-const sentence = (message: string) => message.charAt(0).toUpperCase() + message.slice(1);
 
 async function retry(run: Run, version: Version): Promise<Run> {
   const answer = await api.post<RunAnswer>(`/api/workflows/runs/${run.id}/retry`, { version });

@@ -1,4 +1,5 @@
 /** Differences between two definitions, in the words of the editor: pure. */
+import { capitalized } from "../../parts/format";
 import { conditionText } from "./condition_text";
 import { type Edge, type Flow, readFlow, type Step, stepOf, titleOf } from "./flow";
 import { kindInWords } from "./workflow_types";
@@ -107,9 +108,7 @@ function settings(before: Flow, after: Flow): Difference[] {
 }
 
 /** "Resize width" of `resizeWidth`. */
-function fieldInWords(name: string): string {
-  const words = name.replaceAll(/[_-]/g, " ").replaceAll(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
-  return words.charAt(0).toUpperCase() + words.slice(1);
-}
+const fieldInWords = (name: string) =>
+  capitalized(name.replaceAll(/[_-]/g, " ").replaceAll(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`));
 
 const text = (value: unknown) => (typeof value === "object" ? JSON.stringify(value) : String(value));

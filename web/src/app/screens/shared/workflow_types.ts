@@ -1,4 +1,5 @@
 /** Workflows and their runs, as the API answers them. */
+import { capitalized } from "../../parts/format";
 
 export interface Condition {
   field: string;
@@ -135,7 +136,5 @@ export interface RunAnswer {
 export const hasEnded = ({ status }: Pick<Run, "status">) => status !== "queued" && status !== "processing";
 
 /** "Strip metadata" of `strip_metadata`. */
-export function kindInWords(kind: string): string {
-  const words = kind.replaceAll(/[_-]/g, " ");
-  return words.charAt(0).toUpperCase() + words.slice(1);
-}
+export const kindInWords = (kind: string) =>
+  capitalized(kind.replaceAll(/[_-]/g, " ").replaceAll(/\b(gif|hls|pdf)\b/g, (word) => word.toUpperCase()));

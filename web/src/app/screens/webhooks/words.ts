@@ -1,4 +1,6 @@
 /** The texts of the webhooks' screens. */
+import { capitalized } from "../../parts/format";
+
 export const words = {
   title: "Webhooks",
   tabs: { label: "Parts of webhooks", endpoints: "Endpoints", deliveries: "Deliveries", events: "Events" },
@@ -35,7 +37,7 @@ export const words = {
     deliveries: "Deliveries",
     remove: "Delete",
     suspendedTitle: (url: string) => `${url} is suspended`,
-    reason: (reason: string) => `${reason.charAt(0).toUpperCase()}${reason.slice(1)}. None is lost.`,
+    reason: (reason: string) => `${capitalized(reason)}. None is lost.`,
     suspended: "suspended",
     nextTry: "next try",
     probe: "Try now",

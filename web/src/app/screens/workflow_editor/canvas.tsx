@@ -31,12 +31,13 @@ import {
   type Step,
   stepOf,
   targetAt,
+  titleOf,
   uploadOf,
 } from "../shared/flow";
 import { whyNotConnected } from "./edit";
 import { exitOf } from "./graph";
 import { graphWords } from "./graph_words";
-import { summaryOf, titleOf } from "./kinds";
+import { summaryOf } from "./kinds";
 import { BOX, edgeKey, layoutOf, lineBetween, middleOf } from "./layout";
 import { edgeState, type Mark } from "./marks";
 import { type Editor, signOf, useEditor } from "./state";

@@ -2,6 +2,7 @@
  * Problems of a flow that are found without asking the service, at each key. The service's lint knows more and comes later;
  * where both find the same, these sentences stay. Pure.
  */
+import { capitalized } from "../../parts/format";
 import type { Group, Rule } from "../shared/conditions";
 import { type Flow, isBranch, type Json, placesOf, type Step, targetAt, uploadOf } from "../shared/flow";
 import { meant } from "./conditions";
@@ -156,7 +157,5 @@ const GRAPH = new Set([
 ]);
 
 /** The message without the step's name before it, for places that show the step. */
-export const shortMessage = ({ message }: Problem) => {
-  const text = message.replace(/^node `[^`]*`(?: \([^\n]*?\))?: /, "");
-  return text.charAt(0).toUpperCase() + text.slice(1);
-};
+export const shortMessage = ({ message }: Problem) =>
+  capitalized(message.replace(/^node `[^`]*`(?: \([^\n]*?\))?: /, ""));

@@ -2,6 +2,7 @@
 import { useRef } from "preact/hooks";
 import { Button } from "../../parts/button";
 import { Checkbox, Select, TextField } from "../../parts/form";
+import { capitalized } from "../../parts/format";
 import { Callout } from "../../parts/states";
 import { OPERATORS } from "../shared/condition_text";
 import { emptyGroup, type Group, type Rule } from "../shared/conditions";
@@ -257,10 +258,8 @@ function RuleEditor({ rule, index, at, onChange }: RuleEditorProps) {
 }
 
 /** The message without the path to the place, which is here. */
-const problemText = (message: string) => {
-  const text = message.replace(/^(node `[^`]*`[^:]*: )?[\w.[\]-]+: /, "");
-  return text.charAt(0).toUpperCase() + text.slice(1);
-};
+const problemText = (message: string) =>
+  capitalized(message.replace(/^(node `[^`]*`[^:]*: )?[\w.[\]-]+: /, ""));
 
 /** A number as a number, where it is written as numbers are. */
 export const typed = (text: string, isNumber: boolean | undefined) =>

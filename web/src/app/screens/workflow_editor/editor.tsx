@@ -24,15 +24,17 @@ import {
   type Step,
   stepOf,
   targetAt,
+  titleOf,
 } from "../shared/flow";
 import type { Workflow } from "../shared/workflow_types";
+import { kindInWords } from "../shared/workflow_types";
 import { type Linted, problemsOf, shownProblems } from "./check";
 import { resolveConflict } from "./conflict";
 import { DryRunPanel, firstPremise, useDryRun } from "./dry_run";
 import { freeId, MOST_STEPS, targetsFor } from "./edit";
 import { WorkflowGraph } from "./graph";
 import { begin, reduce } from "./history";
-import { groupOfKind, KIND_GROUPS, kindIcon, kindName, titleOf } from "./kinds";
+import { groupOfKind, KIND_GROUPS, kindIcon } from "./kinds";
 import { marksOfDryRun } from "./marks";
 import { oneAtATime } from "./one_at_a_time";
 import { outlineOf } from "./order";
@@ -403,7 +405,7 @@ async function pickKind(flow: Flow, catalogue: Catalogue | undefined): Promise<s
       .filter((kind) => groupOfKind(kind) === group)
       .map(({ kind, summary }) => ({
         value: kind,
-        label: kindName(kind),
+        label: kindInWords(kind),
         hint: summary,
         icon: kindIcon(kind),
         group: words.pick.groups[group],

@@ -4,6 +4,7 @@ import { api } from "../../api/client";
 import { useResource } from "../../api/resource";
 import { Button } from "../../parts/button";
 import { Checkbox, Select, TextField } from "../../parts/form";
+import { capitalized } from "../../parts/format";
 import { Name } from "../../parts/values";
 import type { Json, Step } from "../shared/flow";
 import { fieldValue, shortMessage } from "./check";
@@ -33,11 +34,9 @@ export function StepFields({ step }: { step: Step }) {
 function hintOf({ summary, allowed, input, type }: KindField): string {
   const isNumber = type === "integer" || type === "number";
   return isNumber && input !== "flag"
-    ? `${sentence(summary)}; ${allowed.replace(/^an? (whole )?number /, "")}`
-    : sentence(summary);
+    ? `${capitalized(summary)}; ${allowed.replace(/^an? (whole )?number /, "")}`
+    : capitalized(summary);
 }
-
-const sentence = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
 
 function StepField({ step, field }: { step: Step; field: KindField }) {
   const { dispatch, problems } = useEditor();
@@ -52,7 +51,7 @@ function StepField({ step, field }: { step: Step; field: KindField }) {
       ...(field.alias ? { alias: field.alias } : {}),
     });
   const shared = {
-    label: sentence(nameInWords(field.name.replace(/Id$/, ""))),
+    label: capitalized(nameInWords(field.name.replace(/Id$/, ""))),
     name: field.name,
     hint: hintOf(field),
     error: problem && shortMessage(problem),

@@ -3,14 +3,6 @@ import type { IconName } from "../../parts/icon";
 import type { Flow, Json, Step } from "../shared/flow";
 import { groupInWords } from "./conditions";
 
-/** `Strip metadata` of `strip_metadata`, as the log of a run calls a step without a title. */
-export function kindName(kind: string): string {
-  const text = kind.replace(/_/g, " ").replace(/\b(hls|gif|pdf)\b/g, (word) => word.toUpperCase());
-  return text.charAt(0).toUpperCase() + text.slice(1);
-}
-
-export const titleOf = (step: Step) => step.title.trim() || kindName(step.kind);
-
 const ICONS: Record<string, IconName> = {
   upload: "upload",
   branch: "branch",

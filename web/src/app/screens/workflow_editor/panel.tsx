@@ -3,12 +3,13 @@ import { useState } from "preact/hooks";
 import { Button } from "../../parts/button";
 import { Select, TextField } from "../../parts/form";
 import { Icon } from "../../parts/icon";
-import { isBranch, type Place, placesOf, type Step, stepOf, targetAt } from "../shared/flow";
+import { isBranch, type Place, placesOf, type Step, stepOf, targetAt, titleOf } from "../shared/flow";
+import { kindInWords } from "../shared/workflow_types";
 import { shortMessage } from "./check";
 import { ConditionEditor } from "./condition_editor";
 import { isId, targetsFor } from "./edit";
 import { StepFields, Stored } from "./fields";
-import { kindIcon, kindName, titleOf } from "./kinds";
+import { kindIcon } from "./kinds";
 import { useEditor } from "./state";
 import type { Problem } from "./types";
 import { words } from "./words";
@@ -37,7 +38,7 @@ function StepPanel({ step }: { step: Step }) {
           </h2>
           {kind && (
             <p class="soft small">
-              {step.title.trim() ? `${kindName(step.kind)}. ` : ""}
+              {step.title.trim() ? `${kindInWords(step.kind)}. ` : ""}
               {kind.summary}.
             </p>
           )}
@@ -69,7 +70,7 @@ function StepPanel({ step }: { step: Step }) {
         label={texts.title}
         hint={texts.titleHint}
         name="title"
-        placeholder={kindName(step.kind)}
+        placeholder={kindInWords(step.kind)}
         maxLength={200}
         value={step.title}
         onInput={(event) => dispatch({ type: "title", id: step.id, title: event.currentTarget.value })}

@@ -1,7 +1,7 @@
 /** A step as the canvas and the drawing of a run show it. */
 import { Icon, type IconName } from "../../parts/icon";
-import type { Step } from "../shared/flow";
-import { kindIcon, titleOf } from "./kinds";
+import { type Step, titleOf } from "../shared/flow";
+import { kindIcon } from "./kinds";
 import type { Mark, MarkState } from "./marks";
 
 const SIGNS: Record<MarkState, IconName | undefined> = {
