@@ -233,10 +233,21 @@ journey("workflows and their runs", { expected: [[400, /^\/api\/workflows$/]] },
     await runRows(page, 2);
     await page.fill("input[type=search]", "narrow");
     await runRows(page, 1);
+    // The names of workflows come after the runs
+    let letThrough;
+    const isLate = new Promise((resolve) => {
+      letThrough = resolve;
+    });
+    await page.route("**/api/workflows?*", (route) => isLate.then(() => route.continue()));
     await page.reload();
     await shown(page);
     await runRows(page, 1);
     assert.equal(await page.inputValue("select[name=workflow]"), products);
+    letThrough();
+    await page.waitForFunction(
+      () => document.querySelector("select[name=workflow]").selectedOptions[0].text === "Product photos",
+    );
+    await page.unroute("**/api/workflows?*");
     await page.selectOption("select[name=trigger]", "folder");
     await page.getByText("No runs match.").waitFor();
   });

@@ -161,6 +161,9 @@ export interface Choice {
 const isSelected = (choice: Choice, value: unknown) =>
   value === undefined ? undefined : choice.value === value;
 
+const isMissing = (choices: Choice[], value: unknown) =>
+  Boolean(value) && !choices.some((choice) => choice.value === value);
+
 export function Select({
   label,
   name,
@@ -178,6 +181,12 @@ export function Select({
     <Field {...{ label, name, hint, error, hiddenLabel }}>
       {(bound) => (
         <select {...(select as object)} {...bound} class="input">
+          {isMissing(choices, select.value) && (
+            // Kept until its choice has come: a list without it would have no value
+            <option value={select.value} selected>
+              …
+            </option>
+          )}
           {choices.map((choice) => (
             // The browser knows the value of a list by its options only, which may arrive after it.
             <option
