@@ -3,6 +3,7 @@ import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { type Kind, onChanges } from "./changes";
 import { reconnections } from "./connection";
 import { type ApiError, asApiError, isAborted } from "./error";
+import { type ListPage, type Pages, readPages } from "./pages";
 
 export interface Resource<T> {
   /** The last data that came; stays while it is loaded again. */
@@ -118,17 +119,6 @@ export function useResource<T>(
   return { data: state.data, error: state.error, isLoading: state.isLoading, reload, set };
 }
 
-export interface Pages<Item> {
-  items: Item[];
-  hasMore: boolean;
-}
-
-/** One answer of a list by cursors; `next` is the cursor of the page after it, null at the end. */
-export interface ListPage<Item> {
-  items: Item[];
-  next: string | null | undefined;
-}
-
 /**
  * The pages of a list by cursors, from the first to the one that `more` asked for last. Another `key` is another list, which
  * begins at its first page; `on` as for `useResource`.
@@ -145,17 +135,7 @@ export function usePages<Item>(
 ): Resource<Pages<Item>> & { more: () => void } {
   const [asked, setAsked] = useState({ key, pages: 1 });
   const pages = asked.key === key ? asked.pages : 1;
-  const all = async (signal: AbortSignal): Promise<Pages<Item>> => {
-    const items: Item[] = [];
-    let cursor: string | null = null;
-    for (let page = 0; page < pages; page++) {
-      const answer: ListPage<Item> = await load(cursor, signal);
-      items.push(...answer.items);
-      cursor = answer.next ?? null;
-      if (!cursor) break;
-    }
-    return { items, hasMore: cursor !== null };
-  };
+  const all = (signal: AbortSignal) => readPages((cursor) => load(cursor, signal), pages);
   const list = useResource(all, [key, pages], { on, keep: true });
   return { ...list, more: () => setAsked({ key, pages: pages + 1 }) };
 }

@@ -3,6 +3,7 @@ import { useEffect, useId, useMemo, useRef, useState } from "preact/hooks";
 import { api } from "../api/client";
 import { isAborted } from "../api/error";
 import { can, type Scope } from "../api/session";
+import { allWorkflows, type ListedWorkflow } from "../api/workflow_list";
 import { Dialog, openDialog } from "../parts/dialog";
 import { Icon, type IconName } from "../parts/icon";
 import { go } from "../router";
@@ -92,6 +93,7 @@ export async function openPalette() {
   if (isOpen) return;
   isOpen = true;
   await openDialog((close) => <Palette close={close} />);
+  known = undefined;
   isOpen = false;
 }
 
@@ -240,10 +242,14 @@ async function folders(q: string, signal: AbortSignal): Promise<Command[]> {
   }));
 }
 
-async function workflows(q: string, signal: AbortSignal): Promise<Command[]> {
-  const { workflows } = await api.get<{ workflows: { id: string; name: string }[] }>("/api/workflows", {
-    query: { limit: 100 },
-    signal,
+/** Read once while the palette is open. */
+let known: Promise<ListedWorkflow[]> | undefined;
+
+async function workflows(q: string): Promise<Command[]> {
+  known ??= allWorkflows();
+  const workflows = await known.catch((thrown) => {
+    known = undefined;
+    throw thrown;
   });
   const wanted = q.toLowerCase();
   return workflows

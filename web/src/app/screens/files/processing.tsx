@@ -2,6 +2,7 @@
 import { useState } from "preact/hooks";
 import { api } from "../../api/client";
 import { useResource } from "../../api/resource";
+import { allWorkflows } from "../../api/workflow_list";
 import { Button, Submit } from "../../parts/button";
 import { Dialog, openDialog } from "../../parts/dialog";
 import { Checkbox, Form, Select, TextField } from "../../parts/form";
@@ -17,12 +18,6 @@ const words = actWords;
 interface Catalogue {
   formats: { name: string; class: string; isWritten: boolean }[];
   resizePresets: { name: string; width: number | null; height: number | null; needs: string[] }[];
-}
-
-interface Workflow {
-  id: string;
-  name: string;
-  isActive: boolean;
 }
 
 export const convert = (files: FileRecord[], folder: string | null) =>
@@ -135,20 +130,17 @@ export const runWorkflow = (files: FileRecord[]) =>
   ));
 
 function RunForm({ files, close }: { files: FileRecord[]; close: () => void }) {
-  const workflows = useResource(
-    (signal) => api.get<{ workflows: Workflow[] }>("/api/workflows", { query: { limit: 100 }, signal }),
-    [],
-  );
+  const workflows = useResource(allWorkflows, []);
   const start = async (values: FormData) => {
     const id = String(values.get("workflow"));
-    const name = workflows.data?.workflows.find((workflow) => workflow.id === id)?.name ?? "";
+    const name = workflows.data?.find((workflow) => workflow.id === id)?.name ?? "";
     runAll(id, name, files);
     close();
   };
   return (
     <Loaded of={workflows}>
       {(data) => {
-        const active = data.workflows.filter(({ isActive }) => isActive);
+        const active = data.filter(({ isActive }) => isActive);
         if (active.length === 0)
           return (
             <div class="prose">

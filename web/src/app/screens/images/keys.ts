@@ -1,21 +1,20 @@
 /** Delivery keys to choose from. */
 import { api } from "../../api/client";
+import { readPages } from "../../api/pages";
 import type { DeliveryKey } from "./types";
 
 /** As many as a choice offers, the newest ones. */
 export const MOST_KEYS = 1_000;
+const PAGE = 100;
 
 /** Reads all pages of the list, up to `MOST_KEYS`. */
 export async function deliveryKeys(signal: AbortSignal): Promise<DeliveryKey[]> {
-  const keys: DeliveryKey[] = [];
-  let cursor: string | null = null;
-  do {
-    const page: { keys: DeliveryKey[]; next_cursor: string | null } = await api.get("/api/delivery-keys", {
-      query: { limit: 100, cursor },
+  const list = await readPages(async (cursor) => {
+    const page = await api.get<{ keys: DeliveryKey[]; next_cursor: string | null }>("/api/delivery-keys", {
+      query: { limit: PAGE, cursor },
       signal,
     });
-    keys.push(...page.keys);
-    cursor = page.next_cursor;
-  } while (cursor && keys.length < MOST_KEYS);
-  return keys;
+    return { items: page.keys, next: page.next_cursor };
+  }, MOST_KEYS / PAGE);
+  return list.items;
 }

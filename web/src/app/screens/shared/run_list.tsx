@@ -3,6 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import { onChanges } from "../../api/changes";
 import { api } from "../../api/client";
 import { usePages, useResource } from "../../api/resource";
+import { allWorkflows } from "../../api/workflow_list";
 import { Button } from "../../parts/button";
 import { type Choice, Select } from "../../parts/form";
 import { SearchField } from "../../parts/search";
@@ -12,7 +13,7 @@ import { Ago, Name, Since } from "../../parts/values";
 import { href, query, setQuery } from "../../router";
 import { formatTook, tookMs } from "./run_time";
 import { TONES, runWords as words } from "./run_words";
-import { hasEnded, type Run, type RunStatus, type WorkflowList } from "./workflow_types";
+import { hasEnded, type Run, type RunStatus } from "./workflow_types";
 
 const PAGE = 50;
 const LONGEST_SEARCH = 120;
@@ -119,11 +120,7 @@ function Filter({
   counts: Counts;
   hasWorkflow: boolean;
 }) {
-  const workflows = useResource(
-    (signal) => api.get<WorkflowList>("/api/workflows", { query: { limit: 100 }, signal }),
-    [],
-    { when: hasWorkflow, on: ["workflow"] },
-  );
+  const workflows = useResource(allWorkflows, [], { when: hasWorkflow, on: ["workflow"] });
   const any = { value: "", label: words.any };
   const select = (name: keyof Filters, label: string, all: Choice[]) => (
     <Select
@@ -149,7 +146,7 @@ function Filter({
       {hasWorkflow &&
         select("workflow", words.workflow, [
           { value: "", label: words.allWorkflows },
-          ...(workflows.data?.workflows ?? []).map(({ id, name }) => ({ value: id, label: name })),
+          ...(workflows.data ?? []).map(({ id, name }) => ({ value: id, label: name })),
         ])}
       {select("trigger", words.trigger, [{ value: "", label: words.anyTrigger }, ...choices(words.triggers)])}
       {select("since", words.since, [{ value: "", label: words.anyTime }, ...choices(words.spans)])}

@@ -8,7 +8,7 @@
  * moves to another one.
  */
 import type { Kind } from "../../../api/changes";
-import type { ListPage } from "../../../api/resource";
+import type { ListPage } from "../../../api/pages";
 
 export interface Timed {
   id: string;

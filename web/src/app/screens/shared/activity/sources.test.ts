@@ -27,7 +27,7 @@ const job: Job = {
 };
 const run: Run = {
   id: "r1",
-  workflowId: "w1",
+  workflowName: "Product photos",
   number: 7,
   inputFilename: "beach.jpg",
   status: "failed",
@@ -69,14 +69,9 @@ describe("an entry", () => {
     );
   });
 
-  it("of a run has the workflow's name, also where it is not known", () => {
-    assert.deepEqual(
-      [new Map([["w1", "Product photos"]]), new Map<string, string>()].map(
-        (names) => runEntry(run, names).title,
-      ),
-      ["Product photos #7", "Workflow #7"],
-    );
-    assert.equal(runEntry(run, new Map()).error, run.error);
+  it("of a run has the workflow's name and the error", () => {
+    assert.equal(runEntry(run).title, "Product photos #7");
+    assert.equal(runEntry(run).error, run.error);
   });
 
   it("of a recording leads to its file once that is stored", () => {
@@ -120,7 +115,7 @@ describe("an input that was on air", () => {
 });
 
 describe("a filter", () => {
-  const entries = [jobEntry(job), runEntry(run, new Map([["w1", "Product photos"]])), streamEntry(stream)];
+  const entries = [jobEntry(job), runEntry(run), streamEntry(stream)];
   const found = (filter: Partial<Filter>) =>
     entries.filter((entry) => fits(entry, { ...everything, ...filter })).map(({ id }) => id);
 

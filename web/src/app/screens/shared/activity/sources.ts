@@ -119,43 +119,28 @@ export const jobEntry = (job: Job): Entry => ({
   to: `/activity?job=${job.id}`,
 });
 
-function runs({ state, since }: Filter, limit: number): Source<Entry>[] {
-  let names: Promise<Map<string, string>> | undefined;
-  return statusesOf(state, { waiting: "queued", done: "completed", cancelled: "cancelled" }).map(
-    (status) => ({
-      key: `runs/${status ?? ""}`,
-      kinds: ["run"],
-      load: async (cursor, signal) => {
-        const query = { status, since: timeOf(since), limit, cursor };
-        const page = await api.get<Paged & { runs: Run[] }>("/api/workflows/runs", { query, signal });
-        if (page.runs.some(({ workflowName }) => workflowName === undefined)) names ??= workflowNames();
-        const known = await names;
-        return { items: page.runs.map((run) => runEntry(run, known)), next: page.nextCursor };
-      },
-    }),
-  );
-}
+const runs = ({ state, since }: Filter, limit: number): Source<Entry>[] =>
+  statusesOf(state, { waiting: "queued", done: "completed", cancelled: "cancelled" }).map((status) => ({
+    key: `runs/${status ?? ""}`,
+    kinds: ["run"],
+    load: async (cursor, signal) => {
+      const query = { status, since: timeOf(since), limit, cursor };
+      const page = await api.get<Paged & { runs: Run[] }>("/api/workflows/runs", { query, signal });
+      return { items: page.runs.map(runEntry), next: page.nextCursor };
+    },
+  }));
 
-async function workflowNames(): Promise<Map<string, string>> {
-  const query = { limit: 100 };
-  const { workflows } = await api
-    .get<{ workflows: { id: string; name: string }[] }>("/api/workflows", { query })
-    .catch(() => ({ workflows: [] }));
-  return new Map(workflows.map(({ id, name }) => [id, name]));
-}
-
-export const runEntry = (run: Run, names?: Map<string, string>): Entry => ({
+export const runEntry = (run: Run): Entry => ({
   kind: "run",
   id: run.id,
   at: Date.parse(run.createdAt),
   state: stateOf(run.status),
-  title: words.run(run.workflowName ?? names?.get(run.workflowId) ?? words.workflow, run.number),
+  title: words.run(run.workflowName, run.number),
   note: run.inputFilename,
   percent: null,
   queuePlace: null,
   error: run.error,
   to: `/runs/${run.id}`,
-  workflowId: run.workflowId,
 });
 
 const streams = ({ state }: Filter, limit: number): Source<Entry>[] =>

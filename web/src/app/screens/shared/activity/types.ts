@@ -15,9 +15,7 @@ export interface Job {
 
 export interface Run {
   id: string;
-  workflowId: string;
-  /** Of lists over all workflows. */
-  workflowName?: string;
+  workflowName: string;
   number: number;
   inputFilename: string;
   status: string;

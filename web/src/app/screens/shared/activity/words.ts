@@ -28,7 +28,6 @@ export const activityWords = {
   jobNote: (completed: number, failed: number, total: number) =>
     `${completed} of ${total} done${failed > 0 ? `, ${failed} failed` : ""}`,
   run: (name: string, number: number) => `${name} #${number}`,
-  workflow: "Workflow",
   recorded: (seconds: number, bytes: number) => `${formatDuration(seconds * 1_000)} · ${formatBytes(bytes)}`,
   queued: (place: number) => `${place}. in the queue`,
   progress: (title: string) => `Progress of ${title}`,
