@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { mock, test } from "node:test";
 import { followChanges, type Message, onChanges, onHealth } from "./changes";
 import { offlineSince } from "./connection";
+import { progressOf } from "./progress";
 import { isSessionOver, session } from "./session";
 
 const opened: Source[] = [];
@@ -67,6 +68,11 @@ test("one stream a tab, closed while nothing can be seen or reached", async () =
     [null],
     "a change without id may be of any",
   );
+
+  first.send("progress", { kind: "job", id: "j1", percent: 40, queuePlace: null });
+  assert.deepEqual(progressOf("j1"), { percent: 40, queuePlace: null });
+  first.send("resync", { reason: "lagged", kinds: ["job"] });
+  assert.equal(progressOf("j1"), undefined, "records that are loaded again are newer");
 
   hide(true);
   assert.equal(open().length, 0);

@@ -1,14 +1,14 @@
 /** Jobs, workflow runs, video streams, recordings and uploads in one list, newest first. */
-import { useEffect, useState } from "preact/hooks";
+import { useEffect } from "preact/hooks";
 import { can } from "../../api/session";
 import { Button, ButtonLink } from "../../parts/button";
 import { formatDateTime } from "../../parts/format";
+import { useMedia } from "../../parts/media";
 import { Page } from "../../parts/page";
 import { EmptyState, Loaded, Skeleton } from "../../parts/states";
 import { VirtualList } from "../../parts/virtual_list";
 import { go, href, query, setQuery } from "../../router";
 import { useKeyHelp } from "../../shell/shortcuts";
-import { useProgress } from "../shared/activity/entry_parts";
 import { activityOf, PAGE } from "../shared/activity/sources";
 import { type Entry, type EntryKind, type Filter, KINDS } from "../shared/activity/types";
 import { useMerged } from "../shared/activity/use_merged";
@@ -34,7 +34,6 @@ export default function Activity() {
   const list = useMerged(() => activityOf(filterOf(search)), key, PAGE);
   const isPhone = useMedia("(max-width: 40rem)");
   useKeyHelp(KEYS);
-  useProgress();
   useAskedJob(search.get("job"));
   const isFiltered = key !== "|||";
   return (
@@ -165,15 +164,4 @@ function Nothing() {
       {words.empty.body}
     </EmptyState>
   );
-}
-
-function useMedia(text: string): boolean {
-  const [matches, setMatches] = useState(() => matchMedia(text).matches);
-  useEffect(() => {
-    const media = matchMedia(text);
-    const change = () => setMatches(media.matches);
-    media.addEventListener("change", change);
-    return () => media.removeEventListener("change", change);
-  }, [text]);
-  return matches;
 }

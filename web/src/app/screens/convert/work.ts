@@ -1,11 +1,11 @@
 /** Sources and the work on them. Both last over changes of screen; three requests go out at a time. */
 import { signal } from "@preact/signals";
 import { address, onThisOrigin } from "../../api/base";
-import { onChanges } from "../../api/changes";
 import { api } from "../../api/client";
 import { type ApiError, asApiError, isAborted } from "../../api/error";
 import { download, downloadBytes } from "../../parts/download";
 import { announce, toast } from "../../shell/toasts";
+import { followJob } from "../shared/follow_job";
 import { joins } from "./fields";
 import { outcomeOf } from "./outcome";
 import { needsBytes, requestOf, type Wanted } from "./request";
@@ -173,29 +173,16 @@ async function withBytes(source: Source, signal: AbortSignal): Promise<Source> {
   return { ...source, file: new File([await answer.blob()], source.name, { type: source.mime }) };
 }
 
-/** Follows a job to its end. */
-function follow(key: number, jobId: string) {
-  const ask = async () => {
-    const job = await api.get<Job>(`/api/jobs/${jobId}`).catch(() => null);
-    if (!job || !jobs.has(key)) return;
-    if (job.status === "pending" || job.status === "processing")
-      return update(key, { percent: job.progress, queuePlace: job.queuePlace });
-    end();
-    jobs.delete(key);
-    update(key, { ...outcomeOf(job), queuePlace: null });
-    tell();
-  };
-  const end = onChanges(
-    ["job"],
-    (message) => {
-      if (message.event === "progress")
-        update(key, { percent: message.percent, queuePlace: message.queuePlace });
-      else void ask();
-    },
+const follow = (key: number, jobId: string) =>
+  followJob<Job>(
     jobId,
+    (progress) => update(key, progress),
+    (job) => {
+      jobs.delete(key);
+      update(key, { ...outcomeOf(job), queuePlace: null });
+      tell();
+    },
   );
-  void ask();
-}
 
 /** Says once that everything has ended. */
 function tell() {

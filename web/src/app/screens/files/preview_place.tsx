@@ -5,6 +5,7 @@ import { api } from "../../api/client";
 import { useResource } from "../../api/resource";
 import { Button } from "../../parts/button";
 import { Dialog } from "../../parts/dialog";
+import { useMedia } from "../../parts/media";
 import { Loaded, Skeleton } from "../../parts/states";
 import { Name } from "../../parts/values";
 import type { PaneProps } from "./pane";
@@ -72,15 +73,4 @@ function usePane(): ComponentType<PaneProps> | undefined {
     import("./pane").then(setPane);
   }, []);
   return pane?.Pane;
-}
-
-function useMedia(media: string): boolean {
-  const [matches, setMatches] = useState(() => matchMedia(media).matches);
-  useEffect(() => {
-    const list = matchMedia(media);
-    const onChange = () => setMatches(list.matches);
-    list.addEventListener("change", onChange);
-    return () => list.removeEventListener("change", onChange);
-  }, [media]);
-  return matches;
 }

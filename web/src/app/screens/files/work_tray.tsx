@@ -1,24 +1,22 @@
 /** Jobs and runs in the tray: how far they are, and what came of them. */
 import { signal } from "@preact/signals";
-import { onChanges } from "../../api/changes";
 import { api } from "../../api/client";
 import { asApiError } from "../../api/error";
 import { Button } from "../../parts/button";
 import { Icon } from "../../parts/icon";
 import { go, href } from "../../router";
 import { showInTray } from "../../shell/tray";
+import { followJob } from "../shared/follow_job";
 import { actWords as words } from "./act_words";
 import type { FileRecord } from "./types";
 
 interface Job {
-  jobId: string;
   status: string;
   progress: number;
   completedFiles: number;
-  failedFiles: number;
   queuePlace: number | null;
   errorMessage: string | null;
-  errors: { filename: string; error: string }[];
+  errors: { filename: string; error: string }[] | null;
 }
 
 interface Work {
@@ -55,29 +53,21 @@ function leave(id: string) {
 /** Follows a job to its end. */
 export function follow({ id, label, folder }: { id: string; label: string; folder: string | null }) {
   enter({ id, label, folder, cancel: () => api.delete(`/api/jobs/${id}`).catch(() => {}) });
-  const ask = async () => {
-    const job = await api.get<Job>(`/api/jobs/${id}`).catch(() => null);
-    if (!job) return;
-    const isEnded = !["pending", "processing"].includes(job.status);
-    update(id, { percent: job.progress, queuePlace: job.queuePlace, isEnded });
-    if (!isEnded) return;
-    end();
-    const [first] = job.errors ?? [];
-    update(id, {
-      note: job.status === "cancelled" ? words.work.cancelled : words.work.done(job.completedFiles),
-      error: first ? `${first.filename}: ${first.error}` : (job.errorMessage ?? undefined),
-      cancel: undefined,
-    });
-  };
-  const end = onChanges(
-    ["job"],
-    (message) => {
-      if (message.event === "progress") update(id, message);
-      else void ask();
-    },
+  followJob<Job>(
     id,
+    (progress) => update(id, progress),
+    ({ status, progress, queuePlace, completedFiles, errors, errorMessage }) => {
+      const [first] = errors ?? [];
+      update(id, {
+        percent: progress,
+        queuePlace,
+        isEnded: true,
+        note: status === "cancelled" ? words.work.cancelled : words.work.done(completedFiles),
+        error: first ? `${first.filename}: ${first.error}` : (errorMessage ?? undefined),
+        cancel: undefined,
+      });
+    },
   );
-  void ask();
 }
 
 /** Two runs at a time; a run that is accepted ends by itself. */

@@ -9,6 +9,7 @@ import { Section } from "../../parts/page";
 import { Time } from "../../parts/values";
 import { href } from "../../router";
 import { toast } from "../../shell/toasts";
+import { hostsOf } from "../shared/hosts";
 import type { LiveInput, LiveInputAnswer } from "../shared/live_types";
 import type { InputProps } from "./index";
 import { words } from "./words";
@@ -31,7 +32,7 @@ export function Access({ input, set }: InputProps) {
         />
         <Form
           action={async (values) => {
-            await change({ allowedDomains: hosts(String(values.get("allowedDomains"))) });
+            await change({ allowedDomains: hostsOf(String(values.get("allowedDomains"))) });
             toast(words.saved, "good");
           }}
         >
@@ -54,8 +55,6 @@ export function Access({ input, set }: InputProps) {
     </div>
   );
 }
-
-const hosts = (text: string) => text.split(/[\s,]+/).filter(Boolean);
 
 interface PlaybackToken {
   token: string;

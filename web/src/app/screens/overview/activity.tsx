@@ -3,7 +3,7 @@ import { Section } from "../../parts/page";
 import { Loaded, Skeleton } from "../../parts/states";
 import { Ago } from "../../parts/values";
 import { href } from "../../router";
-import { EntryIcon, EntryState, useProgress } from "../shared/activity/entry_parts";
+import { EntryIcon, EntryState } from "../shared/activity/entry_parts";
 import { recentActivity } from "../shared/activity/sources";
 import type { Entry } from "../shared/activity/types";
 import { useMerged } from "../shared/activity/use_merged";
@@ -13,7 +13,6 @@ const SHOWN = 8;
 
 export function Activity() {
   const list = useMerged(() => recentActivity(SHOWN), "recent", SHOWN);
-  useProgress();
   return (
     <Section
       title={words.activity.title}

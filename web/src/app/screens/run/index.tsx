@@ -1,6 +1,7 @@
 /** One run: its path on the graph, its steps, its results; retried, run again or cancelled. */
 import { useState } from "preact/hooks";
 import { api } from "../../api/client";
+import { progressOf } from "../../api/progress";
 import { type Resource, useResource } from "../../api/resource";
 import { can } from "../../api/session";
 import { Button, ButtonLink } from "../../parts/button";
@@ -16,7 +17,7 @@ import { go, href, query, setQuery } from "../../router";
 import type { ScreenProps } from "../../routes";
 import { showCurl } from "../../shell/curl_panel";
 import { toast } from "../../shell/toasts";
-import { ProgressOf, Took, useRunProgress } from "../shared/run_list";
+import { ProgressOf, Took } from "../shared/run_list";
 import { runWords, TONES } from "../shared/run_words";
 import { type Definition, hasEnded, type Run, type RunAnswer, type Workflow } from "../shared/workflow_types";
 import { Outputs } from "./outputs";
@@ -252,7 +253,7 @@ function Acts({ run, of, workflow }: RunProps) {
 }
 
 function Facts({ run, workflow, steps }: { run: Run; workflow: Workflow | undefined; steps: Step[] }) {
-  const progress = useRunProgress(run.id).get(run.id);
+  const progress = progressOf(run.id);
   const onPath = steps.filter(({ state }) => state !== "skipped");
   const done = onPath.filter(({ state }) => state === "done").length;
   return (

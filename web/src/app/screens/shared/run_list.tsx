@@ -1,7 +1,7 @@
 /** Runs of one workflow or of all: filters, which the address keeps, and a table that follows what is in progress. */
-import { useEffect, useState } from "preact/hooks";
-import { onChanges } from "../../api/changes";
+import { useState } from "preact/hooks";
 import { api } from "../../api/client";
+import { type Progress, progressOf } from "../../api/progress";
 import { usePages, useResource } from "../../api/resource";
 import { allWorkflows } from "../../api/workflow_list";
 import { Button } from "../../parts/button";
@@ -162,7 +162,6 @@ function Filter({
 }
 
 function Table({ runs, hasWorkflow }: { runs: ListedRun[]; hasWorkflow: boolean }) {
-  const progress = useRunProgress();
   return (
     <table class="table table-cards run-table" aria-label={words.table}>
       <thead>
@@ -187,7 +186,7 @@ function Table({ runs, hasWorkflow }: { runs: ListedRun[]; hasWorkflow: boolean 
               {run.error && <p class="field-error run-error">{run.error}</p>}
             </th>
             <td data-label={words.status}>
-              <RunState run={run} progress={progress.get(run.id)} />
+              <RunState run={run} />
             </td>
             {hasWorkflow && (
               <td data-label={words.workflow}>
@@ -219,17 +218,13 @@ export function Took({ run }: { run: Pick<Run, "status" | "startedAt" | "complet
   return run.status === "processing" && run.startedAt ? <Since at={run.startedAt} /> : <>–</>;
 }
 
-export interface Progress {
-  percent: number;
-  queuePlace: number | null;
-}
-
-export function RunState({ run, progress }: { run: ListedRun; progress?: Progress | undefined }) {
+export function RunState({ run }: { run: ListedRun }) {
+  const progress = hasEnded(run) ? undefined : progressOf(run.id);
   return (
     <>
       <Badge tone={TONES[run.status]}>{words.statuses[run.status]}</Badge>
       {run.gate === false && <span class="soft small"> {words.gateClosed}</span>}
-      {!hasEnded(run) && progress && <ProgressOf file={run.inputFilename} progress={progress} />}
+      {progress && <ProgressOf file={run.inputFilename} progress={progress} />}
     </>
   );
 }
@@ -240,23 +235,4 @@ export function ProgressOf({ file, progress }: { file: string; progress: Progres
   ) : (
     <progress class="run-progress" aria-label={words.progress(file)} max={100} value={progress.percent} />
   );
-}
-
-/** The progress of runs, as the service tells it; of one with `id`. */
-export function useRunProgress(id?: string): Map<string, Progress> {
-  const [all, setAll] = useState<Map<string, Progress>>(new Map());
-  useEffect(
-    () =>
-      onChanges(
-        ["run"],
-        (message) => {
-          if (message.event !== "progress" || (id && message.id !== id)) return;
-          const { percent, queuePlace } = message;
-          setAll((before) => new Map(before).set(message.id, { percent, queuePlace }));
-        },
-        id,
-      ),
-    [id],
-  );
-  return all;
 }

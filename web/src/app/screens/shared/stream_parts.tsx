@@ -1,7 +1,7 @@
 /** A video stream's status and image, as the list and the stream's page show them. */
-import { useEffect, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import { onThisOrigin } from "../../api/base";
-import { onChanges } from "../../api/changes";
+import { progressOf } from "../../api/progress";
 import { formatNumber } from "../../parts/format";
 import { Icon } from "../../parts/icon";
 import { Badge } from "../../parts/states";
@@ -20,7 +20,7 @@ const TONES = { pending: "calm", processing: "info", ready: "good", failed: "bad
 
 /** The status in a word; while it is made, how far it is or its place in the queue, kept true by the change stream. */
 export function StreamStatus({ stream }: { stream: Stream }) {
-  const { percent, queuePlace } = useProgress(stream);
+  const { percent, queuePlace } = progressOf(stream.id) ?? { ...stream, percent: stream.progress };
   const isMade = stream.status === "pending" || stream.status === "processing";
   return (
     <span class="stream-status">
@@ -37,23 +37,6 @@ export function StreamStatus({ stream }: { stream: Stream }) {
       {stream.status === "processing" && stream.playable && <Badge tone="good">{words.playable}</Badge>}
     </span>
   );
-}
-
-/** Percent and place in the queue: the newer of the record's and the change stream's. */
-function useProgress({ id, status, progress, queuePlace }: Stream) {
-  const [now, setNow] = useState({ percent: progress, queuePlace });
-  useEffect(() => setNow({ percent: progress, queuePlace }), [progress, queuePlace, status]);
-  useEffect(() => {
-    if (status === "ready" || status === "failed") return;
-    return onChanges(
-      ["stream"],
-      (message) => {
-        if (message.event === "progress" && message.id === id) setNow(message);
-      },
-      id,
-    );
-  }, [id, status]);
-  return now;
 }
 
 /** A frame of the stream on this origin; an icon without one. */

@@ -8,12 +8,12 @@ import { Form, Select, Switch, TextArea, TextField } from "../../parts/form";
 import { Section } from "../../parts/page";
 import { Time } from "../../parts/values";
 import { toast } from "../../shell/toasts";
+import { hostsOf } from "../shared/hosts";
 import type { StreamAnswer } from "../shared/stream_types";
 import type { StreamProps } from "./index";
 import { words } from "./words";
 
 const texts = words.access;
-const hosts = (text: string) => text.split(/[\s,]+/).filter(Boolean);
 
 export function Access({ stream, set }: StreamProps) {
   const mayChange = can("write");
@@ -35,7 +35,7 @@ export function Access({ stream, set }: StreamProps) {
           action={async (values) => {
             const ttl = String(values.get("tokenTtlSeconds") ?? "").trim();
             await change({
-              allowedDomains: hosts(String(values.get("allowedDomains"))),
+              allowedDomains: hostsOf(String(values.get("allowedDomains"))),
               tokenTtlSeconds: ttl ? Number(ttl) : null,
             });
             toast(words.saved, "good");
@@ -84,7 +84,7 @@ function Token({ stream }: Pick<StreamProps, "stream">) {
   const [made, setMade] = useState<PlaybackToken | null>(null);
   const make = async (values: FormData) => {
     const expiresIn = String(values.get("expiresIn") ?? "");
-    const allowedDomains = hosts(String(values.get("tokenDomains") ?? ""));
+    const allowedDomains = hostsOf(String(values.get("tokenDomains") ?? ""));
     setMade(
       await api.post<PlaybackToken>(`/api/video/streams/${stream.id}/playback-token`, {
         expiresIn: expiresIn ? Number(expiresIn) : undefined,

@@ -9,6 +9,7 @@ import { formatBytes } from "../../parts/format";
 import { Icon } from "../../parts/icon";
 import { Name } from "../../parts/values";
 import { go } from "../../router";
+import { hostsOf } from "../shared/hosts";
 import type { StreamAnswer } from "../shared/stream_types";
 import { renditionsOf } from "./renditions";
 import { words } from "./words";
@@ -31,8 +32,6 @@ export function newStream(file?: { id: string; filename: string; size_bytes: num
     </Dialog>
   ));
 }
-
-const hosts = (text: string) => text.split(/[\s,]+/).filter(Boolean);
 
 function StreamForm({ close, given }: { close: () => void; given: Source | undefined }) {
   const [source, setSource] = useState<Source | undefined>(given);
@@ -61,7 +60,7 @@ function StreamForm({ close, given }: { close: () => void; given: Source | undef
       profile,
       renditions,
       access: text("access"),
-      allowedDomains: hosts(text("allowedDomains")),
+      allowedDomains: hostsOf(text("allowedDomains")),
       segmentDuration: text("segmentDuration") ? Number(text("segmentDuration")) : undefined,
     });
     close();
