@@ -123,11 +123,12 @@ table::routes! {
     "/api/share/folder/{token}/zip"    => GET share::zip;
     "/api/share/folder/{token}/files/{fileId}" => GET share::download;
     "/api/share/folder/{token}/files/{fileId}/preview" => GET share::preview;
-    "/api/uploads"                     => POST uploads::create;
+    "/api/uploads"                     => GET uploads::list, POST uploads::create;
     "/api/uploads/complete"            => POST uploads::complete;
     "/api/uploads/{id}/content"        => PUT uploads::put, OPTIONS uploads::preflight;
     "/api/uploads/tus"                 => POST tus::create, OPTIONS tus::offer;
     "/api/uploads/tus/{id}"            => GET tus::show, PATCH tus::append, DELETE tus::end, POST tus::overridden, OPTIONS tus::offer_here;
+    "/api/uploads/{id}"                => DELETE uploads::cancel;
     "/api/downloads/{token}"           => GET downloads::fetch;
 
     "/api/delivery-keys"               => GET delivery_keys::list, POST delivery_keys::create;

@@ -1,4 +1,5 @@
-//! `/api/uploads`: direct uploads: make a signed address, `PUT …/content` without a credential, `complete`; CORS preflight.
+//! `/api/uploads`: list of unfinished uploads; direct uploads: make a signed address, `PUT …/content` without a credential,
+//! `complete`, cancel; CORS preflight.
 //!
 //! Making one is a call of the API, the PUT needs only the address, and completing it makes the file. A PUT that died is
 //! taken over by the next one.
@@ -11,26 +12,37 @@ use actix_web::{
 };
 use futures_util::StreamExt as _;
 use serde::Serialize;
-use sluice_store::{accounts, blob::Spool, blobs, now_ms, storage, uploads, write_tx};
+use sluice_store::{
+    Listed, accounts,
+    blob::Spool,
+    blobs, now_ms, storage,
+    unfinished_uploads::{self, UnfinishedUpload, UploadKind},
+    uploads, write_tx,
+};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::{
     cors::allow_origin,
-    extract::Body,
+    extract::{Body, PageQuery},
     multipart::{next_piece, upload_permit},
 };
 use crate::application::{
-    caller::{Caller, Write},
+    answer::Timestamp,
+    caller::{Caller, Read, Write},
     context::FileContext,
     error::ApiError,
     files::kind::mime_type,
+    page::next_cursor,
     reached::Reached,
     uploads::{
         CompleteUpload, NewUploadRequest, UploadCompleted, UploadMade, check_signature,
         complete::complete as complete_upload, make,
     },
 };
+
+/// Uploads in one answer when the client names no `limit`.
+const DEFAULT_LIMIT: u32 = 50;
 
 #[derive(Serialize, ToSchema)]
 pub struct UploadReceived {
@@ -42,6 +54,98 @@ pub struct UploadReceived {
 pub struct ReceivedUpload {
     id: Uuid,
     size_bytes: u64,
+}
+
+/// An upload that is no file yet.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct UploadRecord {
+    id: Uuid,
+    /// `direct`, or `tus` for a resumable one.
+    kind: &'static str,
+    filename: String,
+    /// Null: at the top.
+    folder_id: Option<Uuid>,
+    /// Null: not declared yet.
+    size_bytes: Option<u64>,
+    /// Bytes that are on the disk; those of a direct upload count once all are.
+    offset_bytes: u64,
+    /// `receiving`, or `received` for a direct upload with all its bytes that was not completed.
+    status: &'static str,
+    created_at: Timestamp,
+    /// Time of expiry; of a resumable upload later with every byte that comes.
+    expires_at: Timestamp,
+}
+
+impl From<UnfinishedUpload> for UploadRecord {
+    fn from(upload: UnfinishedUpload) -> Self {
+        Self {
+            id: upload.id,
+            kind: match upload.kind {
+                UploadKind::Tus => "tus",
+                UploadKind::Direct => "direct",
+            },
+            filename: upload.filename,
+            folder_id: upload.folder_id,
+            size_bytes: upload.size_bytes.map(i64::unsigned_abs),
+            offset_bytes: upload.offset_bytes.unsigned_abs(),
+            status: match upload.is_received {
+                true => "received",
+                false => "receiving",
+            },
+            created_at: Timestamp(upload.created_at),
+            expires_at: Timestamp(upload.expires_at),
+        }
+    }
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct UploadList {
+    uploads: Vec<UploadRecord>,
+    next_cursor: Option<String>,
+}
+
+/// List unfinished uploads
+///
+/// Direct and resumable ones that are no files yet and have not expired.
+#[utoipa::path(get, path = "/api/uploads", tag = "uploads", params(
+    ("limit" = Option<u32>, Query, description = "1 to 100, 50 without one"),
+    ("cursor" = Option<String>, Query, description = "`nextCursor` of the page before"),
+), responses((status = 200, description = "Newest first", body = UploadList)))]
+pub async fn list(
+    context: web::Data<FileContext>,
+    caller: Caller<Read>,
+    PageQuery(page): PageQuery<DEFAULT_LIMIT>,
+) -> Result<HttpResponse, ApiError> {
+    let mut db = context.store.read().await?;
+    let rows = unfinished_uploads::list(&mut db, caller.account_id(), page, now_ms()).await?;
+    let next_cursor = next_cursor(&rows, page, Listed::cursor);
+    Ok(HttpResponse::Ok().json(UploadList {
+        uploads: rows.into_iter().map(UploadRecord::from).collect(),
+        next_cursor,
+    }))
+}
+
+/// Cancel a direct upload
+///
+/// Its bytes are deleted, and its address is refused from now on.
+#[utoipa::path(delete, path = "/api/uploads/{id}", tag = "uploads",
+    params(("id" = Uuid, Path, description = "The upload's id")),
+    responses(
+        (status = 204, description = "Deleted"),
+        (status = 404, description = "Unknown or expired", body = crate::application::error::ErrorBody),
+        (status = 409, description = "Completed already", body = crate::application::error::ErrorBody)))]
+pub async fn cancel(
+    context: web::Data<FileContext>,
+    caller: Caller<Write>,
+    id: web::Path<Uuid>,
+) -> Result<HttpResponse, ApiError> {
+    let account_id = caller.account_id();
+    write_tx!(context.store, |tx| {
+        uploads::cancel(tx, account_id, *id).await
+    })?;
+    Ok(HttpResponse::NoContent().finish())
 }
 
 /// Make a direct upload

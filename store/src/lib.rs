@@ -63,7 +63,7 @@ use std::time::Duration;
 pub use delivery::{delivery_keys, presets};
 pub use file::{
     archive, blobs, bulk, file_facts, file_filter, file_list, files, folder_list, folder_totals,
-    folders, lineage, selections, shares, storage, tus, uploads,
+    folders, lineage, selections, shares, storage, tus, unfinished_uploads, uploads,
 };
 pub use identity::{
     accounts, api_keys, audit, credentials, derived, idempotency, installation, invitations,

@@ -217,6 +217,11 @@ pub(crate) const TABLE: &[(&str, &str, Noted)] = &[
         "/api/uploads/{id}/content",
         Nothing("bytes of an upload, whose completion is noted"),
     ),
+    (
+        "DELETE",
+        "/api/uploads/{id}",
+        entry("upload.cancelled", InPath("upload", "id")),
+    ),
     ("POST", "/api/uploads/tus", entry("file.stored", StoredFile)),
     (
         "PATCH",

@@ -680,6 +680,49 @@ async fn a_direct_upload_becomes_one_file() {
 }
 
 #[actix_web::test]
+async fn a_direct_upload_is_listed_until_it_is_cancelled_or_completed() {
+    let site = Site::open().await;
+    let make = async || {
+        let new = json!({"filename": "x.png", "sizeBytes": PNG.len()});
+        site.call("POST", "/api/uploads", Some(new)).await.json()
+    };
+    let put = async |made: &Value| {
+        let signed = path_of(&made["upload"]["signedUrl"]);
+        let put = request("PUT", &signed).set_payload(PNG.to_vec());
+        site.send(put).await.status
+    };
+    let listed = async || {
+        let list = site.call("GET", "/api/uploads?limit=9", None).await.json();
+        let uploads = list["uploads"].as_array().unwrap().iter();
+        uploads
+            .map(|upload| (upload["status"].clone(), upload["offsetBytes"].clone()))
+            .collect::<Vec<_>>()
+    };
+    let cancel = async |made: &Value| {
+        let path = format!("/api/uploads/{}", made["upload"]["id"].as_str().unwrap());
+        site.call("DELETE", &path, None).await.status
+    };
+    let (kept, cancelled) = (make().await, make().await);
+    assert_eq!(put(&kept).await, 200);
+    assert_eq!(
+        listed().await,
+        [
+            (json!("receiving"), json!(0)),
+            (json!("received"), json!(PNG.len()))
+        ]
+    );
+    assert_eq!(cancel(&cancelled).await, 204);
+    assert_eq!(cancel(&cancelled).await, 404);
+    assert_eq!(put(&cancelled).await, 404);
+    assert_eq!(listed().await.len(), 1);
+    let body = kept["complete"]["body"].clone();
+    let completed = site.call("POST", "/api/uploads/complete", Some(body)).await;
+    assert_eq!(completed.status, 200);
+    assert_eq!(cancel(&kept).await, 409);
+    assert_eq!(listed().await, []);
+}
+
+#[actix_web::test]
 async fn only_pages_of_the_settings_may_put() {
     let site = Site::open_with(|config| {
         config.http.cors_origins = vec!["https://app.example.org/".into()]

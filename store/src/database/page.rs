@@ -52,6 +52,7 @@ listed!(
     crate::presets::Preset,
     crate::recordings::Recording,
     crate::shares::Share,
+    crate::unfinished_uploads::UnfinishedUpload,
     crate::video::Stream,
     crate::webhooks::Delivery,
     crate::webhooks::Endpoint,

@@ -17,4 +17,5 @@ pub mod selections;
 pub mod shares;
 pub mod storage;
 pub mod tus;
+pub mod unfinished_uploads;
 pub mod uploads;

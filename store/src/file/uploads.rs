@@ -130,7 +130,9 @@ pub async fn receive(
     .bind(mime_type)
     .fetch_optional(tx.sqlite())
     .await?
-    .ok_or_else(|| Error::Conflict("another request has taken this upload over".into()))
+    .ok_or_else(|| {
+        Error::Conflict("another request has taken this upload over, or it was cancelled".into())
+    })
 }
 
 /// Makes the file, once: `(file, true)` when an earlier call made it. `Error::Conflict` while the bytes are missing,
@@ -208,6 +210,25 @@ pub async fn take(tx: &mut Tx<'_>, account_id: Uuid, id: Uuid) -> Result<UploadC
         mime_type,
         size_bytes: upload.size_bytes,
     })
+}
+
+/// Deletes an unfinished upload. `Error::NotFound` for one that the account does not have, `Error::Conflict` for one that is
+/// completed.
+pub async fn cancel(tx: &mut Tx<'_>, account_id: Uuid, id: Uuid) -> Result<(), Error> {
+    let upload = by_id(tx, id).await?;
+    if upload.account_id != account_id {
+        return Err(Error::NotFound("upload"));
+    }
+    if upload.state == State::Completed {
+        return Err(Error::Conflict(
+            "the upload is completed already: delete its file".into(),
+        ));
+    }
+    query("DELETE FROM uploads WHERE id = $1")
+        .bind(id)
+        .execute(tx.sqlite())
+        .await?;
+    Ok(())
 }
 
 /// The upload's bytes. `Error::Conflict` while they are missing.

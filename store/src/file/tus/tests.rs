@@ -4,7 +4,9 @@ use bytes::Bytes;
 
 use super::*;
 use crate::{
-    StoreSettings, accounts, blobs,
+    Listed as _, Page, StoreSettings, accounts, blobs,
+    connection::sealed::Driver as _,
+    unfinished_uploads::{self, UploadKind},
     uploads::{self, NewUpload},
 };
 
@@ -419,4 +421,68 @@ async fn another_account_has_no_part_in_it() {
         .await
         .unwrap();
     assert!(matches!(site.get(id, 0).await, Err(Error::NotFound(_))));
+}
+
+#[tokio::test]
+async fn unfinished_uploads_of_both_kinds_are_listed_newest_first() {
+    let site = Site::open().await;
+    let old = site.create(Some(10), 5).await.unwrap();
+    let new = site.create(None, 9).await.unwrap();
+    let direct = site.receive_directly(vec![1; 4]).await;
+    let completed = site.create(Some(3), 7).await.unwrap();
+    site.complete(&completed, 3).await.unwrap();
+    let list = async |page: Page, now_ms: i64| {
+        let mut db = site.store.read().await.unwrap();
+        unfinished_uploads::list(&mut db, site.account, page, now_ms)
+            .await
+            .unwrap()
+    };
+
+    let all = list(Page::first(9), 10).await;
+    let seen: Vec<_> = all
+        .iter()
+        .map(|row| (row.id, row.kind, row.size_bytes, row.is_received))
+        .collect();
+    assert_eq!(
+        seen,
+        [
+            (new.id, UploadKind::Tus, None, false),
+            (old.id, UploadKind::Tus, Some(10), false),
+            (direct, UploadKind::Direct, Some(4), true),
+        ]
+    );
+    let mut page = Page::first(1);
+    for expected in &all {
+        let rows = list(page, 10).await;
+        assert_eq!(rows, std::slice::from_ref(expected));
+        page.after = Some(rows[0].cursor());
+    }
+    assert_eq!(list(page, 10).await, []);
+    assert_eq!(list(Page::first(9), DAY_MS).await.len(), 2);
+
+    let account = site.account;
+    let cancel = async |account: Uuid| {
+        site.store
+            .write(move |tx| Box::pin(async move { uploads::cancel(tx, account, direct).await }))
+            .await
+    };
+    assert!(matches!(cancel(Uuid::nil()).await, Err(Error::NotFound(_))));
+    cancel(account).await.unwrap();
+    assert!(matches!(cancel(account).await, Err(Error::NotFound(_))));
+}
+
+#[tokio::test]
+async fn the_list_of_unfinished_uploads_reads_indices_in_their_order() {
+    let site = Site::open().await;
+    let mut db = site.store.read().await.unwrap();
+    let explained = format!("EXPLAIN QUERY PLAN {}", unfinished_uploads::LIST);
+    let plan: Vec<(i64, i64, i64, String)> = query_as(sqlx::AssertSqlSafe(explained))
+        .fetch_all(db.sqlite())
+        .await
+        .unwrap();
+    let plan: Vec<_> = plan.into_iter().map(|(.., step)| step).collect();
+    for index in ["uploads_unfinished", "tus_uploads_by_time"] {
+        let search = format!("USING INDEX {index} (account_id=? AND (created_at,id)<(?,?))");
+        assert!(plan.iter().any(|step| step.contains(&search)), "{plan:?}");
+    }
 }
