@@ -12,6 +12,9 @@ export function address(path: string, query?: Query): string {
   return `${BASE}${path}${search ? `?${search}` : ""}`;
 }
 
+/** The address under which this browser reaches the service, for commands and code of others. */
+export const serviceUrl = () => location.origin + BASE;
+
 /**
  * The address on this origin of one in an answer: those are absolute, by the name under which the service knows itself.
  * `query` is set in it.

@@ -139,7 +139,7 @@ interface EmptyProps {
   action?: ComponentChildren;
   /** The same by the API. */
   curl?: string;
-  /** "/guides/NAME", or the reference of the API at "/docs". */
+  /** "/guides/NAME". */
   guide?: { href: string; label: string };
 }
 
@@ -151,7 +151,7 @@ export function EmptyState({ icon, title, children, action, curl, guide }: Empty
       <div class="empty-text">{children}</div>
       {action && <div class="actions">{action}</div>}
       {curl && <CopyField label="The same by the API" value={curl} code />}
-      {guide && <a href={guide.href.startsWith("/guides/") ? href(guide.href) : guide.href}>{guide.label}</a>}
+      {guide && <a href={href(guide.href)}>{guide.label}</a>}
     </div>
   );
 }

@@ -1,5 +1,6 @@
 /** What surrounds every screen of a signed-in user. */
 import { render } from "preact";
+import { address } from "../api/base";
 import { api } from "../api/client";
 import { offlineSince } from "../api/connection";
 import { can, session } from "../api/session";
@@ -75,7 +76,7 @@ function Side() {
         ))}
       </div>
       <div class="side-nav side-foot">
-        <a href="/docs" target="_blank" rel="noopener">
+        <a href={address("/docs")} target="_blank" rel="noopener">
           <Icon name="book" />
           <span>{words.reference}</span>
         </a>
@@ -213,7 +214,7 @@ function PhoneBar() {
             .map((place) => (
               <PlaceLink key={place.to} place={place} />
             ))}
-          <a href="/docs" target="_blank" rel="noopener">
+          <a href={address("/docs")} target="_blank" rel="noopener">
             <Icon name="book" />
             <span>{words.reference}</span>
           </a>

@@ -1,5 +1,6 @@
 /** Jobs, workflow runs, video streams, recordings and uploads in one list, newest first. */
 import { useEffect } from "preact/hooks";
+import { serviceUrl } from "../../api/base";
 import { can } from "../../api/session";
 import { Button, ButtonLink } from "../../parts/button";
 import { formatDateTime } from "../../parts/format";
@@ -158,7 +159,7 @@ function Nothing() {
           </ButtonLink>
         )
       }
-      curl={`curl -s '${location.origin}/api/jobs' -H "Authorization: Bearer $KEY"`}
+      curl={`curl -s '${serviceUrl()}/api/jobs' -H "Authorization: Bearer $KEY"`}
       guide={{ href: "/guides/conversions", label: words.empty.guide }}
     >
       {words.empty.body}

@@ -1,4 +1,5 @@
 /** The present choice as a command. */
+import { serviceUrl } from "../../api/base";
 import { asCurl } from "../../api/calls";
 import { CopyField } from "../../parts/copy";
 import { Dialog, openDialog } from "../../parts/dialog";
@@ -20,7 +21,7 @@ export function showAsCurl(wanted: Wanted, sources: Source[]) {
   const given = sources.length > 0 ? sources : [example()];
   const of = joins(wanted.tool) ? given.map(named) : given.slice(0, 1);
   const request = requestOf(wanted, of);
-  const command = asCurl({ method: "POST", path: request.path, body: request.body }, location.origin);
+  const command = asCurl({ method: "POST", path: request.path, body: request.body }, serviceUrl());
   openDialog((close) => (
     <Dialog title={words.curl.title} onClose={close} wide>
       <p class="soft">

@@ -1,5 +1,6 @@
 /** The files to be worked on: dropped, chosen, pasted, or stored ones. */
 import { useEffect, useRef, useState } from "preact/hooks";
+import { serviceUrl } from "../../api/base";
 import { can } from "../../api/session";
 import { Button } from "../../parts/button";
 import { formatBytes } from "../../parts/format";
@@ -89,7 +90,7 @@ export function SourceList({ tool, formats }: { tool: Tool; formats: Format[] })
         icon="convert"
         title={words.empty.title}
         action={buttons}
-        curl={`curl -s '${location.origin}/api/convert' \\\n  -H "Authorization: Bearer $KEY" -F file=@photo.heic -F format=webp`}
+        curl={`curl -s '${serviceUrl()}/api/convert' \\\n  -H "Authorization: Bearer $KEY" -F file=@photo.heic -F format=webp`}
         guide={{ href: "/guides/conversions", label: words.empty.guide }}
       >
         {mayConvert ? words.empty.body : words.viewer}

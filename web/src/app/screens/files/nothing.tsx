@@ -1,4 +1,5 @@
 /** What is shown in place of an empty list. */
+import { serviceUrl } from "../../api/base";
 import { Button } from "../../parts/button";
 import { EmptyState } from "../../parts/states";
 import { setQuery } from "../../router";
@@ -43,7 +44,7 @@ export function Nothing({
       }
       curl={
         isTop && mayWrite
-          ? `curl -s '${location.origin}/api/files' \\\n  -H "Authorization: Bearer $KEY" -F file=@photo.jpg`
+          ? `curl -s '${serviceUrl()}/api/files' \\\n  -H "Authorization: Bearer $KEY" -F file=@photo.jpg`
           : undefined
       }
       guide={isTop ? { href: "/guides/files", label: words.empty.guide } : undefined}

@@ -1,5 +1,6 @@
 /** Converting, and running a workflow, on stored files: the dialogs that begin them. */
 import { useState } from "preact/hooks";
+import { address } from "../../api/base";
 import { api } from "../../api/client";
 import { useResource } from "../../api/resource";
 import { allWorkflows } from "../../api/workflow_list";
@@ -147,7 +148,7 @@ function RunForm({ files, close }: { files: FileRecord[]; close: () => void }) {
               <p>{words.run.none}</p>
               <p class="soft">{words.run.noneBody}</p>
               <p>
-                <a href="/docs" target="_blank" rel="noopener">
+                <a href={address("/docs")} target="_blank" rel="noopener">
                   {words.run.guide}
                 </a>
               </p>

@@ -1,6 +1,6 @@
 /** The builder of addresses: a file, a key, parameters or a preset; the image and the code that come of them. */
 import { useEffect, useState } from "preact/hooks";
-import { BASE } from "../../api/base";
+import { serviceUrl } from "../../api/base";
 import { api } from "../../api/client";
 import { useResource } from "../../api/resource";
 import { can } from "../../api/session";
@@ -125,7 +125,7 @@ function Bench({ catalogue, keys, presets, reload, addKey }: BenchProps) {
             path={path}
             built={{
               place: {
-                base: baseOf(file.data.download_url, location.origin + BASE),
+                base: baseOf(file.data.download_url, serviceUrl()),
                 key: part,
                 file: fileId,
               },
@@ -209,7 +209,7 @@ function Teaches() {
       <EmptyState
         icon="images"
         title={words.empty.title}
-        curl={`curl -s '${location.origin}${BASE}/api/files' \\\n  -H "Authorization: Bearer $KEY" -F file=@photo.jpg`}
+        curl={`curl -s '${serviceUrl()}/api/files' \\\n  -H "Authorization: Bearer $KEY" -F file=@photo.jpg`}
         guide={{ href: "/guides/images", label: words.preset.guide }}
       >
         {words.empty.body}

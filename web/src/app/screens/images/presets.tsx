@@ -1,4 +1,5 @@
 /** The presets: named sets of parameters. */
+import { serviceUrl } from "../../api/base";
 import { api } from "../../api/client";
 import { useResource } from "../../api/resource";
 import { can } from "../../api/session";
@@ -34,7 +35,7 @@ export function Presets() {
                 </ButtonLink>
               )
             }
-            curl={`curl -s '${location.origin}${PATH}' \\\n  -H "Authorization: Bearer $KEY" --json '${JSON.stringify(EXAMPLE)}'`}
+            curl={`curl -s '${serviceUrl()}${PATH}' \\\n  -H "Authorization: Bearer $KEY" --json '${JSON.stringify(EXAMPLE)}'`}
             guide={{ href: "/guides/images", label: words.preset.guide }}
           >
             {words.preset.about}

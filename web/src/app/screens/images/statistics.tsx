@@ -1,4 +1,5 @@
 /** What was delivered, by day and by key; and purging. */
+import { serviceUrl } from "../../api/base";
 import { api } from "../../api/client";
 import { useResource } from "../../api/resource";
 import { ButtonLink } from "../../parts/button";
@@ -66,7 +67,7 @@ export function Statistics() {
                   {words.statistics.open}
                 </ButtonLink>
               }
-              curl={`curl -s '${location.origin}/api/cdn/stats?days=${days}' -H "Authorization: Bearer $KEY"`}
+              curl={`curl -s '${serviceUrl()}/api/cdn/stats?days=${days}' -H "Authorization: Bearer $KEY"`}
             >
               {words.statistics.noneBody}
             </EmptyState>

@@ -1,5 +1,6 @@
 /** Every live input: what is on air, with poster, status and viewers. */
 import { useEffect } from "preact/hooks";
+import { serviceUrl } from "../../api/base";
 import { api } from "../../api/client";
 import { useResource, useRevision } from "../../api/resource";
 import { can } from "../../api/session";
@@ -92,7 +93,7 @@ export default function Live() {
                   </Button>
                 )
               }
-              curl={`curl -s '${location.origin}/api/live/inputs' \\\n  -H "Authorization: Bearer $KEY" --json '{"name": "Main stage"}'`}
+              curl={`curl -s '${serviceUrl()}/api/live/inputs' \\\n  -H "Authorization: Bearer $KEY" --json '{"name": "Main stage"}'`}
               guide={{ href: "/guides/obs", label: words.empty.guide }}
             >
               {words.empty.body}

@@ -1,5 +1,6 @@
 /** Other platforms that the input goes to. */
 import { useEffect } from "preact/hooks";
+import { serviceUrl } from "../../api/base";
 import { api } from "../../api/client";
 import { useResource } from "../../api/resource";
 import { can } from "../../api/session";
@@ -52,7 +53,7 @@ export function Outputs({ input }: { input: LiveInput }) {
             icon="out"
             title={words.outputs.emptyTitle}
             action={add}
-            curl={`curl -s '${location.origin}${path}' \\\n  -H "Authorization: Bearer $KEY" --json '{"url": "rtmps://live.example.com/app/key"}'`}
+            curl={`curl -s '${serviceUrl()}${path}' \\\n  -H "Authorization: Bearer $KEY" --json '{"url": "rtmps://live.example.com/app/key"}'`}
             guide={{ href: "/guides/restream", label: words.outputs.guide }}
           >
             {words.outputs.empty}

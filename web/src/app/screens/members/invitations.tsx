@@ -1,5 +1,6 @@
 /** The account's invitations: made, used, expired, revoked. */
 import { useEffect } from "preact/hooks";
+import { serviceUrl } from "../../api/base";
 import { api } from "../../api/client";
 import { useResource } from "../../api/resource";
 import { Button } from "../../parts/button";
@@ -39,7 +40,7 @@ export function Invitations() {
             icon="user"
             title={words.invitations.emptyTitle}
             action={action}
-            curl={`curl -s '${location.origin}${PATH}' \\\n  -H "Authorization: Bearer $KEY" --json '{"role":"member"}'`}
+            curl={`curl -s '${serviceUrl()}${PATH}' \\\n  -H "Authorization: Bearer $KEY" --json '{"role":"member"}'`}
             guide={{ href: "/guides/dashboard", label: words.invitations.guide }}
           >
             {words.invitations.about}

@@ -1,4 +1,5 @@
 /** Keys of image addresses. */
+import { serviceUrl } from "../../api/base";
 import { api } from "../../api/client";
 import { can } from "../../api/session";
 import { Button, ButtonLink, Submit } from "../../parts/button";
@@ -174,7 +175,7 @@ function newKey(changed: () => void) {
   )).then(() => {
     if (!token) return;
     changed();
-    const begin = `${location.origin}/cdn/v1/${token}/`;
+    const begin = `${serviceUrl()}/cdn/v1/${token}/`;
     openDialog((close) => (
       <Dialog title={words.delivery.madeTitle} onClose={close}>
         <CopyField label={words.delivery.made} value={begin} />

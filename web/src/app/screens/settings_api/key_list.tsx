@@ -1,6 +1,7 @@
 /** What the three lists of keys have in common: pages, the dialog that makes one, the question before one is revoked. */
 import type { ComponentChildren } from "preact";
 import { useEffect } from "preact/hooks";
+import { serviceUrl } from "../../api/base";
 import type { Kind } from "../../api/changes";
 import { api } from "../../api/client";
 import { usePages } from "../../api/resource";
@@ -90,4 +91,4 @@ export function KeyList<K>({ of: list, about, empty, action, children }: KeysPro
 
 /** The JSON request that makes a key, as a command. */
 export const curl = (path: string, body: object) =>
-  `curl -s '${location.origin}${path}' \\\n  -H "Authorization: Bearer $KEY" --json '${JSON.stringify(body)}'`;
+  `curl -s '${serviceUrl()}${path}' \\\n  -H "Authorization: Bearer $KEY" --json '${JSON.stringify(body)}'`;

@@ -1,4 +1,5 @@
 /** What the account has used of its plan, and how it came to it. */
+import { address } from "../../api/base";
 import { api } from "../../api/client";
 import { useResource } from "../../api/resource";
 import { formatBytes, formatDate, formatNumber } from "../../parts/format";
@@ -61,7 +62,7 @@ function Plan({ usage: { plan, limits, operations, deliveries, storage, upgradeU
     <Section
       title={words.plan(plan)}
       actions={
-        <a class="small" href="/plans">
+        <a class="small" href={address("/plans")}>
           {words.plans}
         </a>
       }

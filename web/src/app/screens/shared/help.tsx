@@ -1,4 +1,5 @@
 /** The help of a screen: what it is for, its keys, its guides, and the first steps again. */
+import { address } from "../../api/base";
 import { can } from "../../api/session";
 import { Button } from "../../parts/button";
 import { Dialog, openDialog } from "../../parts/dialog";
@@ -24,7 +25,7 @@ export function openHelp(): Promise<void> {
             </li>
           ))}
           <li>
-            <a href="/docs" target="_blank" rel="noopener">
+            <a href={address("/docs")} target="_blank" rel="noopener">
               {words.reference}
             </a>
           </li>

@@ -1,4 +1,5 @@
 /** Every link of the account that is in force. */
+import { serviceUrl } from "../../api/base";
 import { api } from "../../api/client";
 import { usePages } from "../../api/resource";
 import { can } from "../../api/session";
@@ -55,7 +56,7 @@ export default function Shares() {
                   {words.empty.action}
                 </ButtonLink>
               }
-              curl={`curl -s -X POST '${location.origin}/api/folders/FOLDER_ID/share' \\\n  -H "Authorization: Bearer $KEY" --json '{"expiresIn": 604800}'`}
+              curl={`curl -s -X POST '${serviceUrl()}/api/folders/FOLDER_ID/share' \\\n  -H "Authorization: Bearer $KEY" --json '{"expiresIn": 604800}'`}
               guide={{ href: "/guides/share", label: words.empty.guide }}
             >
               {words.empty.body}

@@ -1,4 +1,5 @@
 /** Signing in, and back to the screen that was asked for. */
+import { address } from "../../api/base";
 import { api } from "../../api/client";
 import { type Session, signedIn } from "../../api/session";
 import { Submit } from "../../parts/button";
@@ -51,7 +52,7 @@ export default function SignIn() {
         </p>
       </div>
       <p class="gate-foot">
-        <a href="/docs">{words.reference}</a>
+        <a href={address("/docs")}>{words.reference}</a>
       </p>
     </div>
   );

@@ -1,5 +1,6 @@
 /** Every video stream: status, progress, place in the queue. */
 import { useEffect } from "preact/hooks";
+import { serviceUrl } from "../../api/base";
 import { api } from "../../api/client";
 import { asApiError } from "../../api/error";
 import { usePages } from "../../api/resource";
@@ -61,7 +62,7 @@ export default function Streams() {
               icon="video"
               title={words.empty.title}
               action={button}
-              curl={`curl -s '${location.origin}/api/video/streams' \\\n  -H "Authorization: Bearer $KEY" --json '{"sourceFileId": "…"}'`}
+              curl={`curl -s '${serviceUrl()}/api/video/streams' \\\n  -H "Authorization: Bearer $KEY" --json '{"sourceFileId": "…"}'`}
               guide={{ href: "/guides/video-streams", label: words.empty.guide }}
             >
               {can("write") ? words.empty.body : words.empty.viewer}

@@ -1,5 +1,6 @@
 /** The endpoints: status, what waits, and what can be done with each. */
 import { useEffect } from "preact/hooks";
+import { serviceUrl } from "../../api/base";
 import { api } from "../../api/client";
 import { useResource } from "../../api/resource";
 import { can } from "../../api/session";
@@ -48,7 +49,7 @@ export function Endpoints() {
             icon="webhooks"
             title={words.endpoints.emptyTitle}
             action={<NewEndpoint />}
-            curl={`curl -s '${location.origin}/api/webhooks' \\\n  -H "Authorization: Bearer $KEY" --json '{"url": "https://shop.example.com/hooks", "eventTypes": ["*"]}'`}
+            curl={`curl -s '${serviceUrl()}/api/webhooks' \\\n  -H "Authorization: Bearer $KEY" --json '{"url": "https://shop.example.com/hooks", "eventTypes": ["*"]}'`}
             guide={{ href: "/guides/webhooks", label: words.endpoints.guide }}
           >
             {words.endpoints.empty}

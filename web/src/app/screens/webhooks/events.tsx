@@ -1,4 +1,5 @@
 /** The feed: every event, the newest first. */
+import { serviceUrl } from "../../api/base";
 import { api } from "../../api/client";
 import { usePages } from "../../api/resource";
 import { Button } from "../../parts/button";
@@ -33,7 +34,7 @@ export function Events() {
           <EmptyState
             icon="clock"
             title={words.events.emptyTitle}
-            curl={`curl -s '${location.origin}/api/events' -H "Authorization: Bearer $KEY"`}
+            curl={`curl -s '${serviceUrl()}/api/events' -H "Authorization: Bearer $KEY"`}
           >
             {words.events.empty}
           </EmptyState>

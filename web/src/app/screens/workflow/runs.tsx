@@ -1,4 +1,5 @@
 /** The runs of a workflow. */
+import { serviceUrl } from "../../api/base";
 import { can } from "../../api/session";
 import { Button } from "../../parts/button";
 import { runWorkflow } from "../shared/run_dialog";
@@ -12,7 +13,7 @@ export function Runs({ workflow }: PartProps) {
       {words.run}
     </Button>
   );
-  const curl = `curl -s '${location.origin}/api/workflows/${workflow.id}/run' \\\n  -H "Authorization: Bearer $KEY" -F file=@photo.jpg`;
+  const curl = `curl -s '${serviceUrl()}/api/workflows/${workflow.id}/run' \\\n  -H "Authorization: Bearer $KEY" -F file=@photo.jpg`;
   return (
     <RunList
       workflowId={workflow.id}

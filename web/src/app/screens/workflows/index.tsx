@@ -1,5 +1,6 @@
 /** Workflows: whether each is active, how its last runs went, and what can be done with it. */
 import { useEffect } from "preact/hooks";
+import { serviceUrl } from "../../api/base";
 import { api } from "../../api/client";
 import { usePages, useResource } from "../../api/resource";
 import { can } from "../../api/session";
@@ -83,7 +84,7 @@ function Nothing() {
       <EmptyState
         icon="workflow"
         title={words.emptyTitle}
-        curl={`curl -s '${location.origin}/api/workflows' \\\n  -H "Authorization: Bearer $KEY" \\\n  --json '{"name": "To WebP", "outputFormat": "webp"}'`}
+        curl={`curl -s '${serviceUrl()}/api/workflows' \\\n  -H "Authorization: Bearer $KEY" \\\n  --json '{"name": "To WebP", "outputFormat": "webp"}'`}
         guide={{ href: "/guides/workflows", label: words.guide }}
       >
         {words.empty}
