@@ -23,8 +23,11 @@ use crate::support::{
 
 /// A client that reads has read everything once nothing came for so long.
 const SILENCE: Duration = Duration::from_secs(1);
-/// Tries to send more than lies between the service and a client that reads nothing.
-const ROUNDS: usize = 4;
+/// Files, of which a request changes a part. A client that lags behind this many learns that it has missed some.
+const FILES: usize = 240;
+const FILES_OF_REQUEST: usize = 120;
+/// Requests of each try to send more than lies between the service and a client that reads nothing.
+const REQUESTS: [usize; 3] = [100, 200, 400];
 
 /// Makes folders, some at a time; returns the id of the last one.
 async fn make_folders(api: &Api, count: usize) -> Result<String, Failure> {
@@ -69,19 +72,27 @@ async fn a_slow_client_holds_up_no_other_and_learns_that_it_has_missed_something
     let api = server.api();
     let mut slow = raw_follower(&server, "").await?;
     let mut quick = ChangeStream::open(&server, API_KEY, "").await?;
+    let uploads = stream::iter(0..FILES).map(async |number| {
+        let file = api.upload(&format!("{number}.txt"), b"text").await?;
+        text(&file["id"])
+    });
+    let files: Vec<String> = uploads.buffered(8).try_collect().await?;
     let mut last_read = String::new();
-    for _ in 0..ROUNDS {
-        // What is between the service and the slow client takes some bursts, the rest is merged.
-        for _ in 0..15 {
-            let last = make_folders(&api, 150).await?;
-            let is_there = |it: &StreamEvent| it.is_change("folder", &last) || it.name == "resync";
-            quick.until("the last folder", SOON, is_there).await?;
+    for requests in REQUESTS {
+        // Some of it is between the service and the slow client, the rest is merged.
+        for ids in files.chunks(FILES_OF_REQUEST).cycle().take(requests) {
+            let body = json!({"ids": ids, "action": "move", "folderId": null});
+            let path = "/api/files/bulk";
+            api.expect(StatusCode::OK, Method::POST, path, Some(&body))
+                .await?;
+            let is_there = |it: &StreamEvent| it.is_change("file", &ids[0]) || it.name == "resync";
+            quick.until("a changed file", SOON, is_there).await?;
         }
         last_read = read_on(&mut slow).await?;
         let has_missed = |event: &str| {
             event.contains("event: resync")
                 && event.contains(r#""lagged""#)
-                && event.contains("folder")
+                && event.contains("file")
         };
         if last_read.split("\n\n").any(has_missed) {
             return Ok(());
