@@ -73,7 +73,6 @@ export const actWords = {
     run: (count: number, name: string) => `${name}: ${plural(count, "file")}`,
     done: (count: number) => `${plural(count, "file")} made`,
     ran: (done: number, count: number) => `${done} of ${plural(count, "run")} ended well`,
-    failed: (count: number) => `${plural(count, "file")} failed`,
     queued: (place: number) => `Waiting, place ${place}`,
     show: "Show",
     cancel: "Cancel",

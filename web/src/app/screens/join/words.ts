@@ -18,7 +18,6 @@ export const words = {
   join: "Join",
   expires: "The invitation can be used until",
   noCode: "This address has no code. Open the whole link that you were sent.",
-  again: "Try again",
   another: "An invitation works once. An admin of the account can make another one.",
   signIn: "Sign in with a password",
 };

@@ -15,7 +15,6 @@ export const words = {
   cancel: "Cancel",
   save: "Save",
   saved: "Saved.",
-  actions: "Actions",
   watchPage: "Open the watch page",
   tabs: {
     label: "Parts of the input",
@@ -50,7 +49,6 @@ export const words = {
     lost: (lost: number, again: number) =>
       `${lost.toLocaleString("en")} lost, ${again.toLocaleString("en")} sent again`,
     sessions: "Connections",
-    since: "since",
     none: "none",
     trouble: {
       recording: "The recording has stopped",
@@ -80,7 +78,6 @@ export const words = {
   },
   connect: {
     label: "Encoder",
-    key: "Stream key",
     keyHidden: "The key is not in this page until you ask for it; each time is recorded.",
     show: "Show the key",
     shown: "Anyone who has this key can publish to this input.",
@@ -97,7 +94,6 @@ export const words = {
       lead: "OBS: Settings, Stream, Service “Custom…”",
       server: "Server",
       key: "Stream Key",
-      output: "Output",
       hint: "Settings, Output: CBR, keyframe interval 2 s, audio AAC at 48 kHz; for the lowest delay Tune “zerolatency” and no B-frames.",
     },
     ffmpeg: { lead: "A test video, or your own file in place of the first inputs:", command: "Command" },
@@ -139,8 +135,6 @@ export const words = {
     guide: "Other platforms",
     url: "Target",
     urlHint: "rtmp://host/app/key, rtmps://host/app/key or srt://host:port?streamid=…",
-    status: "Status",
-    sent: "Sent",
     lag: (ms: number) => `${(ms / 1000).toFixed(1)} s behind`,
     dropped: (units: number) => `${units.toLocaleString("en")} units left out`,
     enabled: "On",
@@ -165,7 +159,6 @@ export const words = {
     peak: "Most viewers",
     status: "Status",
     files: "Files",
-    open: "Open the file",
     statuses: {
       recording: "recording",
       processing: "being stored",

@@ -71,7 +71,6 @@ export const words = {
     resets: (date: string) => `Begins again on ${date}`,
     files: (count: number) => (count === 1 ? "1 file" : `${count.toLocaleString()} files`),
     details: "Details",
-    noLimit: "without limit",
   },
   activity: {
     title: "Activity",

@@ -1,9 +1,7 @@
 /** The texts of the screen of a run. */
 export const words = {
-  runs: "All runs",
   workflows: "Workflows",
   title: "Run",
-  facts: "Run",
   input: "Input",
   workflow: "Workflow",
   version: (version: number) => `version ${version}`,
@@ -65,7 +63,6 @@ export const words = {
   noOutputs: "This run produced no files.",
   noOutputsYet: "Results appear here as steps store them.",
   download: "Download",
-  downloadOf: (name: string) => `Download ${name}`,
   linkOver: "The download has expired.",
   smaller: (share: string) => `${share} of the input`,
   progress: (done: number, total: number) => `${done} of ${total} steps`,

@@ -28,7 +28,6 @@ export const words = {
   unknown: "unknown",
   actions: "Actions",
   end: "End",
-  endHere: "Sign out",
   endTitle: "End this session?",
   endBody: "That browser is asked for the password again.",
   ended: "The session has ended.",

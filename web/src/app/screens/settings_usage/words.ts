@@ -23,7 +23,6 @@ export const words = {
   lastDays: (days: number) => `${days} days`,
   operationsChart: "Operations a day",
   deliveriesChart: "Deliveries a day",
-  bytesChart: "Bytes delivered a day",
   kinds: "Operations by kind",
   keys: "Deliveries by key",
   kind: "Kind",

@@ -15,7 +15,6 @@ import type { RunAnswer, Workflow } from "./workflow_types";
 const words = {
   title: (name: string) => `Run “${name}”`,
   drop: "Drop a file here",
-  or: "or",
   upload: "Choose a file of this computer",
   stored: "Choose a stored file",
   note: "A run counts as one media operation. An uploaded file belongs to the run: it is stored only by a storage step.",

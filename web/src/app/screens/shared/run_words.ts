@@ -34,7 +34,6 @@ export const runWords = {
   version: "Version",
   begun: "Begun",
   took: "Took",
-  number: "Run",
   any: "any",
   allWorkflows: "All workflows",
   anyTime: "any time",

@@ -12,18 +12,13 @@ import type { Definition, Workflow } from "./workflow_types";
 
 /** The texts of these acts. */
 export const actWords = {
-  run: "Run…",
   duplicate: "Duplicate",
-  exported: "Export as JSON",
   remove: "Delete",
-  pause: "Pause",
-  resume: "Resume",
   cancel: "Cancel",
   copyTitle: "Duplicate the workflow",
   copyName: "Name of the copy",
   copyOf: (name: string) => `${name} (copy)`,
   copyNote: "The copy is paused and has no folder that starts it.",
-  made: "The workflow is made.",
   removeTitle: "Delete this workflow?",
   removeBody: (runs: number) =>
     runs === 0

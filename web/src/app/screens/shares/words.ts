@@ -7,7 +7,6 @@ export const words = {
   terms: "Terms",
   expires: "Valid until",
   used: "Used",
-  never: "Revoked",
   actions: "Actions",
   details: "Details",
   more: "Show more",

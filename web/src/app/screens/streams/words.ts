@@ -26,7 +26,6 @@ export const words = {
     upload: "Upload a file",
     stored: "From Files",
     drop: "…or drop a file here.",
-    other: "Choose another",
     needed: "Choose a file first.",
     name: "Title",
     nameHint: "If empty, the file's name is used.",

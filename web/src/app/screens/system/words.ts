@@ -26,7 +26,6 @@ export const words = {
     newerSchema: "It brings the database to a newer schema: a backup before the restart is the way back.",
     newerNote: "Restart the service to use it; streams reconnect by themselves.",
     version: "Version",
-    build: "Build",
     started: "Started",
     stage: "Stage",
     onAir: "On air",
@@ -70,7 +69,6 @@ export const words = {
   storage: {
     disk: "Disk",
     used: "Used",
-    free: "Free",
     unknown: "The disk cannot be measured.",
     low: (minimum: string) =>
       `Less than ${minimum} is free (store.min_free): uploads and jobs wait until there is more.`,
@@ -115,7 +113,6 @@ export const words = {
     warned: (count: number) => (count === 1 ? "1 warning" : `${count} warnings`),
     failed: (count: number) => (count === 1 ? "1 check failed" : `${count} checks failed`),
     levels: { ok: "OK", warn: "Warning", fail: "Failed" } as Record<string, string>,
-    result: "Result",
   },
   settings: {
     find: "Find a setting",

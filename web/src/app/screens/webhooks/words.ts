@@ -14,7 +14,6 @@ export const words = {
     empty:
       "A webhook posts each event, signed, to an address of yours: when a file is stored, a stream goes live, a job ends. Nothing is lost while the receiver is down.",
     guide: "Webhooks in five minutes",
-    status: "Status",
     waiting: (count: number) =>
       count >= 10_000
         ? "10,000 or more deliveries wait"
@@ -54,7 +53,6 @@ export const words = {
     all: "All events",
     allHint:
       "Those of later versions too. Events that are marked “by name only” are sent when they are chosen below.",
-    chosen: "Chosen events",
     optIn: "by name only",
     create: "Make the endpoint",
     none: "Choose at least one event.",
@@ -117,13 +115,10 @@ export const words = {
     sent: "It is sent again.",
     event: "Event",
     attempts: "Attempts",
-    running: "running",
     probe: "probe",
     next: "Next attempt",
     request: "Request",
     answer: "Answer",
-    headers: "Headers",
-    body: "Body",
     asSent: "As it was sent",
     notSent: "As it will be sent",
     changed: "As it would be sent now: the address or the secret has changed since.",

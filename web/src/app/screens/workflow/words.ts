@@ -15,7 +15,6 @@ export const words = {
   run: "Run…",
   actions: "Actions",
   curl: "Show as curl",
-  pausedNote: "It takes no runs while it is paused.",
   runs: {
     emptyTitle: "It has not run yet",
     empty:
@@ -46,7 +45,6 @@ export const words = {
     saved: "The name is saved.",
     active: "Active",
     activeHint: "A paused workflow takes no runs, and its folder starts none. Runs in progress continue.",
-    state: "State",
     trigger: "Folder that starts it",
     triggerLead:
       "Every file that is uploaded into this folder is run. What conversions and workflows store there is not, so it may store into its own folder.",

@@ -1,7 +1,6 @@
 /** The texts of the list of workflows. */
 export const words = {
   title: "Workflows",
-  tabs: { label: "Workflows and their runs", workflows: "Workflows", runs: "Runs" },
   new: "New workflow",
   import: "Import",
   cancel: "Cancel",
