@@ -147,6 +147,19 @@ journey("workflows and their runs", { expected: [[400, /^\/api\/workflows$/]] },
     await page.getByRole("link", { name: "narrow.png" }).waitFor();
   });
 
+  step("counts runs on the graph, and at a step what it does", async (page) => {
+    await visit(page, `/workflows/${products}/statistics`);
+    const graph = page.getByRole("group", { name: /^The graph of the workflow/ });
+    await graph.getByRole("button", { name: /For the product page.*1 run$/ }).waitFor();
+    await graph.getByRole("button", { name: /Wider than 1200.*2 runs.*1 true, 1 false/ }).click();
+    const facts = page.locator(".facts");
+    await facts.filter({ hasText: /Condition.*width is greater than 1200.*Runs through it.*2/s }).waitFor();
+    await graph.getByRole("button", { name: /For the product page/ }).click();
+    await facts.filter({ hasText: /Resize width.*1200.*Failed.*0.*Skipped.*1/s }).waitFor();
+    await expectAccessible(page, "counts of a workflow's runs");
+    await screenshots(page, "workflow-statistics");
+  });
+
   step("says which step failed, is mended, and continues there", async (page) => {
     const failing = chain(
       ["small", "resize", { resizeWidth: 100 }],
@@ -160,6 +173,12 @@ journey("workflows and their runs", { expected: [[400, /^\/api\/workflows$/]] },
     await page.locator(".run-step-failed .run-detail").waitFor();
     await expectAccessible(page, "a run that failed");
     await screenshots(page, "run-failed", { phone: false });
+    const failed = idOf(page);
+    await visit(page, `/workflows/${mended}/statistics`);
+    await page.getByRole("button", { name: /Pdf preview.*1 run, 1 failed/i }).click();
+    await page.getByRole("link", { name: "Failed runs" }).waitFor();
+    await screenshots(page, "workflow-statistics-failed", { phone: false });
+    await visit(page, `/runs/${failed}`);
     const saved = await call(page, "POST", "/api/workflows", {
       id: mended,
       definition: chain(
@@ -256,7 +275,7 @@ journey("workflows and their runs", { expected: [[400, /^\/api\/workflows$/]] },
     await visit(page, `/workflows/${mended}/versions`);
     const changes = page.locator(".differences li");
     await changes
-      .filter({ hasText: /removed.*Pdf preview/s })
+      .filter({ hasText: /removed.*PDF preview/s })
       .first()
       .waitFor();
     await changes

@@ -47,10 +47,16 @@ function steps(before: Flow, after: Flow): Difference[] {
 function factsOf(step: Step): Map<string, string> {
   const facts = new Map([["Kind", kindInWords(step.kind)]]);
   if (titleOf(step) !== kindInWords(step.kind)) facts.set("Title", titleOf(step));
-  for (const [name, value] of Object.entries(step.config))
-    if (value !== null && value !== "") facts.set(fieldInWords(name), text(value));
-  if (step.condition) facts.set("Condition", conditionText(step.condition));
-  return facts;
+  return new Map([...facts, ...settingsOf(step)]);
+}
+
+/** The fields of a step and its condition, as texts under their names. */
+export function settingsOf({ config, condition }: Step): Map<string, string> {
+  const settings = new Map<string, string>();
+  for (const [name, value] of Object.entries(config))
+    if (value !== null && value !== "") settings.set(fieldInWords(name), text(value));
+  if (condition) settings.set("Condition", conditionText(condition));
+  return settings;
 }
 
 function changes(before: Map<string, string> | undefined, after: Map<string, string>): Line[] {

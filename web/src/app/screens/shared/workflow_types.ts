@@ -72,6 +72,17 @@ export interface WorkflowVersion {
   createdAt: string;
 }
 
+/** How the newest runs of a workflow ended at a step. */
+export interface NodeStatistics {
+  nodeId: string;
+  completed: number;
+  failed: number;
+  skipped: number;
+  /** Of a branch. */
+  tookTrue: number;
+  tookFalse: number;
+}
+
 export type RunStatus = "queued" | "processing" | "completed" | "failed" | "cancelled";
 
 export interface LogEntry {

@@ -1,4 +1,4 @@
-/** One workflow: its editor, its runs, its versions, its settings. */
+/** One workflow: its editor, its runs and what became of them at each step, its versions, its settings. */
 import { api } from "../../api/client";
 import { type Resource, useResource } from "../../api/resource";
 import { can } from "../../api/session";
@@ -27,6 +27,7 @@ const HEIGHT = 240;
 const PARTS = {
   edit: lazily<PartProps>(() => import("./edit").then(({ Edit }) => Edit), HEIGHT),
   runs: lazily<PartProps>(() => import("./runs").then(({ Runs }) => Runs), HEIGHT),
+  statistics: lazily<PartProps>(() => import("./statistics").then(({ Statistics }) => Statistics), HEIGHT),
   versions: lazily<PartProps>(() => import("./versions").then(({ Versions }) => Versions), HEIGHT),
   settings: lazily<PartProps>(() => import("./settings").then(({ Settings }) => Settings), HEIGHT),
 };

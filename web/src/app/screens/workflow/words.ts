@@ -1,4 +1,6 @@
 /** The texts of the screen of a workflow. */
+import { formatNumber } from "../../parts/format";
+
 export const words = {
   list: "Workflows",
   title: "Workflow",
@@ -6,6 +8,7 @@ export const words = {
     label: "Parts of the workflow",
     edit: "Edit",
     runs: "Runs",
+    statistics: "Statistics",
     versions: "Versions",
     settings: "Settings",
   },
@@ -19,6 +22,25 @@ export const words = {
     emptyTitle: "It has not run yet",
     empty:
       "Run it on a file of this computer or on a stored one, or name a folder in its settings whose uploads it runs on. Each run has a log of its steps, drawn on the graph.",
+  },
+  statistics: {
+    lead: `Of the newest ${formatNumber(1_000)} runs, those that have ended.`,
+    of: "Runs of",
+    current: (version: number) => `version ${version}`,
+    all: "all versions",
+    none: "No run of this version has ended.",
+    graph: "Runs by step",
+    graphLabel: "The graph of the workflow, with the number of runs at each step",
+    step: "Step",
+    choose: "Choose a step on the graph: its settings and its runs are shown here.",
+    kind: "Kind",
+    gate: "Gate",
+    through: "Runs through it",
+    failed: "Failed",
+    failedRuns: "Failed runs",
+    skipped: "Skipped",
+    tookTrue: "Result true",
+    tookFalse: "Result false",
   },
   versions: {
     lead: "Each save makes a version; a run keeps the one it began with.",

@@ -1,11 +1,14 @@
 /**
- * The graph of a workflow, drawn and not edited: of a version, or of a run with the path it took and the other one.
+ * The graph of a workflow, drawn and not edited: of a version, of a run with the path it took and the other one, or with the
+ * counts of many runs.
  *
  *     <WorkflowGraph definition={version.definition} marks={marksOfLog(run.log, noteOf)} label="Steps of the run"
  *       selected={nodeId} onSelect={setNodeId} />
  */
 import { useMemo } from "preact/hooks";
-import { type Edge, readFlow } from "../shared/flow";
+import { formatNumber } from "../../parts/format";
+import { type Edge, isBranch, readFlow } from "../shared/flow";
+import type { NodeStatistics } from "../shared/workflow_types";
 import { graphWords } from "./graph_words";
 import { summaryOf } from "./kinds";
 import { BOX, edgeKey, type Layout, layoutOf, lineBetween } from "./layout";
@@ -18,6 +21,8 @@ interface WorkflowGraphProps {
   definition: object;
   /** Results by step; without them the graph is drawn plainly. */
   marks?: Marks | undefined;
+  /** Runs by step, in place of its fields; those of a branch also at its ways. */
+  counts?: ReadonlyMap<string, NodeStatistics> | undefined;
   label: string;
   selected?: string | null | undefined;
   /** Steps become buttons. */
@@ -27,7 +32,7 @@ interface WorkflowGraphProps {
 /** Around the boxes, in pixels. */
 const MARGIN = 16;
 
-export function WorkflowGraph({ definition, marks, label, selected, onSelect }: WorkflowGraphProps) {
+export function WorkflowGraph({ definition, marks, counts, label, selected, onSelect }: WorkflowGraphProps) {
   const { flow, layout, steps } = useMemo(() => {
     const flow = readFlow("", definition);
     return { flow, layout: layoutOf(flow), steps: ordered(flow) };
@@ -42,14 +47,34 @@ export function WorkflowGraph({ definition, marks, label, selected, onSelect }: 
         <svg aria-hidden="true" style={size}>
           <g transform={`translate(${left} ${top})`}>
             {flow.edges.map((edge) => (
-              <Line key={edgeKey(edge)} edge={edge} layout={layout} state={edgeState(edge, marks)} />
+              <Line
+                key={edgeKey(edge)}
+                edge={edge}
+                layout={layout}
+                state={edgeState(edge, marks)}
+                count={counts?.get(edge.source)}
+              />
             ))}
           </g>
         </svg>
         <ol class="flow-steps">
           {steps.map((step) => {
             const at = layout.places.get(step.id) ?? { x: 0, y: 0 };
-            const box = <StepBox step={step} summary={summaryOf(step, flow)} mark={marks?.get(step.id)} />;
+            const count = counts?.get(step.id);
+            const box = (
+              <StepBox
+                step={step}
+                summary={counts ? graphWords.counts(count) : summaryOf(step, flow)}
+                mark={marks?.get(step.id)}
+                problem={count?.failed ? "error" : undefined}
+              />
+            );
+            const meaning = (
+              <>
+                <MarkText mark={marks?.get(step.id)} />
+                {count && isBranch(step) && <span class="visually-hidden">, {graphWords.taken(count)}</span>}
+              </>
+            );
             return (
               <li key={step.id} style={{ left: `${at.x + left}px`, top: `${at.y + top}px` }}>
                 {onSelect ? (
@@ -60,12 +85,12 @@ export function WorkflowGraph({ definition, marks, label, selected, onSelect }: 
                     onClick={() => onSelect(step.id)}
                   >
                     {box}
-                    <MarkText mark={marks?.get(step.id)} />
+                    {meaning}
                   </button>
                 ) : (
                   <div class="flow-step">
                     {box}
-                    <MarkText mark={marks?.get(step.id)} />
+                    {meaning}
                   </div>
                 )}
               </li>
@@ -88,13 +113,15 @@ interface LineProps {
   edge: Edge;
   layout: Layout;
   state: ReturnType<typeof edgeState>;
+  count: NodeStatistics | undefined;
 }
 
-function Line({ edge, layout, state }: LineProps) {
+function Line({ edge, layout, state, count }: LineProps) {
   const [from, to] = [layout.places.get(edge.source), layout.places.get(edge.target)];
   if (!from || !to) return null;
   const start = { x: from.x + BOX.width * exitOf(edge), y: from.y + BOX.height };
   const end = { x: to.x + BOX.width / 2, y: to.y };
+  const labelX = start.x + (edge.result === "true" ? 8 : -8);
   return (
     <>
       <path
@@ -104,11 +131,16 @@ function Line({ edge, layout, state }: LineProps) {
       {edge.result !== "default" && (
         <text
           class="flow-line-label"
-          x={start.x + (edge.result === "true" ? 8 : -8)}
+          x={labelX}
           y={start.y + 17}
           text-anchor={edge.result === "true" ? "start" : "end"}
         >
           {graphWords.result[edge.result]}
+          {count && (
+            <tspan x={labelX} dy="1.2em">
+              {formatNumber(edge.result === "true" ? count.tookTrue : count.tookFalse)}
+            </tspan>
+          )}
         </text>
       )}
     </>
