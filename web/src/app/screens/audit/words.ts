@@ -19,7 +19,7 @@ export const words = {
   unknown: "–",
   none: "Nothing was changed that fits these filters.",
   emptyTitle: "Nothing was changed yet",
-  empty: "Each change in the dashboard, and each by an API key with scope admin, is listed here for a year.",
+  empty: "Each change in the dashboard, and each by an API key with scope admin, is listed here.",
   more: "Show more",
   spans: {
     "3600": "an hour ago",

@@ -55,7 +55,7 @@ export const words = {
       "concat-audio": "Join audio",
     } as Record<string, string>,
     save: "Store the results in Files",
-    saveHint: "Otherwise they can be downloaded for 24 hours.",
+    saveHint: "Otherwise they can be downloaded for a limited time.",
     beside: "The result for a stored file is stored beside it.",
     reset: "Reset",
     curl: "Show as curl",
@@ -128,7 +128,7 @@ export const words = {
     zipTooLarge:
       "Together they are too large for one archive in the browser. Store them in Files and download them there.",
     zipName: "converted.zip",
-    zipFailed: "A result is not there any more. Results are kept for 24 hours.",
+    zipFailed: "A result is not there any more. Results that are not stored are kept for a limited time.",
     again: "Try again",
     waiting: "waiting",
     sending: (percent: number) => `sending ${percent} %`,
@@ -165,7 +165,6 @@ export const words = {
     slider: "Share of the image that shows what was before",
     none: (what: string) => `This browser shows no ${what}. Download it to look at it.`,
     facts: "Facts",
-    frames: "One of the results",
   },
   curl: {
     title: "The same as curl",

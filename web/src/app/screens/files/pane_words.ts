@@ -3,7 +3,7 @@ import { plural } from "./words";
 
 export const paneWords = {
   more: "More",
-  copyLink: "Copy a link for 5 minutes",
+  copyLink: "Copy a temporary link",
   linkCopied: "Copied: a link that works without signing in, for five minutes",
   imageAddress: "Image URL",
   type: "Type",

@@ -6,6 +6,7 @@ import { type Role, session } from "../../api/session";
 import { Button, Submit } from "../../parts/button";
 import { ask, Dialog, openDialog, showSecret } from "../../parts/dialog";
 import { Form, Switch } from "../../parts/form";
+import { formatDateTime } from "../../parts/format";
 import { Menu } from "../../parts/menu";
 import { Badge, Loaded, Skeleton } from "../../parts/states";
 import { Ago, Name } from "../../parts/values";
@@ -154,20 +155,20 @@ function RoleForm({ user, isLastAdmin, close, changed }: RoleFormProps) {
 }
 
 async function resetLink(user: User) {
-  let url = "";
+  let link = { url: "", expiresAt: "" };
   const done = await ask({
     title: words.members.resetTitle(user.name),
     body: words.members.resetBody,
     verb: words.members.resetVerb,
     danger: false,
     action: async () => {
-      url = (await api.post<{ url: string }>(`${PATH}/${user.id}/reset-link`)).url;
+      link = await api.post(`${PATH}/${user.id}/reset-link`);
     },
   });
   if (!done) return;
-  const fields = [{ label: words.members.resetLabel, value: url }];
-  url = "";
-  await showSecret({ title: words.members.resetLabel, note: words.members.resetShown, fields });
+  const fields = [{ label: words.members.resetLabel, value: link.url }];
+  const note = words.members.resetShown(formatDateTime(new Date(link.expiresAt)));
+  await showSecret({ title: words.members.resetLabel, note, fields });
 }
 
 async function remove(user: User, changed: () => void) {

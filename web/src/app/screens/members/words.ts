@@ -35,10 +35,10 @@ export const words = {
     resetLink: "New password link",
     resetTitle: (name: string) => `A new password for ${name}?`,
     resetBody:
-      "You get a link and hand it over yourself. It works once, within 24 hours. Their present password and sessions last until they use it.",
+      "You get a link and hand it over yourself. It works once. Their present password and sessions last until they use it.",
     resetVerb: "Make the link",
-    resetShown:
-      "This is the only time that the link is shown. It signs in the person who opens it first, as this member.",
+    resetShown: (until: string) =>
+      `This is the only time that the link is shown. Until ${until} it signs in the person who opens it first, as this member.`,
     resetLabel: "Link for a new password",
     remove: "Remove",
     removeTitle: (name: string) => `Remove ${name}?`,

@@ -4,6 +4,7 @@ import { usePages } from "../../api/resource";
 import { Button, Submit } from "../../parts/button";
 import { Dialog, openDialog, showSecret } from "../../parts/dialog";
 import { Form, Select, TextField } from "../../parts/form";
+import { formatDateTime } from "../../parts/format";
 import { Badge, Loaded, Skeleton } from "../../parts/states";
 import { Ago, Name, Num } from "../../parts/values";
 import type { Account, AccountMade, Accounts as List } from "./types";
@@ -153,10 +154,10 @@ function newAccount(plans: string[], changed: () => void) {
   )).then(() => {
     if (!made) return;
     changed();
-    if (made.welcomeUrl)
+    if (made.welcomeUrl && made.welcomeExpiresAt)
       showSecret({
         title: words.welcomeTitle,
-        note: words.welcomeNote,
+        note: words.welcomeNote(formatDateTime(new Date(made.welcomeExpiresAt))),
         fields: [{ label: words.welcome, value: made.welcomeUrl }],
       });
   });

@@ -108,7 +108,7 @@ function Database({ of }: { of: System["database"] }) {
         </dd>
         <dt>{words.schema}</dt>
         <dd class="numeric">{of.schema}</dd>
-        <dt>{words.changes}</dt>
+        <dt>{words.writeWait}</dt>
         <dd>
           <Num value={of.writerWaitMs} /> ms
         </dd>
@@ -139,7 +139,7 @@ function Components({ of }: { of: System["components"] }) {
               </th>
               <td data-label={all.state}>
                 <Badge tone={component.state === "running" ? "good" : "bad"} dot>
-                  {component.state === "running" ? words.running : words.parked}
+                  {component.state === "running" ? words.running : words.pending}
                 </Badge>
               </td>
               <td class="end" data-label={words.restarts}>

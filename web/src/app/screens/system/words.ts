@@ -34,7 +34,7 @@ export const words = {
     components: "Components",
     restarts: "Restarts",
     running: "Running",
-    parked: "Parked",
+    pending: "Restart pending",
     listeners: "Listeners",
     protocol: "Protocol",
     address: "Address",
@@ -45,7 +45,7 @@ export const words = {
     engine: "Engine",
     size: "Size",
     schema: "Schema",
-    changes: "Changes wait for",
+    writeWait: "Write latency",
     failing: "The database takes no changes",
   },
   workers: {
@@ -54,11 +54,11 @@ export const words = {
     running: "Running",
     busy: "Busy",
     waiting: "Waiting",
-    oldest: "Oldest waits",
+    oldest: "Longest wait",
     killed: "Killed",
-    died: "Died",
+    died: "Crashed",
     of: (running: number, most: number) => `${running} of ${most}`,
-    note: "Killed: ended by the service for a deadline, or because the caller left. Died: ended without an explanation, and replaced at once.",
+    note: "Killed: ended by the service for a deadline, or because the caller left. Crashed: ended unexpectedly, and replaced at once.",
     queues: "Queues",
     names: {
       image: "Images",
@@ -147,8 +147,8 @@ export const words = {
     usernameHint: "An admin of the account. Leave it empty to make an account without users.",
     welcomeTitle: "Account made",
     welcome: "Welcome link",
-    welcomeNote:
-      "With this link the first user chooses a password, once and within 24 hours. It is not shown again.",
+    welcomeNote: (until: string) =>
+      `With this link the first user chooses a password, once and until ${until}. It is not shown again.`,
     more: "More accounts",
   },
   backup: {

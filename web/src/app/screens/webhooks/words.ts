@@ -62,7 +62,7 @@ export const words = {
     note: "This is the only time that the secret is shown. The receiver checks every request's signature with it.",
     rotateTitle: "Make a new signing secret?",
     rotateBody:
-      "For 24 hours requests are signed with both, so that the receiver can change over without a gap.",
+      "For some time requests are signed with both, so that the receiver can change over without a gap.",
     rotate: "Make a new secret",
     label: "Secret",
   },

@@ -8,6 +8,6 @@ export const words = {
   begin: "Begin",
   noCode: "This address has no code. Open the whole link that the service printed, or that you were sent.",
   another:
-    "The link works once, and for 24 hours. An admin of your account can make another one; so does this, on the machine of the service:",
+    "The link works once, and for a limited time. An admin of your account can make another one; so does this, on the machine of the service:",
   signIn: "Sign in with a password",
 };

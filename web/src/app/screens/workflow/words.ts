@@ -86,7 +86,7 @@ export const words = {
     newSecret: "New secret",
     rotateTitle: "Make a new signing secret?",
     rotateBody:
-      "For 24 hours requests are signed with both, so that the receiver can change over without a gap.",
+      "For some time requests are signed with both, so that the receiver can change over without a gap.",
     rotate: "Make a new secret",
     danger: "Delete",
     dangerLead: "Its versions and the history of its runs go with it. Files that it stored stay.",

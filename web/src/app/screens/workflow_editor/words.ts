@@ -182,7 +182,6 @@ export const words = {
     states: { taken: "done", notTaken: "not on the path", unknown: "perhaps" },
     results: { true: "true", false: "false", unknown: "not known beforehand" },
     waiting: "Correct the errors first: a workflow with errors cannot run.",
-    failed: "The dry run was not possible",
   },
   readOnly: "Your role can look at workflows, and not change them.",
   canvas: {
