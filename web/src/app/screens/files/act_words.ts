@@ -62,9 +62,8 @@ export const actWords = {
     workflow: "Workflow",
     start: "Run",
     none: "There is no active workflow yet.",
-    noneBody:
-      "Workflows are made by the API: POST /api/workflows with a definition, or a template in short form.",
-    guide: "Workflows in the API reference",
+    noneBody: "Make or resume one under Workflows.",
+    all: "Workflows",
   },
   work: {
     all: "All activity",

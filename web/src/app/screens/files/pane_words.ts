@@ -4,7 +4,7 @@ import { plural } from "./words";
 export const paneWords = {
   more: "More",
   copyLink: "Copy a temporary link",
-  linkCopied: "Copied: a link that works without signing in, for five minutes",
+  linkCopied: "Copied: a link that works without signing in, for a short time",
   imageAddress: "Image URL",
   type: "Type",
   size: "Size",

@@ -1,6 +1,5 @@
 /** Converting, and running a workflow, on stored files: the dialogs that begin them. */
 import { useState } from "preact/hooks";
-import { address } from "../../api/base";
 import { api } from "../../api/client";
 import { useResource } from "../../api/resource";
 import { allWorkflows } from "../../api/workflow_list";
@@ -9,6 +8,7 @@ import { Dialog, openDialog } from "../../parts/dialog";
 import { Checkbox, Form, Select, TextField } from "../../parts/form";
 import { capitalized } from "../../parts/format";
 import { Loaded } from "../../parts/states";
+import { href } from "../../router";
 import { actWords } from "./act_words";
 import { kindOf } from "./kinds";
 import type { FileRecord } from "./types";
@@ -148,8 +148,8 @@ function RunForm({ files, close }: { files: FileRecord[]; close: () => void }) {
               <p>{words.run.none}</p>
               <p class="soft">{words.run.noneBody}</p>
               <p>
-                <a href={address("/docs")} target="_blank" rel="noopener">
-                  {words.run.guide}
+                <a href={href("/workflows")} onClick={close}>
+                  {words.run.all}
                 </a>
               </p>
             </div>

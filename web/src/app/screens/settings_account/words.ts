@@ -7,7 +7,7 @@ export const words = {
   roles: {
     viewer: "Viewer: sees everything, changes nothing",
     member: "Member: works with files, inputs, workflows and webhooks",
-    admin: "Admin: also makes keys",
+    admin: "Admin: also manages keys and members",
   },
   operator: "Operator of this installation",
   account: "Account",
