@@ -144,9 +144,11 @@ export const words = {
     notAllowed: (allowed: string) => `This must be ${allowed}`,
   },
   conflict: {
-    title: "Saved by another user meanwhile",
-    body: (version: number) =>
-      `Version ${version} was saved after you opened the workflow. This is what differs: theirs before, yours after.`,
+    title: "Another version was saved",
+    saved: (version: number) => `Version ${version} was saved`,
+    by: "by",
+    byKey: "with the API key",
+    body: "This is what differs: theirs before, yours after.",
     keep: "Keep mine",
     take: "Take theirs",
     cancel: "Keep editing",
