@@ -350,6 +350,28 @@ journey("Editor of workflows", { expected: REFUSED }, (step, at) => {
     assert.equal(await field(page, "Title").inputValue(), "Changed");
   });
 
+  step("says which version runs while there are unsaved changes", async (page) => {
+    const { version } = await stored(page, "By canvas");
+    await press(page, "Run…");
+    await page.locator("dialog[open]", { hasText: `what is saved: version ${version}.` }).waitFor();
+    await expectAccessible(page, "a run with unsaved changes");
+    await screenshots(page, "workflow-run-unsaved", { phone: false });
+    await inDialog(page, `Run version ${version}`);
+    await page.waitForSelector("dialog .run-drop");
+    await page.keyboard.press("Escape");
+    await closed(page);
+    await state(page, "Unsaved");
+    await field(page, "Title").fill("Changed before a run");
+    await press(page, "Run…");
+    await inDialog(page, "Save and run");
+    await page.waitForSelector("dialog .run-drop");
+    await page.keyboard.press("Escape");
+    await closed(page);
+    assert.equal((await stored(page, "By canvas")).version, version + 1);
+    await field(page, "Title").fill("Changed");
+    await state(page, "Unsaved");
+  });
+
   step(
     "shows the difference when another user saved first: takes theirs, undoes, keeps mine",
     async (page) => {
@@ -360,8 +382,9 @@ journey("Editor of workflows", { expected: REFUSED }, (step, at) => {
       await press(page, "Save");
       await page.waitForSelector("dialog[open] .differences");
       const shownText = await page.locator("dialog[open]").innerText();
-      for (const text of ["Changed", "Into their folder", `Version ${version + 1}`])
+      for (const text of ["Changed", "Into their folder"])
         assert.ok(shownText.includes(text), `${text}: ${shownText}`);
+      assert.match(shownText, new RegExp(`Version ${version + 1} was saved .* by ${scene.username}\\.`));
       await expectAccessible(page, "conflict");
       await screenshots(page, "workflow-conflict", { phone: false });
       await inDialog(page, "Take theirs");

@@ -21,16 +21,57 @@ const words = {
   sending: (name: string) => `${name} is sent and processed…`,
   begun: (name: string) => `The run on ${name} has begun.`,
   follow: "Follow it",
+  unsaved: (version: number) =>
+    `The editor has changes that are not saved. A run uses what is saved: version ${version}.`,
+  cancel: "Cancel",
+  runSaved: (version: number) => `Run version ${version}`,
+  saveAndRun: "Save and run",
   started: "Runs that take longer continue by themselves; their screen follows them.",
 };
 
-/** Opens the dialog; a run that began opens its screen. */
-export const runWorkflow = (workflow: Pick<Workflow, "id" | "name">) =>
-  openDialog((close) => (
+/** Saves what is not saved yet; whether that was done. */
+export type Save = () => Promise<boolean>;
+
+/** Opens the dialog; a run that began opens its screen. With `save` there are changes that it would not have. */
+export async function runWorkflow(workflow: Pick<Workflow, "id" | "name" | "version">, save?: Save) {
+  if (save && !(await isVersionChosen(workflow, save))) return;
+  await openDialog((close) => (
     <Dialog title={words.title(workflow.name)} onClose={close}>
       <Choice workflow={workflow} close={close} />
     </Dialog>
   ));
+}
+
+/** Asks whether the saved version is run, or saved anew before that. */
+async function isVersionChosen({ name, version }: Pick<Workflow, "name" | "version">, save: Save) {
+  let isChosen = false;
+  await openDialog((close) => (
+    <Dialog title={words.title(name)} onClose={close}>
+      <p>{words.unsaved(version)}</p>
+      <div class="dialog-actions">
+        <Button onClick={close}>{words.cancel}</Button>
+        <Button
+          onClick={() => {
+            isChosen = true;
+            close();
+          }}
+        >
+          {words.runSaved(version)}
+        </Button>
+        <Button
+          look="solid"
+          action={async () => {
+            isChosen = await save();
+            if (isChosen) close();
+          }}
+        >
+          {words.saveAndRun}
+        </Button>
+      </div>
+    </Dialog>
+  ));
+  return isChosen;
+}
 
 function Choice({ workflow, close }: { workflow: Pick<Workflow, "id" | "name">; close: () => void }) {
   const input = useRef<HTMLInputElement>(null);

@@ -6,6 +6,6 @@ import type { PartProps } from ".";
 const HEIGHT = 480;
 const Editor = lazily(() => import("../workflow_editor/editor").then((editor) => editor.default), HEIGHT);
 
-export function Edit({ workflow, of }: PartProps) {
-  return <Editor workflow={workflow} onSaved={of.set} />;
+export function Edit({ workflow, of, unsaved }: PartProps) {
+  return <Editor workflow={workflow} onSaved={of.set} unsaved={unsaved} />;
 }

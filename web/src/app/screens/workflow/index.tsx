@@ -1,4 +1,5 @@
 /** One workflow: its editor, its runs and what became of them at each step, its versions, its settings. */
+import { useRef } from "preact/hooks";
 import { api } from "../../api/client";
 import { type Resource, useResource } from "../../api/resource";
 import { can } from "../../api/session";
@@ -12,12 +13,15 @@ import { go, href } from "../../router";
 import type { ScreenProps } from "../../routes";
 import { showCurl } from "../../shell/curl_panel";
 import { toast } from "../../shell/toasts";
+import type { Save } from "../shared/run_dialog";
 import type { Workflow } from "../shared/workflow_types";
 import { words } from "./words";
 
 export interface PartProps {
   workflow: Workflow;
   of: Resource<Workflow>;
+  /** What saves the editor's changes, while it has any. */
+  unsaved: { current: Save | undefined };
 }
 
 /** Of what a part takes before it is loaded. */
@@ -43,6 +47,7 @@ export default function WorkflowScreen({ params }: ScreenProps) {
     [id],
     { on: ["workflow"], id },
   );
+  const unsaved = useRef<Save>(undefined);
   const { data } = workflow;
   const Shown = PARTS[part];
   return (
@@ -59,7 +64,7 @@ export default function WorkflowScreen({ params }: ScreenProps) {
           </>
         )
       }
-      actions={data && <Acts workflow={data} of={workflow} />}
+      actions={data && <Acts workflow={data} of={workflow} unsaved={unsaved} />}
     >
       <Tabs
         label={words.tabs.label}
@@ -70,15 +75,16 @@ export default function WorkflowScreen({ params }: ScreenProps) {
         }))}
       />
       <Loaded of={workflow} skeleton={<Skeleton rows={3} height={120} />}>
-        {(workflowNow) => <Shown workflow={workflowNow} of={workflow} />}
+        {(workflowNow) => <Shown workflow={workflowNow} of={workflow} unsaved={unsaved} />}
       </Loaded>
     </Page>
   );
 }
 
-function Acts({ workflow, of }: PartProps) {
+function Acts({ workflow, of, unsaved }: PartProps) {
   const mayWrite = can("write");
-  const run = () => import("../shared/run_dialog").then((dialog) => dialog.runWorkflow(workflow));
+  const run = () =>
+    import("../shared/run_dialog").then((dialog) => dialog.runWorkflow(workflow, unsaved.current));
   const pause = () =>
     acts()
       .then((act) => act.setActive(workflow, !workflow.isActive))

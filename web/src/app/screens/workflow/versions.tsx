@@ -81,7 +81,7 @@ export function Versions({ workflow, of }: PartProps) {
   );
 }
 
-interface ComparedProps extends PartProps {
+interface ComparedProps extends Omit<PartProps, "unsaved"> {
   version: number;
   /** None: it is the oldest that is kept. */
   previous: number | undefined;

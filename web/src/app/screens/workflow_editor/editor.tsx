@@ -75,7 +75,7 @@ const firstView = (): View =>
 
 const flowOf = ({ name, definition }: Workflow) => readFlow(name, definition);
 
-function Editing({ workflow, onSaved }: WorkflowEditorProps) {
+function Editing({ workflow, onSaved, unsaved }: WorkflowEditorProps) {
   const [history, dispatch] = useReducer(reduce, workflow, (first) => begin(flowOf(first)));
   const [saved, setSaved] = useState(() => ({ flow: history.present, version: workflow.version }));
   const flow = history.present;
@@ -217,6 +217,17 @@ function Editing({ workflow, onSaved }: WorkflowEditorProps) {
   const latestSend = useRef(send);
   latestSend.current = send;
   const [save] = useState(() => oneAtATime(() => latestSend.current(latest.current.saved.version)));
+
+  useEffect(() => {
+    const saveAll = async () => {
+      await save();
+      return isSameFlow(latest.current.flow, latest.current.saved.flow);
+    };
+    unsaved.current = isDirty ? saveAll : undefined;
+    return () => {
+      unsaved.current = undefined;
+    };
+  }, [isDirty]);
 
   const travel = (type: "undo" | "redo") => {
     dispatch({ type });

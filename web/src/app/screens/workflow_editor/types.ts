@@ -1,4 +1,5 @@
 /** Types that the editor takes from the API and gives to the screen around it. */
+import type { Save } from "../shared/run_dialog";
 import type { Workflow } from "../shared/workflow_types";
 
 export interface WorkflowEditorProps {
@@ -9,6 +10,8 @@ export interface WorkflowEditorProps {
   workflow: Workflow;
   /** After each save, with what the service answered. */
   onSaved: (workflow: Workflow) => void;
+  /** Has what saves the changes, while there are any. */
+  unsaved: { current: Save | undefined };
 }
 
 /** The parts of `GET /api/catalogue` that the editor is drawn from. */
