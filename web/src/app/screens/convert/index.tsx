@@ -103,7 +103,7 @@ function What({ tool, catalogue }: { tool: Tool; catalogue: Catalogue }) {
   };
   const label = startLabel(tool, list, fitting);
   // What is missing is said at the first try, what is wrong at once
-  const told = isShown
+  const named = isShown
     ? problems
     : Object.fromEntries(Object.entries(problems).filter(([name]) => values[name]));
   return (
@@ -136,7 +136,7 @@ function What({ tool, catalogue }: { tool: Tool; catalogue: Catalogue }) {
         values={values}
         catalogue={catalogue}
         classes={classes}
-        problems={told}
+        problems={named}
         onChange={set}
         own={own}
         setOwn={setOwn}

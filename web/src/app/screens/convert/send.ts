@@ -1,4 +1,4 @@
-/** Sending of a form with its progress, which `fetch` does not tell. */
+/** Sending of a form with its progress, which `fetch` does not report. */
 import { address } from "../../api/base";
 import { recordCall } from "../../api/calls";
 import { api, currentSession } from "../../api/client";

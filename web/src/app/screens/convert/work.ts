@@ -180,12 +180,12 @@ const follow = (key: number, jobId: string) =>
     (job) => {
       jobs.delete(key);
       update(key, { ...outcomeOf(job), queuePlace: null });
-      tell();
+      announceEnd();
     },
   );
 
 /** Says once that everything has ended. */
-function tell() {
+function announceEnd() {
   const all = works.peek();
   if (all.some(isRunning)) return;
   const failed = all.filter(({ state }) => state === "failed").length;

@@ -6,7 +6,7 @@ export interface Dragged {
   folder?: FolderRecord | undefined;
 }
 
-/** The type that tells a drag of this page from one of files of the system. */
+/** The type of a drag that began on this page, not with files of the system. */
 const TYPE = "application/x-sluice-items";
 let dragged: Dragged | null = null;
 
