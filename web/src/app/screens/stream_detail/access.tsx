@@ -10,6 +10,7 @@ import { Time } from "../../parts/values";
 import { toast } from "../../shell/toasts";
 import { hostsOf } from "../shared/hosts";
 import type { StreamAnswer } from "../shared/stream_types";
+import { addressesOf, baseOf } from "./code";
 import type { StreamProps } from "./index";
 import { words } from "./words";
 
@@ -113,18 +114,21 @@ function Token({ stream }: Pick<StreamProps, "stream">) {
           <Submit>{texts.make}</Submit>
         </div>
       </Form>
-      {made && (
-        <>
-          <CopyField
-            label={texts.tokenPage}
-            value={`${new URL(made.manifestUrl).origin}/video/${made.token}`}
-          />
-          <CopyField label={texts.tokenHls} value={made.manifestUrl} />
-          <p class="soft small">
-            {texts.until} <Time at={made.expiresAt} />
-          </p>
-        </>
-      )}
+      {made && <Made token={made} />}
     </Section>
+  );
+}
+
+/** A token takes the place of a public stream's playback id. */
+function Made({ token: { token, manifestUrl, expiresAt } }: { token: PlaybackToken }) {
+  const { page, hls } = addressesOf({ playbackId: token, access: "public", title: "" }, baseOf(manifestUrl));
+  return (
+    <>
+      <CopyField label={texts.tokenPage} value={page} />
+      <CopyField label={texts.tokenHls} value={hls} />
+      <p class="soft small">
+        {texts.until} <Time at={expiresAt} />
+      </p>
+    </>
   );
 }

@@ -1,24 +1,37 @@
 /** Addresses of a stream, and code for pages of others. */
+import { BASE } from "../../api/base";
 import type { Stream } from "../shared/stream_types";
 
 export interface Addresses {
   page: string;
   hls: string;
+  poster: string;
   iframe: string;
   hlsjs: string;
 }
 
-/** With a token in place of the playback id where the stream is signed. `origin` is the service's own. */
+/**
+ * What others write before the paths of the service: what its answer has there, unless that is this origin, whose proxy may
+ * need a path of its own.
+ */
+export function baseOf(manifestUrl: string | null, origin = location.origin, path = BASE): string {
+  const base = /^(https?:\/\/.*?)\/video\//.exec(manifestUrl ?? "")?.[1] ?? origin;
+  return base === origin ? origin + path : base;
+}
+
+/** With a token in place of the playback id where the stream is signed. `base` is what others write before it. */
 export function addressesOf(
   { playbackId, access, title }: Pick<Stream, "playbackId" | "access" | "title">,
-  origin: string,
+  base: string,
 ): Addresses {
   const id = access === "signed" ? "TOKEN" : playbackId;
-  const page = `${origin}/video/${id}`;
-  const hls = `${origin}/video/v1/${id}/master.m3u8`;
+  const page = `${base}/video/${id}`;
+  const files = `${base}/video/v1/${id}`;
+  const hls = `${files}/master.m3u8`;
   return {
     page,
     hls,
+    poster: `${files}/poster.jpg`,
     iframe: `<iframe src="${page}" title="${attribute(title)}" allow="autoplay; fullscreen"\n  style="width:100%;aspect-ratio:16/9;border:0"></iframe>`,
     hlsjs: `<video id="video" controls playsinline></video>
 <script type="module">

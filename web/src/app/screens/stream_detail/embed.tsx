@@ -2,15 +2,14 @@
 import { CopyField } from "../../parts/copy";
 import { Section } from "../../parts/page";
 import { Callout } from "../../parts/states";
-import { addressesOf } from "./code";
+import { addressesOf, baseOf } from "./code";
 import type { StreamProps } from "./index";
 import { words } from "./words";
 
 const texts = words.embed;
 
 export function Embed({ stream }: Pick<StreamProps, "stream">) {
-  const origin = stream.manifestUrl ? new URL(stream.manifestUrl, location.href).origin : location.origin;
-  const { page, hls, iframe, hlsjs } = addressesOf(stream, origin);
+  const { page, hls, poster, iframe, hlsjs } = addressesOf(stream, baseOf(stream.manifestUrl));
   return (
     <>
       {stream.access === "signed" && <Callout>{texts.signed}</Callout>}
@@ -20,7 +19,7 @@ export function Embed({ stream }: Pick<StreamProps, "stream">) {
           <CopyField label={texts.page} value={page} />
           <CopyField label={texts.hls} value={hls} />
           {stream.posterUrl && stream.access === "public" && (
-            <CopyField label={texts.poster} value={stream.posterUrl} />
+            <CopyField label={texts.poster} value={poster} />
           )}
         </Section>
         <Section title={texts.code}>

@@ -1,4 +1,5 @@
 /** One video stream: player, renditions, captions, access, code. */
+import { address } from "../../api/base";
 import { api } from "../../api/client";
 import { useResource } from "../../api/resource";
 import { ButtonLink } from "../../parts/button";
@@ -40,7 +41,7 @@ export default function StreamDetail({ params }: ScreenProps) {
       aside={stream && <StreamStatus stream={stream} />}
       actions={
         stream?.playable && (
-          <ButtonLink icon="out" href={`/video/${stream.playbackId}`} target="_blank">
+          <ButtonLink icon="out" href={address(`/video/${stream.playbackId}`)} target="_blank">
             {words.page}
           </ButtonLink>
         )
