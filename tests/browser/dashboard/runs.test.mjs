@@ -123,6 +123,12 @@ journey("workflows and their runs", { expected: [[400, /^\/api\/workflows$/]] },
     assert.equal(await graph.getByRole("button").count(), 6);
     await graph.getByRole("button", { name: /To WebP/ }).click();
     await stepNamed(page, "To WebP").locator(".run-detail").waitFor();
+    await page.locator(".run-step-skipped .run-step-head").click();
+    await page
+      .locator(".run-step-skipped .run-detail", {
+        hasText: "the branch “Wider than 1200 pixels?” took the other path",
+      })
+      .waitFor();
     await expectAccessible(page, "a run");
     await screenshots(page, "run");
     const [download] = await Promise.all([

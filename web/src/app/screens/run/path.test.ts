@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { formatTook } from "../shared/run_time";
 import type { Definition, LogEntry, Run } from "../shared/workflow_types";
-import { noteOf, sizesOf, stepsOf } from "./path";
+import { noteOf, sizesOf, skippedWhy, stepsOf } from "./path";
 
 const definition: Definition = {
   nodes: [
@@ -115,6 +115,19 @@ test("a circle in a definition ends", () => {
   };
   const log = [entry("upload", "completed"), entry("wide", "completed")];
   assert.equal(stepsOf(circle, run("processing", log)).length, 2);
+});
+
+test("a skipped step says why, and by which step", () => {
+  const why = (more: Partial<LogEntry>) => {
+    const log = [entry("wide", "completed", { title: "Wide?" }), entry("large", "skipped", more)];
+    const steps = stepsOf(definition, run("completed", log));
+    return skippedWhy(steps[1] as (typeof steps)[0], steps);
+  };
+  assert.equal(why({ skipReason: "otherPath", skippedBy: "wide" }), "the branch “Wide?” took the other path");
+  assert.equal(why({ skipReason: "failure", skippedBy: "wide" }), "the step “Wide?” before it failed");
+  assert.equal(why({ skipReason: "failure", skippedBy: "gone" }), "a step before it failed");
+  assert.equal(why({ skipReason: "gate", skippedBy: null }), "the upload did not meet the gate");
+  assert.equal(why({}), undefined);
 });
 
 test("times and sizes in words", () => {

@@ -3,6 +3,7 @@ import { formatBytes } from "../../parts/format";
 import { type Flow, isBranch, readFlow, stepOf, targetAt, titleOf, uploadOf } from "../shared/flow";
 import { formatTook, tookMs } from "../shared/run_time";
 import { type Definition, hasEnded, type LogEntry, type Run } from "../shared/workflow_types";
+import { words } from "./words";
 
 export type StepState = "done" | "failed" | "running" | "waiting" | "skipped";
 
@@ -62,6 +63,14 @@ function reachable(flow: Flow, from: string): string[] {
     for (const { source, target } of flow.edges)
       if (source === found[i] && !found.includes(target)) found.push(target);
   return found;
+}
+
+/** Why a step was skipped, with the name of the branch or the step that it was skipped by; undefined of others. */
+export function skippedWhy({ entry }: Step, steps: Step[]): string | undefined {
+  if (!entry?.skipReason) return undefined;
+  const by = steps.find(({ nodeId }) => nodeId === entry.skippedBy);
+  const named = by && words.skippedBy[entry.skipReason];
+  return named ? named(by.title) : words.skipped[entry.skipReason];
 }
 
 /** "3.1 MB → 240 kB", or one size where a step changes nothing. */

@@ -6,7 +6,7 @@ import { Name, Time } from "../../parts/values";
 import { href } from "../../router";
 import { formatTook, tookMs } from "../shared/run_time";
 import { kindInWords } from "../shared/workflow_types";
-import { type Step, type StepState, sizesOf } from "./path";
+import { type Step, type StepState, sizesOf, skippedWhy } from "./path";
 import { words } from "./words";
 
 const ICONS: Record<StepState, IconName> = {
@@ -33,7 +33,7 @@ export function Steps(props: StepsProps) {
   );
 }
 
-function StepRow({ step, selected, onSelect }: StepsProps & { step: Step }) {
+function StepRow({ step, steps, selected, onSelect }: StepsProps & { step: Step }) {
   const row = useRef<HTMLLIElement>(null);
   const isOpen = selected === step.nodeId;
   const { entry } = step;
@@ -65,13 +65,12 @@ function StepRow({ step, selected, onSelect }: StepsProps & { step: Step }) {
         <Icon name={isOpen ? "up" : "down"} />
       </button>
       {entry?.status === "failed" && <p class="field-error">{entry.message}</p>}
-      {isOpen && <Detail step={step} />}
+      {isOpen && <Detail step={step} why={skippedWhy(step, steps)} />}
     </li>
   );
 }
 
-function Detail({ step: { entry, kind, state } }: { step: Step }) {
-  const why = entry?.skipReason ? words.skipped[entry.skipReason] : undefined;
+function Detail({ step: { entry, kind, state }, why }: { step: Step; why: string | undefined }) {
   if (!entry) return <p class="soft small">{state === "skipped" ? words.states.skipped : words.noStep}</p>;
   return (
     <div class="stack run-detail">
@@ -79,7 +78,11 @@ function Detail({ step: { entry, kind, state } }: { step: Step }) {
         <dt>{words.message}</dt>
         <dd>
           {kindInWords(kind)}
-          {entry.status !== "failed" && `: ${why ?? entry.message}`}
+          {entry.status !== "failed" && (
+            <>
+              : <bdi>{why ?? entry.message}</bdi>
+            </>
+          )}
         </dd>
         {sizesOf(entry) && (
           <>

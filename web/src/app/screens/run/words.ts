@@ -28,7 +28,6 @@ export const words = {
   cancelled: "The run is cancelled.",
   edit: "Change the workflow",
   list: "Runs of this workflow",
-  curl: "Show as curl",
   failed: "The run failed",
   cancelledNote: "The run was cancelled. Its finished steps stay; a retry continues after them.",
   failedNote: "A retry keeps the finished steps. Change the workflow first where the cause is in it.",
@@ -50,6 +49,11 @@ export const words = {
     stopped: "the run ended before it",
     noPath: "no path leads to it",
   } as Record<string, string>,
+  /** Of a step with a name. */
+  skippedBy: {
+    otherPath: (name: string) => `the branch “${name}” took the other path`,
+    failure: (name: string) => `the step “${name}” before it failed`,
+  } as Record<string, (name: string) => string>,
   wayTrue: "true",
   wayFalse: "false",
   size: "Size",
