@@ -11,6 +11,7 @@ import { Name, Time } from "../../parts/values";
 import { href, query, setQuery } from "../../router";
 import { SettingsTabs } from "../shared/settings_tabs";
 import { actionText, GROUPS } from "./action_text";
+import { screenOf } from "./target";
 import type { AuditEntry } from "./types";
 import { words } from "./words";
 
@@ -176,27 +177,13 @@ function Table({ entries }: { entries: AuditEntry[] }) {
   );
 }
 
-/** Screens of what an entry names. */
-const SCREENS: Record<string, (id: string) => string> = {
-  liveInput: (id) => href(`/live/${id}`),
-  folder: (id) => href(`/files/${id}`),
-  webhook: (id) => href("/webhooks", { id }),
-  workflow: (id) => href(`/workflows/${id}`),
-  user: () => href("/settings/members"),
-  invitation: () => href("/settings/members/invitations"),
-  apiKey: () => href("/settings/api/keys"),
-  deliveryKey: () => href("/settings/api/delivery-keys"),
-  playbackKey: () => href("/settings/api/playback-keys"),
-};
-const ENDS = /(deleted|removed|revoked)$/;
-
 function Target({ entry }: { entry: AuditEntry }): ComponentChildren {
   const { target } = entry;
   if (!target) return entry.detail ? null : words.unknown;
-  const to = ENDS.test(entry.action) ? undefined : SCREENS[target.kind]?.(target.id);
+  const to = screenOf(entry);
   const name = target.name ?? target.id;
   return to ? (
-    <a href={to}>
+    <a href={href(to)}>
       <Name>{name}</Name>
     </a>
   ) : (
