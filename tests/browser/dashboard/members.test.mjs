@@ -130,6 +130,12 @@ journey(
       await expectAccessible(page, "invitations");
       await screenshots(page, "settings-invitations");
       await row(page, HOSTILE[0]).getByRole("button").click();
+      await page.getByRole("menuitem", { name: "Show as curl" }).click();
+      await page.waitForSelector("dialog:has-text('/api/invitations')");
+      await page.keyboard.press("Escape");
+      await closed(page);
+      await row(page, HOSTILE[0]).getByRole("button").click();
+      await page.getByRole("menuitem", { name: "Revoke" }).click();
       await inDialog(page, "Revoke");
       await row(page, HOSTILE[0]).waitFor({ state: "detached" });
       const answer = await call(page, "POST", "/api/invitations/look", { code: code(revoked) });
@@ -197,6 +203,10 @@ journey(
       ])
         assert.ok(actions.includes(action), `${action} is not in ${actions}`);
       await row(page, "by a member").getByText("ann").first().waitFor();
+      assert.match(
+        await row(page, "by a member").getByRole("link").getAttribute("href"),
+        /\/files\/[0-9a-f-]{36}$/,
+      );
       await expectAccessible(page, "the audit log");
       await screenshots(page, "settings-audit");
       await expectNoSecrets(page, secrets);

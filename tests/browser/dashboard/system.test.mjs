@@ -245,6 +245,7 @@ journey("An operator and the installation", { expected }, (step) => {
     const made = row(page, HOSTILE[0]);
     await made.locator("td", { hasText: "free" }).waitFor();
     await made.getByRole("button").click();
+    await page.getByRole("menuitem", { name: "Change plan" }).click();
     await page.selectOption("dialog select[name=plan]", "pro");
     await inDialog(page, "Save");
     await closed(page);

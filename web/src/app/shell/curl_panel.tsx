@@ -2,6 +2,10 @@
 import { asCurl, changesMade, reads } from "../api/calls";
 import { CopyField } from "../parts/copy";
 import { Dialog, openDialog } from "../parts/dialog";
+import type { MenuItem } from "../parts/menu";
+
+/** For menus of actions. */
+export const curlItem: MenuItem = { label: "Show as curl", icon: "terminal", onSelect: () => showCurl() };
 
 export function showCurl() {
   openDialog((close) => (

@@ -5,9 +5,11 @@ import { api } from "../../api/client";
 import { useResource } from "../../api/resource";
 import { Button } from "../../parts/button";
 import { ask } from "../../parts/dialog";
+import { Menu } from "../../parts/menu";
 import { Badge, EmptyState, Loaded, Skeleton, type Tone } from "../../parts/states";
 import { Ago, Name, Time, useNow } from "../../parts/values";
 import { query, setQuery } from "../../router";
+import { curlItem } from "../../shell/curl_panel";
 import { toast } from "../../shell/toasts";
 import { invite } from "./invite";
 import { type InvitationState, stateOf } from "./state";
@@ -114,16 +116,18 @@ function Row({ item, state, changed }: RowProps) {
         <Time at={item.expiresAt} />
       </td>
       <td class="end">
-        {state === "open" && (
-          <Button
-            small
-            look="danger"
-            aria-label={`${words.invitations.revoke} ${item.note ?? words.roles[item.role]}`}
-            onClick={() => revoke(item, changed)}
-          >
-            {words.invitations.revoke}
-          </Button>
-        )}
+        <Menu
+          label={words.actionsOf(item.note ?? words.roles[item.role])}
+          items={[
+            curlItem,
+            state === "open" && {
+              label: words.invitations.revoke,
+              icon: "trash",
+              danger: true,
+              onSelect: () => revoke(item, changed),
+            },
+          ]}
+        />
       </td>
     </tr>
   );

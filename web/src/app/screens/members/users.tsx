@@ -10,7 +10,7 @@ import { formatDateTime } from "../../parts/format";
 import { Menu } from "../../parts/menu";
 import { Badge, Loaded, Skeleton } from "../../parts/states";
 import { Ago, Name } from "../../parts/values";
-import { showCurl } from "../../shell/curl_panel";
+import { curlItem } from "../../shell/curl_panel";
 import { toast } from "../../shell/toasts";
 import { invite } from "./invite";
 import { RoleChoice } from "./role_choice";
@@ -96,7 +96,7 @@ function Actions({ user, isLastAdmin, changed }: { user: User; isLastAdmin: bool
         },
         isMine &&
           !user.you && { label: words.members.resetLink, icon: "link", onSelect: () => resetLink(user) },
-        { label: "Show as curl", icon: "terminal", onSelect: showCurl },
+        curlItem,
         isMine &&
           !isLastAdmin && {
             label: words.members.remove,

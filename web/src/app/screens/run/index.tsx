@@ -15,7 +15,7 @@ import { Badge, Callout, ErrorState, Loaded, Skeleton } from "../../parts/states
 import { Ago, Bytes, Name } from "../../parts/values";
 import { go, href, query, setQuery } from "../../router";
 import type { ScreenProps } from "../../routes";
-import { showCurl } from "../../shell/curl_panel";
+import { curlItem } from "../../shell/curl_panel";
 import { toast } from "../../shell/toasts";
 import { ProgressOf, Took } from "../shared/run_list";
 import { runWords, TONES } from "../shared/run_words";
@@ -245,7 +245,7 @@ function Acts({ run, of, workflow }: RunProps) {
         items={[
           { label: words.edit, icon: "edit", href: href(`/workflows/${run.workflowId}`) },
           { label: words.list, icon: "list", href: href(`/workflows/${run.workflowId}/runs`) },
-          { label: words.curl, icon: "terminal", onSelect: showCurl },
+          curlItem,
         ]}
       />
     </>

@@ -3,11 +3,13 @@ import { address } from "../../api/base";
 import { api } from "../../api/client";
 import { useResource } from "../../api/resource";
 import { ButtonLink } from "../../parts/button";
+import { Menu } from "../../parts/menu";
 import { Page } from "../../parts/page";
 import { Loaded, Skeleton } from "../../parts/states";
 import { Tabs } from "../../parts/tabs";
 import { href } from "../../router";
 import type { ScreenProps } from "../../routes";
+import { curlItem } from "../../shell/curl_panel";
 import { StreamStatus } from "../shared/stream_parts";
 import type { Stream, StreamAnswer } from "../shared/stream_types";
 import { Access } from "./access";
@@ -40,10 +42,25 @@ export default function StreamDetail({ params }: ScreenProps) {
       crumbs={[{ label: words.streams, to: "/streams" }]}
       aside={stream && <StreamStatus stream={stream} />}
       actions={
-        stream?.playable && (
-          <ButtonLink icon="out" href={address(`/video/${stream.playbackId}`)} target="_blank">
-            {words.page}
-          </ButtonLink>
+        stream && (
+          <>
+            {stream.playable && (
+              <ButtonLink icon="out" href={address(`/video/${stream.playbackId}`)} target="_blank">
+                {words.page}
+              </ButtonLink>
+            )}
+            <Menu
+              label={words.actions}
+              items={[
+                stream.sourceFileId !== null && {
+                  label: words.watch.sourceOpen,
+                  icon: "file",
+                  href: href("/files", { file: stream.sourceFileId }),
+                },
+                curlItem,
+              ]}
+            />
+          </>
         )
       }
     >

@@ -2,6 +2,7 @@
 export const words = {
   loading: "Video stream",
   streams: "Video streams",
+  actions: "Actions",
   page: "Page with the player",
   saved: "Saved.",
   save: "Save",

@@ -5,8 +5,10 @@ import { Button, Submit } from "../../parts/button";
 import { Dialog, openDialog, showSecret } from "../../parts/dialog";
 import { Form, Select, TextField } from "../../parts/form";
 import { formatDateTime } from "../../parts/format";
+import { Menu } from "../../parts/menu";
 import { Badge, Loaded, Skeleton } from "../../parts/states";
 import { Ago, Name, Num } from "../../parts/values";
+import { curlItem } from "../../shell/curl_panel";
 import type { Account, AccountMade, Accounts as List } from "./types";
 import { words as all } from "./words";
 
@@ -103,13 +105,13 @@ function Table({ rows, changed }: { rows: Row[]; changed: () => void }) {
               <Ago at={row.createdAt} />
             </td>
             <td class="end">
-              <Button
-                small
-                aria-label={`${words.changePlan}: ${row.name}`}
-                onClick={() => changePlan(row, changed)}
-              >
-                {words.changePlan}
-              </Button>
+              <Menu
+                label={words.actionsOf(row.name)}
+                items={[
+                  { label: words.changePlan, icon: "edit", onSelect: () => changePlan(row, changed) },
+                  curlItem,
+                ]}
+              />
             </td>
           </tr>
         ))}

@@ -138,6 +138,7 @@ export const words = {
     own: "Yours",
     suspended: "Suspended",
     unknownPlan: "Not in the settings: without limits",
+    actionsOf: (name: string) => `Actions for ${name}`,
     changePlan: "Change plan",
     changeTitle: (name: string) => `Plan of ${name}`,
     changeNote: "Its limits hold from the next request.",

@@ -12,6 +12,7 @@ import { EmptyState, Loaded, Skeleton } from "../../parts/states";
 import { Ago, Name } from "../../parts/values";
 import { href, query, setQuery } from "../../router";
 import type { ScreenProps } from "../../routes";
+import { curlItem } from "../../shell/curl_panel";
 import { toast } from "../../shell/toasts";
 import { WorkflowTabs } from "../shared/workflow_tabs";
 import type { Workflow } from "../shared/workflow_types";
@@ -235,6 +236,7 @@ function Acts({ workflow, changed }: RowProps) {
             icon: "download",
             onSelect: () => acts().then((act) => act.exportJson(workflow)),
           },
+          curlItem,
           mayWrite && { label: "Delete", icon: "trash", danger: true, onSelect: remove },
         ]}
       />
