@@ -1,7 +1,7 @@
 //! Reasons why `/readyz` is not ready or degraded: stage, components, database, disk (`store.min_free`); they are looked at each
 //! second. The task makes a change when the reasons differ, as long as changes are followed.
 //!
-//! What no commit of this process shows is looked at each second while changes are followed; else workers that have ended are.
+//! Reasons that no commit of this process shows are looked for each second while changes are followed.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 

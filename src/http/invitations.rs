@@ -79,7 +79,7 @@ pub struct InvitationCode {
     code: String,
 }
 
-/// What an invitation is for.
+/// Account and role that an invitation offers.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct InvitationOffer {
@@ -183,8 +183,8 @@ pub async fn revoke(
 
 /// Look at an invitation
 ///
-/// What its link is for, without using it. The code is in the body, so that no log of addresses holds it. Codes that are not
-/// valid count as wrong passwords do.
+/// Shows the account and the role that the link offers, without using it. The code is in the body, so that no log of addresses
+/// holds it. Codes that are not valid count as wrong passwords do.
 #[utoipa::path(post, path = "/api/invitations/look", tag = "users", request_body = InvitationCode, security(()), responses(
     (status = 200, description = "It can be used", body = InvitationOffer),
     (status = 403, description = "The account is suspended, or a page of another origin asks", body = crate::application::error::ErrorBody),

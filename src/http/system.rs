@@ -171,7 +171,7 @@ pub async fn doctor(
 
 /// Show the settings in force
 ///
-/// As `sluice config --print`, secrets replaced, with the source of each value.
+/// The answer of `sluice config --print`, secrets replaced, with the source of each value.
 #[utoipa::path(get, path = "/api/system/settings", tag = "system", responses(
     (status = 200, description = "By their keys", body = SettingList),
 ))]

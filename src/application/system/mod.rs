@@ -59,7 +59,7 @@ pub struct SystemRecord {
     started_at: Timestamp,
     /// `starting`, `ready` or `draining`.
     stage: &'static str,
-    /// What is not well, as `/readyz` says it, and what was not well in the last seconds.
+    /// Reasons of `/readyz`, and those that have passed in the last seconds.
     reasons: Vec<Reason>,
     components: Vec<ComponentRecord>,
     workers: Vec<WorkerRecord>,
@@ -93,7 +93,7 @@ struct WorkerRecord {
     kind: &'static str,
     /// Image workers that are up; of video, the tasks that run, each in a process of its own.
     running: usize,
-    /// As many as the settings allow.
+    /// The most that the settings allow.
     most: usize,
     /// Tasks that run.
     busy: usize,
@@ -126,7 +126,7 @@ struct DiskRecord {
     /// `store.min_free` in bytes: below it uploads and jobs wait.
     min_free: Option<u64>,
     data_dir: String,
-    /// What the data folder holds, the largest first.
+    /// Content of the data folder by kind, the largest first.
     kinds: Vec<DiskKind>,
     /// False when the folder has more files than are looked at.
     complete: bool,

@@ -20,7 +20,7 @@ pub struct DryRunWorkflow {
     pub workflow_id: Option<Uuid>,
     /// A stored file of the account; it counts before `facts`.
     pub file_id: Option<Uuid>,
-    /// What is known of a file that is not stored; `{}` when nothing is.
+    /// Known facts of a file that is not stored; `{}` when there are none.
     #[schema(value_type = Option<GivenFacts>)]
     pub facts: Option<Map<String, Value>>,
     /// Value of `upload_source` in conditions; without one that of a run by the same caller.
@@ -49,11 +49,11 @@ pub struct GivenFacts {
     /// Duration in seconds; null for a file that has none.
     #[serde(deserialize_with = "field::given")]
     pub duration: Option<Option<f64>>,
-    /// As `uploadSource` beside the facts, which counts first.
+    /// The same as `uploadSource` beside the facts, which counts first.
     pub upload_source: Option<String>,
 }
 
-/// What a run would do. Nothing is stored or charged.
+/// The path and the cost of a run that did not take place: nothing is stored or charged.
 #[derive(Clone, Debug, Default, Serialize, ToSchema)]
 pub struct DryRunAnswer {
     /// Whether the file meets the definition's gate: `true`, `false` or `unknown`; null without a gate.

@@ -110,7 +110,7 @@ impl From<RecentRuns> for RecentRunsRecord {
     }
 }
 
-/// How the newest runs of a workflow that have ended, at most 1000, ended at its nodes.
+/// Counts of the newest runs of a workflow that have ended, at most 1000, by node.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct WorkflowStatistics {
     pub(crate) nodes: Vec<NodeStatistics>,

@@ -80,8 +80,8 @@ pub struct LogEntry {
     pub branch: Option<bool>,
     /// Action of the node, or the reason why it took none.
     pub message: String,
-    /// Of a skipped step: `gate` (the upload did not meet it), `otherPath` (a branch took the other one), `failure` (a step before it
-    /// failed), `stopped` (the run was ended before it) or `noPath` (no path leads to it); null for runs of earlier versions.
+    /// The reason of a skipped step: `gate` (the upload did not meet it), `otherPath` (a branch took the other one), `failure` (a step
+    /// before it failed), `stopped` (the run was ended before it) or `noPath` (no path leads to it); null for runs of earlier versions.
     pub skip_reason: Option<&'static str>,
     /// The branch whose other path the skipped step lies on, or the step whose failure kept the run from it.
     pub skipped_by: Option<String>,

@@ -6,7 +6,7 @@
 use Noted::{InTransaction, Nothing};
 use Target::{InAnswer, InPath, StoredFile};
 
-/// What the audit log has of a route.
+/// The audit entries of a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Noted {
     /// An entry by the middleware, once the answer is a success.

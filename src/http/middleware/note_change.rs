@@ -1,8 +1,8 @@
 //! Audit log of requests that change something: an entry for each that a handler answered with success, written before the answer
 //! goes out (`MAX_ANSWER`).
 //!
-//! Of a request and its answer only ids reach the log, read as UUIDs; names come from the store's columns of names. So no secret can be
-//! in an entry.
+//! Only ids of a request and its answer reach the log, read as UUIDs; names come from the store's columns of names. So no secret can
+//! be in an entry.
 
 use std::sync::Arc;
 

@@ -226,7 +226,7 @@ pub async fn rotate_secret(
 
 /// Count a workflow's runs by node
 ///
-/// Of the newest 1000 runs, those that have ended: how many came to each node and took each path of a branch.
+/// Counts how many runs came to each node and took each path of a branch: of the newest 1000, those that have ended.
 #[utoipa::path(get, path = "/api/workflows/{id}/statistics", tag = "workflows", params(
     ("id" = Uuid, Path, description = "The workflow's id"),
     ("version" = Option<i64>, Query, description = "Only runs of this version"),
