@@ -61,6 +61,19 @@ const store = (page, files) =>
     return ids;
   }, files);
 
+/** Sends a request of a resumable upload; returns its address and how much has come. */
+const tus = (page, method, path, headers, size = 0) =>
+  page.evaluate(
+    async ([method, path, headers, size]) => {
+      const { csrfToken } = await (await fetch("/api/session")).json();
+      const all = { "tus-resumable": "1.0.0", "x-csrf-token": csrfToken, ...headers };
+      const answer = await fetch(path, { method, headers: all, body: new Uint8Array(size) });
+      if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${await answer.text()}`);
+      return answer.headers.get("location");
+    },
+    [method, path, headers, size],
+  );
+
 /** A workflow that makes a WebP of every file; returns its id. */
 async function workflow(page, name) {
   const nodes = [
@@ -191,6 +204,32 @@ journey("activity", {}, (step) => {
     await closed(page);
     await page.waitForFunction(() => document.activeElement.matches("[data-index='0']"));
     await expectNoSecrets(page);
+  });
+
+  step("shows an upload as it comes, and cancels it by keyboard", async (page) => {
+    await visit(page, "/activity?state=active");
+    await page.waitForSelector("button:has-text('Show everything')");
+    const begin = {
+      "upload-length": "400000",
+      "upload-metadata": `filename ${Buffer.from(HOSTILE[0]).toString("base64")}`,
+    };
+    const path = new URL(await tus(page, "POST", "/api/uploads/tus", begin), page.url()).pathname;
+    const send = (offset, size) => {
+      const headers = { "upload-offset": `${offset}`, "content-type": "application/offset+octet-stream" };
+      return tus(page, "PATCH", path, headers, size);
+    };
+    await send(0, 200_000);
+    const upload = row(page, HOSTILE[0]);
+    await upload.getByText("50 %").waitFor();
+    await send(200_000, 100_000);
+    await upload.getByText("75 %").waitFor();
+    await upload.getByText("300 kB of 400 kB").waitFor();
+    await expectAccessible(page, "an upload in progress");
+    await page.locator(".activity-list [data-index='0']").focus();
+    await page.keyboard.press("Delete");
+    await page.locator(".toast", { hasText: "discarded" }).waitFor();
+    await upload.waitFor({ state: "detached" });
+    assert.deepEqual((await ask(page, "/api/uploads")).uploads, []);
   });
 
   step("is a part of the overview, which leads to it", async (page) => {

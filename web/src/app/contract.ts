@@ -84,6 +84,7 @@ export type Checked = [
   None<Missing<Schemas["RecordingRecord"], activity.Recording>>,
   None<Missing<Schemas["FileRecord"], activity.StoredFile>>,
   None<Missing<Schemas["LiveInputRecord"], activity.Input>>,
+  None<Missing<Schemas["UploadList"], activity.UploadList>>,
   None<Missing<Schemas["WebhookRecord"], webhooks.Webhook>>,
   None<Missing<Schemas["DeliveryRecord"], webhooks.Delivery>>,
   None<Missing<Schemas["AttemptRecord"], webhooks.Attempt>>,

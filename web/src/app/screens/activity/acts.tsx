@@ -9,7 +9,7 @@ import type { Entry } from "../shared/activity/types";
 import { words } from "./words";
 
 export const isCancellable = ({ kind, state }: Entry) =>
-  can("write") && (state === "waiting" || state === "running") && kind !== "recording" && kind !== "upload";
+  can("write") && (state === "waiting" || state === "running") && kind !== "recording";
 
 export const isRetryable = ({ kind, state }: Entry) =>
   can("write") && kind === "run" && (state === "failed" || state === "cancelled");
@@ -17,6 +17,7 @@ export const isRetryable = ({ kind, state }: Entry) =>
 export async function cancel(entry: Entry) {
   try {
     if (entry.kind === "stream") return await cancelStream(entry);
+    if (entry.kind === "upload") return await cancelUpload(entry);
     if (entry.kind === "job") await api.delete(`/api/jobs/${entry.id}`);
     else await api.post(`/api/workflows/runs/${entry.id}/cancel`);
     toast(words.acts.cancelled);
@@ -33,6 +34,13 @@ const cancelStream = (entry: Entry) =>
     verb: words.acts.streamVerb,
     action: () => api.delete(`/api/video/streams/${entry.id}`),
   });
+
+/** Discards what was received. */
+async function cancelUpload({ id, upload }: Entry) {
+  if (upload === "tus") await api.delete(`/api/uploads/tus/${id}`, { headers: { "tus-resumable": "1.0.0" } });
+  else await api.delete(`/api/uploads/${id}`);
+  toast(words.acts.uploadCancelled);
+}
 
 /** Asks by which version of the workflow. */
 export function retry(entry: Entry): Promise<void> {

@@ -4,11 +4,13 @@ import { Ago, Name } from "../../parts/values";
 import { href } from "../../router";
 import { EntryIcon, EntryState } from "../shared/activity/entry_parts";
 import type { Entry } from "../shared/activity/types";
+import { useCurrent } from "../shared/activity/upload_progress";
 import { activityWords } from "../shared/activity/words";
 import { cancel, isCancellable, isRetryable, retry } from "./acts";
 import { words } from "./words";
 
-export function Row({ entry }: { entry: Entry | undefined }) {
+export function Row({ entry: loaded }: { entry: Entry | undefined }) {
+  const entry = useCurrent(loaded);
   if (!entry) return <span role="gridcell" class="skeleton-row activity-what" aria-label="…" />;
   const note = entry.error ?? [activityWords.kinds[entry.kind], entry.note].filter(Boolean).join(" · ");
   return (

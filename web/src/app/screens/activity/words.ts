@@ -55,6 +55,7 @@ export const words = {
   },
   acts: {
     cancelled: "Cancelled",
+    uploadCancelled: "The upload is cancelled; what was received is discarded.",
     streamTitle: (title: string) => `Cancel “${title}”?`,
     streamBody: "The video stream is deleted with everything that was made of it. The stored file stays.",
     streamVerb: "Cancel the stream",

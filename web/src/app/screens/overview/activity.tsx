@@ -6,6 +6,7 @@ import { href } from "../../router";
 import { EntryIcon, EntryState } from "../shared/activity/entry_parts";
 import { recentActivity } from "../shared/activity/sources";
 import type { Entry } from "../shared/activity/types";
+import { useCurrent } from "../shared/activity/upload_progress";
 import { useMerged } from "../shared/activity/use_merged";
 import { words } from "./words";
 
@@ -39,7 +40,8 @@ export function Activity() {
   );
 }
 
-function Line({ entry }: { entry: Entry }) {
+function Line({ entry: loaded }: { entry: Entry }) {
+  const entry = useCurrent(loaded);
   const { kind, state, title, note, error, to } = entry;
   return (
     <li class="feed-row">

@@ -9,8 +9,9 @@ import {
   recordingEntry,
   runEntry,
   streamEntry,
+  uploadEntry,
 } from "./sources";
-import type { Entry, Filter, Input, Job, Recording, Run, Stream } from "./types";
+import type { Entry, Filter, Input, Job, Recording, Run, Stream, Upload } from "./types";
 
 const job: Job = {
   id: "j1",
@@ -83,6 +84,33 @@ describe("an entry", () => {
     );
     const running = recordingEntry({ ...recording, status: "recording", files: [] }, input);
     assert.deepEqual([running.state, running.to, running.note], ["running", "/live/i1/recordings", ""]);
+  });
+
+  it("of an upload in progress has its bytes, where they are known", () => {
+    const upload: Upload = {
+      id: "u1",
+      kind: "tus",
+      filename: "a.mov",
+      folderId: null,
+      sizeBytes: 4_000_000,
+      offsetBytes: 1_000_000,
+      status: "receiving",
+      createdAt: job.createdAt,
+      expiresAt: job.createdAt,
+    };
+    const shown = (more: Partial<Upload>) => {
+      const { state, note, percent } = uploadEntry({ ...upload, ...more });
+      assert.equal(state, "running");
+      return `${note}, ${percent}`;
+    };
+    assert.equal(shown({}), "1 MB of 4 MB, 25");
+    assert.equal(shown({ sizeBytes: null }), "1 MB, null");
+    assert.equal(shown({ sizeBytes: 0, offsetBytes: 0 }), "0 B of 0 B, null");
+    assert.equal(shown({ kind: "direct", offsetBytes: 0 }), "4 MB, null");
+    assert.equal(
+      shown({ kind: "direct", offsetBytes: 4_000_000, status: "received" }),
+      "4 MB received, to be completed by its client, 100",
+    );
   });
 
   it("of an upload leads to its file in its folder", () => {

@@ -14,11 +14,13 @@ import {
   type State,
   type StoredFile,
   type Stream,
+  type Upload,
+  type UploadList,
 } from "./types";
 import { activityWords as words } from "./words";
 
 /** Kinds of changes that concern the list. */
-export const ACTIVITY_KINDS: Kind[] = ["job", "run", "stream", "recording", "live_input", "file"];
+export const ACTIVITY_KINDS: Kind[] = ["job", "run", "stream", "recording", "live_input", "file", "upload"];
 
 export const PAGE = 50;
 const INPUTS_PAGE = 100;
@@ -61,6 +63,7 @@ export function activityOf(filter: Filter, pageSize = PAGE): Merger<Entry> {
     ...(kinds.includes("job") ? jobs(filter, pageSize) : []),
     ...(kinds.includes("run") ? runs(filter, pageSize) : []),
     ...(kinds.includes("stream") ? streams(filter, pageSize) : []),
+    ...(kinds.includes("upload") && (state === "" || state === "active") ? [uploads(pageSize)] : []),
     ...(kinds.includes("upload") && (state === "" || state === "done")
       ? [files(filter, pageSize, ["uploaded"])]
       : []),
@@ -89,6 +92,7 @@ export function recentActivity(pageSize: number): Merger<Entry> {
     ...jobs(all, pageSize),
     ...runs(all, pageSize),
     ...streams(all, pageSize),
+    uploads(pageSize),
     files(all, pageSize, ["uploaded", "recording"]),
     onAir(pageSize),
   ];
@@ -166,6 +170,43 @@ export const streamEntry = (stream: Stream): Entry => ({
   error: stream.error,
   to: `/streams/${stream.id}`,
 });
+
+/** What is being sent, by any client; it becomes a file. */
+const uploads = (limit: number): Source<Entry> => ({
+  key: "uploads",
+  kinds: ["upload"],
+  load: async (cursor, signal) => {
+    const page = await api.get<UploadList>("/api/uploads", { query: { limit, cursor }, signal });
+    return { items: page.uploads.map(uploadEntry), next: page.nextCursor };
+  },
+});
+
+export function uploadEntry(upload: Upload): Entry {
+  const { id, kind, filename, sizeBytes, offsetBytes, createdAt } = upload;
+  return {
+    kind: "upload",
+    id,
+    at: Date.parse(createdAt),
+    state: "running",
+    title: filename,
+    note: uploadNote(upload),
+    percent: isCounted(upload) && sizeBytes ? (100 * offsetBytes) / sizeBytes : null,
+    queuePlace: null,
+    error: null,
+    to: null,
+    upload: kind,
+  };
+}
+
+/** The bytes of a direct upload are known once all are there. */
+const isCounted = ({ kind, status }: Upload) => kind === "tus" || status === "received";
+
+function uploadNote(upload: Upload): string {
+  const { sizeBytes, offsetBytes, status } = upload;
+  if (status === "received") return words.uncompleted(offsetBytes);
+  if (isCounted(upload)) return words.received(offsetBytes, sizeBytes);
+  return sizeBytes === null ? "" : formatBytes(sizeBytes);
+}
 
 /** Stored files of these roles: what a job or a run made is its result. */
 const files = ({ since, q }: Filter, limit: number, roles: string[]): Source<Entry> => ({

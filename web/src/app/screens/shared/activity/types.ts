@@ -51,6 +51,27 @@ export interface StoredFile {
   created_at: string;
 }
 
+/** An upload that is no file yet. */
+export interface Upload {
+  id: string;
+  kind: "tus" | "direct";
+  filename: string;
+  folderId: string | null;
+  /** Null: not declared yet. */
+  sizeBytes: number | null;
+  /** Of a direct upload nothing before all of it is there. */
+  offsetBytes: number;
+  /** "received": all bytes of a direct upload are there, and it was not completed. */
+  status: "receiving" | "received";
+  createdAt: string;
+  expiresAt: string;
+}
+
+export interface UploadList {
+  uploads: Upload[];
+  nextCursor: string | null;
+}
+
 export interface Input {
   id: string;
   name: string;
@@ -85,6 +106,8 @@ export interface Entry {
   to: string | null;
   /** The workflow of a run. */
   workflowId?: string;
+  /** How an upload in progress is sent. */
+  upload?: Upload["kind"];
 }
 
 /** What part of the list is shown. */

@@ -29,6 +29,10 @@ export const activityWords = {
     `${completed} of ${total} done${failed > 0 ? `, ${failed} failed` : ""}`,
   run: (name: string, number: number) => `${name} #${number}`,
   recorded: (seconds: number, bytes: number) => `${formatDuration(seconds * 1_000)} · ${formatBytes(bytes)}`,
+  /** `size` is null until the client declares it. */
+  received: (bytes: number, size: number | null) =>
+    size === null ? formatBytes(bytes) : `${formatBytes(bytes)} of ${formatBytes(size)}`,
+  uncompleted: (bytes: number) => `${formatBytes(bytes)} received, to be completed by its client`,
   queued: (place: number) => `${place}. in the queue`,
   progress: (title: string) => `Progress of ${title}`,
 };
