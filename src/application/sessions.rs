@@ -18,7 +18,7 @@ use uuid::Uuid;
 
 use crate::application::{
     audit::network_text, caller::SignedIn, context::AccountContext, error::ApiError, members,
-    password_checks::PasswordUse,
+    password_checks::PasswordUse, sign_in::Attempts,
 };
 
 /// Longest `User-Agent` that a session remembers, in characters.
@@ -87,6 +87,20 @@ pub(crate) async fn sign_in(
     })
 }
 
+/// Counts a try of a one-time code before it is looked for, as [`Attempts::begin`] does a password; 429 beyond the limit.
+pub(crate) fn begin_code(
+    attempts: &Attempts,
+    codes: &str,
+    address: Option<IpAddr>,
+) -> Result<(), ApiError> {
+    attempts
+        .begin(codes, address, Instant::now())
+        .map_err(|retry_after_s| ApiError::TooMany {
+            message: "too many links that are not valid: wait until Retry-After is over",
+            retry_after_s,
+        })
+}
+
 /// Sets the password of the user of a welcome code, and opens a session. The code and the user's other sessions end with it.
 pub(crate) async fn welcome(
     context: &AccountContext,
@@ -96,12 +110,7 @@ pub(crate) async fn welcome(
 ) -> Result<Opened, ApiError> {
     credentials::check_chosen_password(&new_password)?;
     let (attempts, address) = (&context.attempts, client.address);
-    attempts
-        .begin(CODES, address, Instant::now())
-        .map_err(|retry_after_s| ApiError::TooMany {
-            message: "too many links that are not valid: wait until Retry-After is over",
-            retry_after_s,
-        })?;
+    begin_code(attempts, CODES, address)?;
     let mut db = context.store.read().await?;
     let Some(user_id) = welcome_codes::user_of(&mut db, &code, now_ms()).await? else {
         tracing::info!(client = ?address, "welcome code rejected");

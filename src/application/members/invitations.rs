@@ -1,8 +1,6 @@
 //! Invitations: one-time links (`/app/join`) with which a person chooses a name and a password and becomes a user of the account;
 //! make, list, revoke, redeem.
 
-use std::time::Instant;
-
 use sluice_store::{
     Secret, accounts,
     audit::{self, Actor, NewEntry, Target},
@@ -200,12 +198,7 @@ async fn checked(
     code: &Secret,
 ) -> Result<Invitation, ApiError> {
     let (attempts, address) = (&context.attempts, client.address);
-    attempts
-        .begin(CODES, address, Instant::now())
-        .map_err(|retry_after_s| ApiError::TooMany {
-            message: "too many links that are not valid: wait until Retry-After is over",
-            retry_after_s,
-        })?;
+    sessions::begin_code(attempts, CODES, address)?;
     let mut db = context.store.read().await?;
     let Some(invitation) = invitations::of_code(&mut db, code, now_ms()).await? else {
         tracing::info!(client = ?address, "invitation rejected");

@@ -63,6 +63,22 @@ async fn lost_rights(
     })
 }
 
+/// Returns a user of the caller's account, or why the caller may not change them.
+async fn changeable(
+    tx: &mut Tx<'_>,
+    caller: &Caller<Admin>,
+    id: Uuid,
+) -> Result<Result<User, ApiError>, sluice_store::Error> {
+    if let Some(lost) = lost_rights(tx, caller).await? {
+        return Ok(Err(lost));
+    }
+    let user = users::of_account(tx, caller.account_id(), id).await?;
+    Ok(match user.is_operator && !is_operator(caller) {
+        true => Err(for_operators()),
+        false => Ok(user),
+    })
+}
+
 /// Users of one list: more than `account.max_users` allows, for those that the command line made.
 const MOST_LISTED: u32 = 2_000;
 
@@ -74,16 +90,15 @@ pub(crate) async fn change(
     id: Uuid,
     change: UserChange,
 ) -> Result<User, ApiError> {
-    let (account_id, by_operator) = (caller.account_id(), is_operator(caller));
     let caller = caller.clone();
     write_tx!(context.store, |tx| {
-        if let Some(lost) = lost_rights(tx, &caller).await? {
-            return Ok(Err(lost));
-        }
-        let user = users::of_account(tx, account_id, id).await?;
+        let user = match changeable(tx, &caller, id).await? {
+            Ok(user) => user,
+            Err(rejection) => return Ok(Err(rejection)),
+        };
         let role = change.role.unwrap_or(user.role);
         let operator = change.is_operator.unwrap_or(user.is_operator);
-        if !by_operator && (user.is_operator || operator) {
+        if operator && !is_operator(&caller) {
             return Ok(Err(for_operators()));
         }
         if (role, operator) == (user.role, user.is_operator) {
@@ -106,16 +121,12 @@ pub(crate) async fn remove(
     author: Author,
     id: Uuid,
 ) -> Result<(), ApiError> {
-    let (account_id, by_operator) = (caller.account_id(), is_operator(caller));
     let caller = caller.clone();
     write_tx!(context.store, |tx| {
-        if let Some(lost) = lost_rights(tx, &caller).await? {
-            return Ok(Err(lost));
-        }
-        let user = users::of_account(tx, account_id, id).await?;
-        if user.is_operator && !by_operator {
-            return Ok(Err(for_operators()));
-        }
+        let user = match changeable(tx, &caller, id).await? {
+            Ok(user) => user,
+            Err(rejection) => return Ok(Err(rejection)),
+        };
         users::check_last(tx, &user, None).await?;
         // First, since the author's name is read, who may be the user.
         let mut entry = author.entry(REMOVED, target(&user));
@@ -133,16 +144,12 @@ pub(crate) async fn reset_link(
     author: Author,
     id: Uuid,
 ) -> Result<ResetLink, ApiError> {
-    let (account_id, by_operator) = (caller.account_id(), is_operator(caller));
     let caller = caller.clone();
     write_tx!(context.store, |tx| {
-        if let Some(lost) = lost_rights(tx, &caller).await? {
-            return Ok(Err(lost));
-        }
-        let user = users::of_account(tx, account_id, id).await?;
-        if user.is_operator && !by_operator {
-            return Ok(Err(for_operators()));
-        }
+        let user = match changeable(tx, &caller, id).await? {
+            Ok(user) => user,
+            Err(rejection) => return Ok(Err(rejection)),
+        };
         let now_ms = now_ms();
         let code = welcome_codes::create(tx, id, now_ms).await?;
         audit::append(tx, author.entry(RESET_LINK_MADE, target(&user)), now_ms).await?;
