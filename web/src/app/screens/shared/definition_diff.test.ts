@@ -21,6 +21,47 @@ const base: Definition = {
   ],
   branchConditions: { wide: { conditions: [{ field: "width", operator: "gt", value: 1200 }] } },
 };
+const operator = (name: string, takes: string, aliases: string[] = [], symbols: string[] = []) => ({
+  name,
+  takes,
+  aliases,
+  symbols,
+});
+const field = (name: string, isNumber: boolean, aliases: string[] = []) => ({
+  name,
+  isNumber,
+  aliases,
+  operators: [],
+  summary: "",
+});
+const CATALOGUE = {
+  kinds: [
+    {
+      kind: "resize",
+      summary: "",
+      accepts: [],
+      fields: [
+        {
+          name: "resizeWidth",
+          alias: "width",
+          type: "integer",
+          input: "number",
+          allowed: "",
+          values: [],
+          summary: "",
+        },
+      ],
+    },
+  ],
+  conditions: {
+    fields: [field("width", true, ["image_width"]), field("mime", false)],
+    operators: [
+      operator("gt", "number", ["greater_than"], [">"]),
+      operator("gte", "number", [], [">="]),
+      operator("equals", "same", ["is_equal_to"], ["=="]),
+    ],
+  },
+};
 const copy = () => structuredClone(base);
 
 test("equal definitions and other places of nodes have no difference", () => {
@@ -36,6 +77,32 @@ test("a step that is said in another form is the same step", () => {
   flat.nodes[2] = { id: "small", type: "resize", config: { resizeWidth: "1200" } };
   flat.edges[1] = { source: "wide", target: "small", sourceHandle: "true" };
   assert.deepEqual(differences(base, flat), []);
+});
+
+test("spellings that mean the same are no difference", () => {
+  const before = copy();
+  before.uploadGate = { conditions: [{ field: "mime", operator: "equals", value: "image/png" }] };
+  const after = copy();
+  after.nodes[2] = { id: "small", data: { kind: "resize", config: { width: 1200 } } };
+  after.branchConditions = { wide: { conditions: [{ field: "Image-Width", operator: ">", value: "1200" }] } };
+  after.uploadGate = { conditions: [{ field: "mime", operator: "is equal to", value: "image/png" }] };
+  assert.deepEqual(differences(before, after, CATALOGUE), []);
+  after.branchConditions = { wide: { conditions: [{ field: "width", operator: ">=", value: "1200" }] } };
+  assert.deepEqual(
+    differences(before, after, CATALOGUE).map(({ title, lines }) => [title, lines]),
+    [
+      [
+        "Wide?",
+        [
+          {
+            label: "Condition",
+            before: "width is greater than 1200",
+            after: "width is at least 1200",
+          },
+        ],
+      ],
+    ],
+  );
 });
 
 test("a changed field has its values before and after", () => {

@@ -1,7 +1,9 @@
 /** Differences between two definitions, in the words of the editor: pure. */
 import { capitalized } from "../../parts/format";
+import type { Catalogue } from "../workflow_editor/types";
 import { conditionText } from "./condition_text";
 import { type Edge, type Flow, readFlow, type Step, stepOf, titleOf } from "./flow";
+import { inOwnWords } from "./meaning";
 import { kindInWords } from "./workflow_types";
 
 export interface Line {
@@ -21,8 +23,12 @@ export interface Difference {
  * Steps first, then what connects them, then the gate, patterns and addresses. Places of nodes in an editor are no
  * difference, nor are spellings that the service reads alike.
  */
-export function differences(before: object, after: object): Difference[] {
-  const [old, now] = [readFlow("", before), readFlow("", after)];
+export function differences(before: object, after: object, catalogue?: Catalogue): Difference[] {
+  const read = (definition: object) => {
+    const flow = readFlow("", definition);
+    return catalogue ? inOwnWords(flow, catalogue) : flow;
+  };
+  const [old, now] = [read(before), read(after)];
   return [...steps(old, now), ...connections(old, now), ...settings(old, now)];
 }
 

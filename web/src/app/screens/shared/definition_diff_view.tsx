@@ -1,7 +1,10 @@
 /** The differences between two definitions as a list. */
 import { useMemo } from "preact/hooks";
-import { Badge, type Tone } from "../../parts/states";
+import { api } from "../../api/client";
+import { useResource } from "../../api/resource";
+import { Badge, Skeleton, type Tone } from "../../parts/states";
 import { Name } from "../../parts/values";
+import type { Catalogue } from "../workflow_editor/types";
 import { type Difference, differences, type Line } from "./definition_diff";
 import type { Definition } from "./workflow_types";
 
@@ -20,7 +23,9 @@ const words = {
 const TONES: Record<Difference["kind"], Tone> = { added: "good", removed: "bad", changed: "warn" };
 
 export function Differences({ before, after }: { before: Definition; after: Definition }) {
-  const found = useMemo(() => differences(before, after), [before, after]);
+  const catalogue = useResource((signal) => api.get<Catalogue>("/api/catalogue", { signal }), []);
+  const found = useMemo(() => differences(before, after, catalogue.data), [before, after, catalogue.data]);
+  if (!catalogue.data && !catalogue.error) return <Skeleton rows={3} height={36} />;
   if (found.length === 0) return <p class="soft">{words.none}</p>;
   return (
     <ul class="rows differences">

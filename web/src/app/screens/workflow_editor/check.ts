@@ -5,8 +5,7 @@
 import { capitalized } from "../../parts/format";
 import type { Group, Rule } from "../shared/conditions";
 import { type Flow, isBranch, type Json, placesOf, type Step, targetAt, uploadOf } from "../shared/flow";
-import { meant } from "./conditions";
-import { isSpelling } from "./edit";
+import { comparesNumbers, isSpelling, meant } from "../shared/meaning";
 import { reachedFrom } from "./order";
 import type { Catalogue, KindField, Problem } from "./types";
 import { words } from "./words";
@@ -65,12 +64,11 @@ function checkGroup(group: Group, path: string, say: Say, catalogue: Catalogue) 
 }
 
 function ruleProblem({ field, operator, value }: Rule, { conditions }: Catalogue) {
-  const takes = meant(conditions.operators, operator)?.takes;
-  if (!takes || takes === "nothing") return undefined;
+  const compared = meant(conditions.operators, operator);
+  if (!compared || compared.takes === "nothing") return undefined;
   if (value === undefined || (typeof value === "string" && !value.trim()))
     return { code: "missing_value", message: texts.noValue };
-  const isNumber = takes === "number" || (takes === "same" && meant(conditions.fields, field)?.isNumber);
-  if (isNumber && !Number.isFinite(Number(value)))
+  if (comparesNumbers(meant(conditions.fields, field), compared) && !Number.isFinite(Number(value)))
     return { code: "invalid_value", message: texts.noNumber(String(value)) };
   return undefined;
 }

@@ -6,7 +6,8 @@ import { capitalized } from "../../parts/format";
 import { Callout } from "../../parts/states";
 import { OPERATORS } from "../shared/condition_text";
 import { emptyGroup, type Group, type Rule } from "../shared/conditions";
-import { changedAt, countOf, LIMITS, meant, newRule, type Path } from "./conditions";
+import { meant } from "../shared/meaning";
+import { changedAt, countOf, LIMITS, newRule, type Path } from "./conditions";
 import { useEditor } from "./state";
 import { words } from "./words";
 

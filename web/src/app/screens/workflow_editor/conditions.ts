@@ -1,5 +1,5 @@
 /** Changes of conditions, their form in a definition, and their short form in words. Pure. */
-import { emptyGroup, type Group, type Rule, spelled } from "../shared/conditions";
+import { emptyGroup, type Group, type Rule } from "../shared/conditions";
 import type { Fields, Json } from "../shared/flow";
 
 export const LIMITS = { depth: 8, conditions: 200 };
@@ -45,21 +45,6 @@ export function changedAt(group: Group, path: Path, change: (group: Group) => Gr
 
 export const countOf = (group: Group): number =>
   1 + group.rules.length + group.groups.reduce((sum, inner) => sum + countOf(inner), 0);
-
-interface Named {
-  name: string;
-  aliases: string[];
-  symbols?: string[];
-}
-
-/** The entry of a list of the catalogue that a word of a definition means. */
-export function meant<T extends Named>(list: T[], word: string): T | undefined {
-  const wanted = spelled(word);
-  return list.find(
-    ({ name, aliases, symbols = [] }) =>
-      symbols.includes(word.trim()) || [name, ...aliases].some((one) => spelled(one) === wanted),
-  );
-}
 
 const SIGNS: Record<string, string> = {
   equals: "=",

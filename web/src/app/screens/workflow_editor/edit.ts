@@ -17,6 +17,7 @@ import {
   stepOf,
   targetAt,
 } from "../shared/flow";
+import { isSpelling } from "../shared/meaning";
 import { reachedFrom } from "./order";
 import { newStep } from "./write";
 
@@ -166,12 +167,6 @@ export function configured(
     return { ...step, config };
   });
 }
-
-/** Whether a key of a config is this field: in camelCase or snake_case, or by its other name. */
-export const isSpelling = (key: string, name: string, alias?: string | null) => {
-  const camel = key.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
-  return camel === name || camel === alias;
-};
 
 export const conditioned = (flow: Flow, id: string, condition: Group | null) =>
   changedStep(flow, id, (step) => ({ ...step, condition }));
