@@ -38,3 +38,24 @@ test("problems of the gate and of the folder that starts a workflow are the Uplo
     "another folder was chosen since",
   );
 });
+
+test("an answer about an older text is not shown", () => {
+  const flow = { ...emptyFlow("a"), webhookUrl: "http://10.0.0.1" };
+  const linted = {
+    flow,
+    problems: [
+      problem("webhookUrl", "invalid_url"),
+      problem("name", "invalid_name"),
+      problem("edges", "several_edges"),
+      { ...problem("edges", "cycle"), nodeId: "upload" },
+      { ...problem("title", "invalid_title"), nodeId: "upload" },
+    ],
+  };
+  const shown = (now: typeof flow) => shownProblems([], linted, now).map(({ code }) => code);
+  assert.equal(shown(flow).length, 5);
+  assert.deepEqual(shown({ ...flow, webhookUrl: "https://shop.example.com" }), ["cycle", "invalid_title"]);
+  assert.deepEqual(shown({ ...flow, name: "b" }), ["cycle", "invalid_title"]);
+  assert.deepEqual(shown({ ...flow, edges: [] }), ["invalid_url", "invalid_name", "invalid_title"]);
+  const steps = flow.steps.map((step) => ({ ...step, title: "First" }));
+  assert.deepEqual(shown({ ...flow, steps }), ["invalid_url", "invalid_name", "several_edges"]);
+});

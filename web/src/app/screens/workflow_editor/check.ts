@@ -111,17 +111,15 @@ export interface Linted {
 }
 
 /**
- * Problems to show: those found in the present flow, and of the last answer of lint those about steps that have not
+ * Problems to show: those found in the present flow, and of the last answer of lint those about what has not
  * changed since and is not found here anyway.
  */
 export function shownProblems(own: Problem[], linted: Linted | undefined, flow: Flow): Problem[] {
   if (!linted) return own.map((problem) => atUpload(problem, flow));
-  const isUnchanged = ({ nodeId }: Problem) => {
+  const isUnchanged = ({ nodeId, field }: Problem) => {
     if (linted.flow === flow) return true;
-    if (nodeId == null)
-      return (["gate", "renamePattern", "triggerFolder"] as const).every(
-        (name) => linted.flow[name] === flow[name],
-      );
+    if ((field === "edges" || field === "nodes") && !isSameGraph(linted.flow, flow)) return false;
+    if (nodeId == null) return SETTINGS.every((name) => linted.flow[name] === flow[name]);
     const before = linted.flow.steps.find(({ id }) => id === nodeId);
     return before !== undefined && flow.steps.includes(before);
   };
@@ -137,6 +135,10 @@ export function shownProblems(own: Problem[], linted: Linted | undefined, flow: 
   const all = [...own, ...further].map((problem) => atUpload(problem, flow));
   return [...all.filter(isError), ...all.filter((problem) => !isError(problem))];
 }
+
+const SETTINGS = ["name", "gate", "renamePattern", "webhookUrl", "triggerFolder"] as const;
+
+const isSameGraph = (a: Flow, b: Flow) => a.edges === b.edges && a.steps.length === b.steps.length;
 
 /** A problem of the gate or of the folder that starts the workflow, at the Upload step, whose fields these are. */
 function atUpload(problem: Problem, flow: Flow): Problem {
