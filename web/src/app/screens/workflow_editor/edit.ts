@@ -43,13 +43,12 @@ function led(flow: Flow, place: Place, target: string | null): Flow {
 
 /**
  * Adds a step at a way out of another one: what followed there follows the new step. Both ways out of a new branch lead to it,
- * so that they meet again until one of them is connected elsewhere. Without a place the step is not connected.
+ * so that they meet again until one of them is connected elsewhere.
  */
-export function added(flow: Flow, kind: string, place: Place | null, id: string, at?: Point): Flow {
+export function added(flow: Flow, kind: string, place: Place, id: string): Flow {
   if (flow.steps.length >= MOST_STEPS || stepOf(flow, id)) return flow;
-  const step: Step = { ...newStep(id, kind), ...(at ? { at } : {}) };
+  const step = newStep(id, kind);
   const next = { ...flow, steps: [...flow.steps, step] };
-  if (!place) return next;
   const follower = targetAt(flow, place);
   return placesOf(step).reduce((all, out) => led(all, out, follower), led(next, place, id));
 }

@@ -29,7 +29,6 @@ import {
 import type { Workflow } from "../shared/workflow_types";
 import { kindInWords } from "../shared/workflow_types";
 import { type Linted, problemsOf, shownProblems } from "./check";
-import { resolveConflict } from "./conflict";
 import { DryRunPanel, firstPremise, useDryRun } from "./dry_run";
 import { freeId, MOST_STEPS, targetsFor } from "./edit";
 import { WorkflowGraph } from "./graph";
@@ -132,17 +131,15 @@ function Editing({ workflow, onSaved, unsaved }: WorkflowEditorProps) {
     if (step) announce(text(titleOf(step), outlineOf(of).numbers.get(id) ?? 0));
   };
 
-  const insert: Editor["insert"] = (kind, place, at) => {
+  const addAt: Editor["addAt"] = async (place) => {
+    const kind = await pickKind(latest.current.flow, catalogue);
+    if (!kind) return;
     const before = latest.current.flow;
     const id = freeId(before, kind);
-    const action = { type: "add", kind, id, place, ...(at ? { at } : {}) } as const;
+    const action = { type: "add", kind, id, place } as const;
     dispatch(action);
     select(id, { focus: true });
     say(words.said.added, id, reduce(begin(before), action).present);
-  };
-  const addAt: Editor["addAt"] = async (place) => {
-    const kind = await pickKind(latest.current.flow, catalogue);
-    if (kind) insert(kind, place);
   };
   const remove: Editor["remove"] = async (step) => {
     if (step.kind === "upload") return;
@@ -205,6 +202,7 @@ function Editing({ workflow, onSaved, unsaved }: WorkflowEditorProps) {
   };
   const resolve = async () => {
     const { workflow: theirs } = await api.get<{ workflow: Workflow }>(`/api/workflows/${workflow.id}`);
+    const { resolveConflict } = await import("./conflict");
     const choice = await resolveConflict(theirs, writeFlow(latest.current.flow));
     if (choice === "keep") await send(theirs.version);
     else if (choice === "take") {
@@ -269,7 +267,6 @@ function Editing({ workflow, onSaved, unsaved }: WorkflowEditorProps) {
     select,
     dispatch,
     addAt,
-    insert,
     remove,
     continueAt,
     moveTo,

@@ -73,21 +73,23 @@ const OUTLINE: Action[] = [
   ...PANEL,
 ];
 
-/** Boxes dropped without a connection, in any order, then lines between them. */
+/** Boxes dropped where a line ends, in any order, then lines taken away and drawn anew. */
 const CANVAS: Action[] = [
-  { type: "add", kind: "webhook", id: "tell", place: null },
-  { type: "add", kind: "resize", id: "small", place: null },
-  { type: "add", kind: "storage", id: "keep", place: null },
-  { type: "add", kind: "branch", id: "wide", place: null },
-  { type: "add", kind: "resize", id: "large", place: null },
-  { type: "add", kind: "convert", id: "webp", place: null },
+  { type: "add", kind: "webhook", id: "tell", place: after("upload") },
+  { type: "add", kind: "resize", id: "small", place: after("tell") },
+  { type: "add", kind: "storage", id: "keep", place: after("small") },
+  { type: "add", kind: "branch", id: "wide", place: after("keep") },
+  { type: "add", kind: "resize", id: "large", place: on("wide", "true") },
+  { type: "add", kind: "convert", id: "webp", place: after("large") },
   ...PANEL.slice().reverse(),
+  { type: "connect", place: after("upload"), target: null },
+  { type: "connect", place: after("tell"), target: null },
+  { type: "connect", place: after("keep"), target: null },
   { type: "connect", place: after("small"), target: "webp" },
+  { type: "connect", place: on("wide", "false"), target: "small" },
   { type: "connect", place: after("large"), target: "keep" },
   { type: "connect", place: after("keep"), target: "tell" },
   { type: "connect", place: after("large"), target: "webp" },
-  { type: "connect", place: on("wide", "false"), target: "small" },
-  { type: "connect", place: on("wide", "true"), target: "large" },
   { type: "connect", place: after("webp"), target: "keep" },
   { type: "connect", place: after("upload"), target: "wide" },
 ];

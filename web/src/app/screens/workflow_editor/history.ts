@@ -4,8 +4,7 @@ import type { Flow, Json, Place, Point } from "../shared/flow";
 import * as edit from "./edit";
 
 export type Action =
-  /** `place: null` adds it without a connection; `at` is where the canvas shows it. */
-  | { type: "add"; kind: string; id: string; place: Place | null; at?: Point }
+  | { type: "add"; kind: string; id: string; place: Place }
   | { type: "connect"; place: Place; target: string | null }
   | { type: "move"; id: string; place: Place }
   | { type: "moveUp" | "moveDown"; id: string }
@@ -47,7 +46,7 @@ export const begin = (flow: Flow): History => ({ past: [], present: flow, future
 export function apply(flow: Flow, action: Action): Flow {
   switch (action.type) {
     case "add":
-      return edit.added(flow, action.kind, action.place, action.id, action.at);
+      return edit.added(flow, action.kind, action.place, action.id);
     case "connect":
       return edit.connected(flow, action.place, action.target);
     case "move":

@@ -21,7 +21,6 @@ export interface Editor {
   dispatch: (action: Action | Travel) => void;
   /** Asks for the kind and adds it; chooses what was added. */
   addAt: (place: Place) => Promise<void>;
-  insert: (kind: string, place: Place | null, at?: { x: number; y: number }) => void;
   remove: (step: Step) => Promise<void>;
   /** Asks where a way leads. */
   continueAt: (place: Place) => Promise<void>;
