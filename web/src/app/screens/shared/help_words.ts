@@ -125,7 +125,7 @@ export const helpOf: Record<string, Help> = {
   },
   "/settings/audit": {
     about: "Who changed what, when and from where.",
-    guides: [["operations", "Running the service"]],
+    guides: [["dashboard", "The dashboard"]],
   },
   "/guides": {
     about:
