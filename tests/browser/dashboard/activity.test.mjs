@@ -5,6 +5,7 @@ import { png } from "./pictures.mjs";
 import {
   ask,
   call,
+  choose,
   closed,
   expectAccessible,
   expectNoSecrets,
@@ -192,6 +193,10 @@ journey("activity", {}, (step) => {
     await row(page, "Cancelled").waitFor();
     const { status } = await ask(page, `/api/jobs/${body.jobId}`);
     assert.equal(status, "cancelled");
+    await choose(page, `Actions for Conversion of ${fileIds.length} files`, "Show as curl");
+    await page.waitForSelector("dialog:has-text('GET /api/jobs')");
+    await page.keyboard.press("Escape");
+    await closed(page);
     const both = { fileIds: fileIds.slice(0, 2), format: "webp", createArchive: true };
     await call(page, "POST", "/api/jobs", both);
     await row(page, "of 2 files").filter({ hasText: "Done" }).waitFor();

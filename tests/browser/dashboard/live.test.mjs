@@ -281,6 +281,21 @@ journey("live inputs", { host: HOST, expected }, (step, at) => {
     assert.notEqual(await encoder.ended, 0);
   });
 
+  step("are shown while on air in the list of activity, and ended there by keyboard", async (page) => {
+    encoder = publish(here(address.rtmp));
+    await visit(page, "/activity?kind=live");
+    const broadcast = page.locator(".activity-list [data-index='0']", { hasText: "Main stage" });
+    await broadcast.getByText("On air").waitFor();
+    await expectAccessible(page, "what is on air");
+    await broadcast.focus();
+    await page.keyboard.press("Delete");
+    await page.waitForSelector("dialog:has-text('Main stage')");
+    await tabTo(page, "dialog [type=submit]");
+    await page.keyboard.press("Enter");
+    await broadcast.waitFor({ state: "detached" });
+    assert.notEqual(await encoder.ended, 0);
+  });
+
   step("are opened, given a new key, and ended by keyboard alone", async (page) => {
     await visit(page, "/live");
     await tabTo(page, ".live-list [data-index]");

@@ -22,10 +22,20 @@ interface MenuProps {
   button?: ComponentChildren;
   look?: Look;
   small?: boolean;
+  /** −1: not by Tab, for rows that have keys of their own. */
+  tabIndex?: number;
   class?: string;
 }
 
-export function Menu({ label, items, button, look = "plain", small, class: extra = "" }: MenuProps) {
+export function Menu({
+  label,
+  items,
+  button,
+  look = "plain",
+  small,
+  tabIndex,
+  class: extra = "",
+}: MenuProps) {
   const id = useId();
   const list = useRef<HTMLDivElement>(null);
   const opener = useRef<HTMLButtonElement>(null);
@@ -77,6 +87,7 @@ export function Menu({ label, items, button, look = "plain", small, class: extra
         aria-label={button ? undefined : label}
         title={button ? undefined : label}
         popoverTarget={id}
+        tabIndex={tabIndex}
       >
         {button ?? <Icon name="more" />}
       </button>

@@ -1,11 +1,13 @@
-/** Cancelling what is in progress, and trying again what failed. */
+/** Opening results, cancelling what is in progress, and trying again what failed. */
 import { api } from "../../api/client";
 import { asApiError } from "../../api/error";
 import { can } from "../../api/session";
 import { Button } from "../../parts/button";
 import { ask, Dialog, openDialog } from "../../parts/dialog";
+import { go } from "../../router";
 import { toast } from "../../shell/toasts";
 import type { Entry } from "../shared/activity/types";
+import { endStream } from "../shared/end_stream";
 import { words } from "./words";
 
 export const isCancellable = ({ kind, state }: Entry) =>
@@ -14,8 +16,19 @@ export const isCancellable = ({ kind, state }: Entry) =>
 export const isRetryable = ({ kind, state }: Entry) =>
   can("write") && kind === "run" && (state === "failed" || state === "cancelled");
 
+/** Opens the result. */
+export function openEntry(entry: Entry) {
+  if (entry.kind === "job") void import("./job").then(({ openJob }) => openJob(entry.id));
+  else if (entry.to) {
+    const [to = "/", search] = entry.to.split("?");
+    go(to, { search: Object.fromEntries(new URLSearchParams(search)) });
+  }
+}
+
 export async function cancel(entry: Entry) {
   try {
+    if (entry.kind === "live")
+      return await endStream({ id: entry.id, name: entry.title, viewers: entry.viewers ?? null });
     if (entry.kind === "stream") return await cancelStream(entry);
     if (entry.kind === "upload") return await cancelUpload(entry);
     if (entry.kind === "job") await api.delete(`/api/jobs/${entry.id}`);

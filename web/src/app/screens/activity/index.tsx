@@ -1,4 +1,4 @@
-/** Jobs, workflow runs, video streams, recordings and uploads in one list, newest first. */
+/** Jobs, workflow runs, video streams, live streams, recordings and uploads in one list, newest first. */
 import { useEffect } from "preact/hooks";
 import { serviceUrl } from "../../api/base";
 import { can } from "../../api/session";
@@ -8,12 +8,12 @@ import { useMedia } from "../../parts/media";
 import { Page } from "../../parts/page";
 import { EmptyState, Loaded, Skeleton } from "../../parts/states";
 import { VirtualList } from "../../parts/virtual_list";
-import { go, href, query, setQuery } from "../../router";
+import { href, query, setQuery } from "../../router";
 import { useKeyHelp } from "../../shell/shortcuts";
 import { activityOf, PAGE } from "../shared/activity/sources";
 import { type Entry, type EntryKind, type Filter, KINDS } from "../shared/activity/types";
 import { useMerged } from "../shared/activity/use_merged";
-import { cancel, isCancellable, isRetryable, retry } from "./acts";
+import { cancel, isCancellable, isRetryable, openEntry, retry } from "./acts";
 import { Row } from "./row";
 import { Toolbar } from "./toolbar";
 import { words } from "./words";
@@ -57,9 +57,9 @@ export default function Activity() {
                 query={key}
                 revision={list.revision}
                 load={list.load}
-                onOpen={open}
+                onOpen={openEntry}
                 onPointer={(event, entry) => {
-                  if (!(event.target as Element).closest("a, button")) open(entry);
+                  if (!(event.target as Element).closest("a, button, [popover]")) openEntry(entry);
                 }}
                 onKey={onKey}
                 class="activity-list"
@@ -70,6 +70,9 @@ export default function Activity() {
                     <span role="columnheader">{words.columns.time}</span>
                     <span role="columnheader">
                       <span class="visually-hidden">{words.columns.acts}</span>
+                    </span>
+                    <span role="columnheader">
+                      <span class="visually-hidden">{words.columns.more}</span>
                     </span>
                   </>
                 }
@@ -123,14 +126,6 @@ function useAskedJob(id: string | null) {
     setQuery({ job: undefined });
     import("./job").then(({ openJob }) => openJob(id));
   }, [id]);
-}
-
-function open(entry: Entry) {
-  if (entry.kind === "job") void import("./job").then(({ openJob }) => openJob(entry.id));
-  else if (entry.to) {
-    const [to = "/", search] = entry.to.split("?");
-    go(to, { search: Object.fromEntries(new URLSearchParams(search)) });
-  }
 }
 
 function onKey(event: KeyboardEvent, entry: Entry | undefined) {

@@ -1,12 +1,15 @@
 /** One line: what it is, how far it is, and what can be done with it. */
 import { Button } from "../../parts/button";
+import { Menu } from "../../parts/menu";
 import { Ago, Name } from "../../parts/values";
 import { href } from "../../router";
+import { curlItem } from "../../shell/curl_panel";
 import { EntryIcon, EntryState } from "../shared/activity/entry_parts";
 import type { Entry } from "../shared/activity/types";
 import { useCurrent } from "../shared/activity/upload_progress";
 import { activityWords } from "../shared/activity/words";
-import { cancel, isCancellable, isRetryable, retry } from "./acts";
+import { endWords } from "../shared/end_stream";
+import { cancel, isCancellable, isRetryable, openEntry, retry } from "./acts";
 import { words } from "./words";
 
 export function Row({ entry: loaded }: { entry: Entry | undefined }) {
@@ -38,8 +41,13 @@ export function Row({ entry: loaded }: { entry: Entry | undefined }) {
       </span>
       <span role="gridcell" class="activity-acts">
         {isCancellable(entry) && (
-          <Button small tabIndex={-1} aria-label={words.cancelWhat(entry.title)} action={() => cancel(entry)}>
-            {words.cancel}
+          <Button
+            small
+            tabIndex={-1}
+            aria-label={(entry.kind === "live" ? words.endWhat : words.cancelWhat)(entry.title)}
+            action={() => cancel(entry)}
+          >
+            {entry.kind === "live" ? endWords.end : words.cancel}
           </Button>
         )}
         {isRetryable(entry) && (
@@ -47,6 +55,21 @@ export function Row({ entry: loaded }: { entry: Entry | undefined }) {
             {words.retry}
           </Button>
         )}
+      </span>
+      <span role="gridcell" class="activity-more">
+        <Menu
+          small
+          tabIndex={-1}
+          label={words.actionsOf(entry.title)}
+          items={[
+            entry.to !== null && {
+              label: words.open,
+              icon: "right",
+              onSelect: () => openEntry(entry),
+            },
+            curlItem,
+          ]}
+        />
       </span>
     </>
   );

@@ -6,13 +6,12 @@ import { api } from "../../api/client";
 import { type Resource, useResource } from "../../api/resource";
 import { can } from "../../api/session";
 import { Button, ButtonLink } from "../../parts/button";
-import { ask } from "../../parts/dialog";
 import { Page } from "../../parts/page";
 import { Loaded, Skeleton } from "../../parts/states";
 import { Tabs } from "../../parts/tabs";
 import { href } from "../../router";
 import type { ScreenProps } from "../../routes";
-import { toast } from "../../shell/toasts";
+import { endStream, endWords } from "../shared/end_stream";
 import { LiveStatus } from "../shared/live_parts";
 import type { LiveInput, LiveInputAnswer } from "../shared/live_types";
 import { Access } from "./access";
@@ -70,14 +69,8 @@ function Facts({ input }: { input: LiveInput }) {
 
 function Actions({ input, loaded }: { input: LiveInput; loaded: Resource<LiveInput> }) {
   const end = async () => {
-    const done = await ask({
-      title: words.endTitle,
-      body: words.endBody(input.viewers ?? 0),
-      verb: words.end,
-      action: async () =>
-        loaded.set((await api.post<LiveInputAnswer>(`/api/live/inputs/${input.id}/end`)).liveInput),
-    });
-    if (done) toast(words.ended, "good");
+    const ended = await endStream(input);
+    if (ended) loaded.set(ended);
   };
   const isOnAir = input.status !== "idle";
   return (
@@ -88,7 +81,7 @@ function Actions({ input, loaded }: { input: LiveInput; loaded: Resource<LiveInp
             {words.clip}
           </Button>
           <Button look="danger" icon="stop" onClick={end}>
-            {words.end}
+            {endWords.end}
           </Button>
         </>
       )}

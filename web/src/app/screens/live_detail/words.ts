@@ -6,11 +6,6 @@ export const words = {
   live: "Live",
   loading: "Live input",
   viewers: (count: number) => (count === 1 ? "1 watching" : `${count.toLocaleString("en")} watching`),
-  end: "End stream",
-  endTitle: "End this stream?",
-  endBody: (viewers: number) =>
-    `The encoder is disconnected and the broadcast is over${viewers > 0 ? ` for ${viewersInWords(viewers)}` : ""}. An encoder that connects again by itself, as OBS does, begins a new broadcast: to keep it away, make a new key or disable the input.`,
-  ended: "The stream has ended.",
   clip: "Clip",
   cancel: "Cancel",
   save: "Save",

@@ -40,10 +40,10 @@ export function EntryState({ entry }: { entry: Entry }) {
         <span class="numeric small">{Math.round(percent)} %</span>
       </span>
     );
-  if (kind === "recording" && state === "running")
+  if ((kind === "recording" || kind === "live") && state === "running")
     return (
       <Badge tone="live" dot>
-        {words.recording}
+        {words[kind]}
       </Badge>
     );
   return <Badge tone={TONES[state]}>{words.states[state]}</Badge>;

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import {
+  broadcastEntry,
   fileEntry,
   fits,
   inputEntry,
@@ -130,7 +131,17 @@ describe("an input that was on air", () => {
     recordMode: "off",
     lastStartedAt: "2026-11-26T05:00:00Z",
     lastEndedAt: "2026-11-26T03:00:00Z",
+    viewers: 3,
   };
+
+  it("is in progress while it is on air", () => {
+    const { id, state, title, note, at } = broadcastEntry(input);
+    assert.deepEqual(
+      [id, state, title, note, at],
+      ["i1", "running", "Main stage", "", Date.UTC(2026, 10, 26, 5)],
+    );
+    assert.match(broadcastEntry({ ...input, status: "reconnecting" }).note, /reconnecting/);
+  });
 
   it("is said with the time since which it is so", () => {
     const [live, idle] = [
@@ -175,6 +186,7 @@ describe("the time after which an input has no recording", () => {
     recordMode: "automatic",
     lastStartedAt: "2026-11-26T04:00:00Z",
     lastEndedAt: "2026-11-26T05:00:00Z",
+    viewers: 0,
   };
 
   it("is the end of its last broadcast", () => {

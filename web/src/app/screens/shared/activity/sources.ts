@@ -1,4 +1,4 @@
-/** The lists of the API that activity is merged from: jobs, runs, video streams, recordings and uploads. */
+/** The lists of the API that activity is merged from: jobs, runs, video streams, live streams, recordings and uploads. */
 import type { Kind } from "../../../api/changes";
 import { api } from "../../../api/client";
 import { formatBytes } from "../../../parts/format";
@@ -63,6 +63,7 @@ export function activityOf(filter: Filter, pageSize = PAGE): Merger<Entry> {
     ...(kinds.includes("job") ? jobs(filter, pageSize) : []),
     ...(kinds.includes("run") ? runs(filter, pageSize) : []),
     ...(kinds.includes("stream") ? streams(filter, pageSize) : []),
+    ...(kinds.includes("live") && (state === "" || state === "active") ? [broadcasts()] : []),
     ...(kinds.includes("upload") && (state === "" || state === "active") ? [uploads(pageSize)] : []),
     ...(kinds.includes("upload") && (state === "" || state === "done")
       ? [files(filter, pageSize, ["uploaded"])]
@@ -276,6 +277,32 @@ export function inputEntry({ id, name, status, lastStartedAt, lastEndedAt }: Inp
     to: `/live/${id}`,
   };
 }
+
+/** Every input that is on air now. */
+const broadcasts = (): Source<Entry> => ({
+  key: "broadcasts",
+  kinds: ["live_input"],
+  load: async (_, signal) => {
+    const items: Entry[] = [];
+    for (let offset = 0; ; offset += INPUTS_PAGE) {
+      const query = { sort: "lastLive", limit: INPUTS_PAGE, offset };
+      const { liveInputs } = await api.get<{ liveInputs: Input[] }>("/api/live/inputs", { query, signal });
+      // What is on air comes first
+      const onAir = liveInputs.filter(({ status }) => status !== "idle");
+      items.push(...onAir.map(broadcastEntry));
+      if (onAir.length < INPUTS_PAGE) return { items: items.sort((a, b) => b.at - a.at), next: null };
+    }
+  },
+});
+
+export const broadcastEntry = (input: Input): Entry => ({
+  ...inputEntry(input),
+  id: input.id,
+  state: "running",
+  title: input.name,
+  note: input.status === "reconnecting" ? words.reconnecting : "",
+  viewers: input.viewers,
+});
 
 const fileAddress = (id: string, folder: string | null = null) =>
   `/files${folder ? `/${folder}` : ""}?file=${id}`;

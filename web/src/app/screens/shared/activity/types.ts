@@ -79,18 +79,20 @@ export interface Input {
   recordMode: string;
   lastStartedAt: string | null;
   lastEndedAt: string | null;
+  /** Null: not counted. */
+  viewers: number | null;
 }
 
 /** How far a piece of work is, whatever it is. */
 export const STATES = ["waiting", "running", "done", "failed", "cancelled"] as const;
 export type State = (typeof STATES)[number];
 
-export const KINDS = ["job", "run", "stream", "recording", "upload"] as const;
+export const KINDS = ["job", "run", "stream", "live", "recording", "upload"] as const;
 export type EntryKind = (typeof KINDS)[number];
 
 /** One line of the list. */
 export interface Entry {
-  kind: EntryKind | "live";
+  kind: EntryKind;
   id: string;
   /** Unix milliseconds. */
   at: number;
@@ -106,6 +108,8 @@ export interface Entry {
   to: string | null;
   /** The workflow of a run. */
   workflowId?: string;
+  /** Of what is on air. */
+  viewers?: number | null;
   /** How an upload in progress is sent. */
   upload?: Upload["kind"];
 }

@@ -11,7 +11,7 @@ export const activityWords = {
     stream: "Video stream",
     recording: "Recording",
     upload: "Upload",
-    live: "Live",
+    live: "Live stream",
   } satisfies Record<Entry["kind"], string>,
   states: {
     waiting: "Waiting",
@@ -21,6 +21,8 @@ export const activityWords = {
     cancelled: "Cancelled",
   } satisfies Record<State, string>,
   recording: "Recording",
+  live: "On air",
+  reconnecting: "its encoder is reconnecting",
   onAir: (name: string) => `${name} is on air`,
   offAir: (name: string) => `${name} is off air`,
   job: (type: string, tool: string | null, count: number) =>
