@@ -8,6 +8,7 @@ use std::{
 };
 
 use bytesize::ByteSize;
+use rustix::fs::{major, minor};
 use sluice_store::StoreSettings;
 
 use super::finding::Finding;
@@ -45,19 +46,31 @@ pub(super) fn check(settings: &StoreSettings, holder: Option<u32>) -> Vec<Findin
 /// The process that has the folder's lock, as the kernel lists it: asking for the lock could take it from a service
 /// that starts at this moment.
 pub(super) fn lock_holder(data_dir: &Path) -> Option<u32> {
-    let inode = fs::metadata(data_dir.join(LOCK)).ok()?.ino();
-    holder_of(&fs::read_to_string("/proc/locks").ok()?, inode)
+    let file = fs::metadata(data_dir.join(LOCK)).ok()?;
+    holder_of(
+        &fs::read_to_string("/proc/locks").ok()?,
+        file.dev(),
+        file.ino(),
+    )
 }
 
-/// Finds an exclusive flock in the text of /proc/locks (proc(5)): `1: FLOCK ADVISORY WRITE 712 fe:00:1234 0 EOF`.
-fn holder_of(locks: &str, inode: u64) -> Option<u32> {
-    locks.lines().find_map(|line| {
+/// Finds an exclusive flock in the text of /proc/locks (proc(5)): `1: FLOCK ADVISORY WRITE 712 fe:00:1234 0 EOF`. Other
+/// file systems may have a file of the same number. Some, such as Btrfs, name another device there than in stat(2): without
+/// an equal device the number alone counts.
+fn holder_of(locks: &str, device: u64, inode: u64) -> Option<u32> {
+    let device = format!("{:02x}:{:02x}", major(device), minor(device));
+    let holders = locks.lines().filter_map(|line| {
         let mut fields = line.split_whitespace().skip(1);
         let kind = (fields.next()?, fields.next()?, fields.next()?);
-        let process = fields.next()?.parse().ok()?;
-        let file = fields.next()?.rsplit(':').next()?.parse::<u64>().ok()?;
-        (kind == ("FLOCK", "ADVISORY", "WRITE") && file == inode).then_some(process)
-    })
+        let process: u32 = fields.next()?.parse().ok()?;
+        let (of, number) = fields.next()?.rsplit_once(':')?;
+        let is_holder =
+            kind == ("FLOCK", "ADVISORY", "WRITE") && number.parse::<u64>().ok()? == inode;
+        is_holder.then_some((of == device, process))
+    });
+    let holders: Vec<_> = holders.collect();
+    let same_device = holders.iter().find(|(is_same, _)| *is_same);
+    same_device.or(holders.first()).map(|(_, process)| *process)
 }
 
 fn judge_holder(holder: Option<u32>) -> Finding {
@@ -153,6 +166,8 @@ fn judge_space(free_bytes: u64, total_bytes: u64, min_free_bytes: u64) -> Findin
 
 #[cfg(test)]
 mod tests {
+    use rustix::fs::makedev;
+
     use super::{super::finding::Level, *};
 
     #[test]
@@ -162,10 +177,14 @@ mod tests {
                      2: -> FLOCK  ADVISORY  WRITE 13 fe:00:77 0 EOF\n\
                      3: FLOCK  ADVISORY  WRITE 14 fe:00:78 0 EOF\n\
                      4: FLOCK  ADVISORY  WRITE 15 00:2f:77 0 EOF\n\
+                     5: FLOCK  ADVISORY  WRITE 16 00:30:77 0 EOF\n\
                      garbage\n";
-        assert_eq!(holder_of(locks, 77), Some(15));
-        assert_eq!(holder_of(locks, 79), None);
-        assert_eq!(holder_of("", 77), None);
+        let holder = |device, inode| holder_of(locks, makedev(0, device), inode);
+        assert_eq!(holder(0x2f, 77), Some(15));
+        assert_eq!(holder(0x30, 77), Some(16));
+        assert_eq!(holder(0x31, 77), Some(15));
+        assert_eq!(holder(0x2f, 79), None);
+        assert_eq!(holder_of("", 0, 77), None);
     }
 
     #[test]
