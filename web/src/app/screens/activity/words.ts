@@ -9,7 +9,7 @@ export const words = {
     job: "Conversions",
     run: "Workflow runs",
     stream: "Video streams",
-    live: "Live streams on air",
+    live: "Live streams",
     recording: "Recordings",
     upload: "Uploads",
   },
