@@ -13,7 +13,7 @@ test("the CRC is that of the standard's check value", () => {
   assert.equal(crc32(bytes("")), 0);
 });
 
-test("names are told apart and lead nowhere else", () => {
+test("names differ and lead nowhere else", () => {
   assert.deepEqual(distinctNames(["a.jpg", "A.jpg", "a.jpg", "../x", "", ".env", ".env"]), [
     "a.jpg",
     "A (2).jpg",

@@ -85,7 +85,7 @@ export function fits(entry: Entry, { state, q }: Filter): boolean {
 
 /**
  * What happened last, for a panel with few lines: recordings are those that were stored, which one request finds for all
- * inputs, and going on air is told too.
+ * inputs, and going on air is reported too.
  */
 export function recentActivity(pageSize: number): Merger<Entry> {
   const all: Filter = { kinds: [...KINDS], state: "", q: "" };
