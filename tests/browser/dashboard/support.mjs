@@ -4,7 +4,7 @@
 // `tests/it/browser/dashboard/` starts the service and gives the scene in SLUICE_DASHBOARD:
 // {base, username, password, …what the journey wants}.
 import assert from "node:assert/strict";
-import { mkdirSync, readFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { after, before, describe, it } from "node:test";
 import { fileURLToPath } from "node:url";
 import axe from "axe-core";
@@ -145,11 +145,15 @@ function endTransitions() {
 }
 
 const images = fileURLToPath(new URL("../../../docs/images/", import.meta.url));
+const others = fileURLToPath(new URL("../../../target/screenshots/", import.meta.url));
 
-/** Screenshots for the guides, `docs/images/NAME-{light,dark}[-phone].png`, when SLUICE_SCREENSHOTS is set. */
+/**
+ * Screenshots `NAME-{light,dark}[-phone].png`, when SLUICE_SCREENSHOTS is set: those of the guides in `docs/images`, where they are made
+ * again, the others in `target/screenshots`.
+ */
 export async function screenshots(page, name, { phone = true } = {}) {
   if (!process.env.SLUICE_SCREENSHOTS) return;
-  mkdirSync(images, { recursive: true });
+  mkdirSync(others, { recursive: true });
   await page.evaluate(() => {
     for (const close of document.querySelectorAll(".toast [aria-label='Close the message']")) close.click();
   });
@@ -162,7 +166,8 @@ export async function screenshots(page, name, { phone = true } = {}) {
       await page.evaluate(
         () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))),
       );
-      const path = `${images}${name}-${colorScheme}${size.width < 600 ? "-phone" : ""}.png`;
+      const file = `${name}-${colorScheme}${size.width < 600 ? "-phone" : ""}.png`;
+      const path = `${existsSync(images + file) ? images : others}${file}`;
       await page.screenshot({ path, animations: "disabled" });
     }
   }
