@@ -33,11 +33,13 @@ const SLACK: Duration = Duration::from_secs(30);
 /// Seconds until the page has to show a change.
 const SHOWN_S: u64 = 20;
 
-static ONE_AT_A_TIME: Semaphore = Semaphore::const_new(1);
+/// Browsers at a time on two cores. A player has them alone: it must keep up.
+const BROWSERS: u32 = 2;
+static TURNS: Semaphore = Semaphore::const_new(BROWSERS as usize);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_page_opened_early_plays_this_broadcast_and_the_next() -> Result<(), Failure> {
-    let Some(turn) = Turn::begin().await? else {
+    let Some(turn) = Turn::alone().await? else {
         return Ok(());
     };
     let clip = Recipe::numbered(0).make()?;
@@ -78,7 +80,7 @@ async fn a_page_opened_early_plays_this_broadcast_and_the_next() -> Result<(), F
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_page_stays_open_over_a_lost_encoder_and_a_killed_service() -> Result<(), Failure> {
-    let Some(turn) = Turn::begin().await? else {
+    let Some(turn) = Turn::alone().await? else {
         return Ok(());
     };
     let clip = Recipe::numbered(0).make()?;
@@ -115,7 +117,7 @@ async fn a_page_stays_open_over_a_lost_encoder_and_a_killed_service() -> Result<
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn video_alone_and_audio_alone_play() -> Result<(), Failure> {
-    let Some(turn) = Turn::begin().await? else {
+    let Some(turn) = Turn::alone().await? else {
         return Ok(());
     };
     let (server, silent) = on_stage().await?;
@@ -141,7 +143,7 @@ async fn video_alone_and_audio_alone_play() -> Result<(), Failure> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_video_stream_plays_and_changes_its_quality() -> Result<(), Failure> {
-    let Some(turn) = Turn::begin().await? else {
+    let Some(turn) = Turn::alone().await? else {
         return Ok(());
     };
     let clip = Recipe::numbered(0).lasting(18).enlarged(2)?;
@@ -213,15 +215,24 @@ fn page_of(server: &Server, input: &Input) -> String {
     format!("{}/live/{}", server.base_url(), input.playback_id)
 }
 
-/// The right to have the browser.
+/// The right to have a browser.
 pub(crate) struct Turn {
     permit: SemaphorePermit<'static>,
 }
 
 impl Turn {
-    /// `None`, said aloud, on a machine without a browser or its driver; under continuous integration that is a
-    /// failure.
-    pub(crate) async fn begin() -> Result<Option<Self>, Failure> {
+    /// Waits until no other browser runs. `None`, said aloud, on a machine without a browser or its driver; under
+    /// continuous integration that is a failure.
+    pub(crate) async fn alone() -> Result<Option<Self>, Failure> {
+        Self::take(BROWSERS).await
+    }
+
+    /// As [`Turn::alone`], beside another browser that does not mind.
+    pub(crate) async fn beside_another() -> Result<Option<Self>, Failure> {
+        Self::take(1).await
+    }
+
+    async fn take(browsers: u32) -> Result<Option<Self>, Failure> {
         let driver = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/browser/node_modules");
         let chromium = std::env::var_os("CHROMIUM").unwrap_or("/usr/bin/chromium".into());
         let missing = [driver.as_path(), Path::new(&chromium)]
@@ -235,7 +246,7 @@ impl Turn {
             eprintln!("SKIPPED: a scenario with a browser: {reason}");
             return Ok(None);
         }
-        let permit = ONE_AT_A_TIME.acquire().await?;
+        let permit = TURNS.acquire_many(browsers).await?;
         Ok(Some(Self { permit }))
     }
 

@@ -20,7 +20,7 @@ pub struct Chromium(Page);
 impl Chromium {
     /// `None`, said aloud, on a machine without a browser.
     pub async fn open() -> Result<Option<Self>, Failure> {
-        let Some(turn) = Turn::begin().await? else {
+        let Some(turn) = Turn::alone().await? else {
             return Ok(None);
         };
         Ok(Some(Self(turn.drive("webrtc.mjs", &[]).await?)))

@@ -10,7 +10,7 @@ use crate::{
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn files_are_uploaded_arranged_and_shared() -> Result<(), Failure> {
-    let Some(_turn) = Turn::begin().await? else {
+    let Some(_turn) = Turn::beside_another().await? else {
         return Ok(());
     };
     let server = Server::start().await?;

@@ -10,7 +10,7 @@ use crate::{
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn live_inputs_are_connected_watched_and_ended() -> Result<(), Failure> {
-    let Some(_turn) = Turn::begin().await? else {
+    let Some(_turn) = Turn::beside_another().await? else {
         return Ok(());
     };
     let server = Settings::new()

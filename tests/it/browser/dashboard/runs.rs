@@ -10,7 +10,7 @@ use crate::{
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn workflows_are_run_followed_and_mended() -> Result<(), Failure> {
-    let Some(_turn) = Turn::begin().await? else {
+    let Some(_turn) = Turn::beside_another().await? else {
         return Ok(());
     };
     // Runs are followed from their beginning, and the second of a workflow waits.

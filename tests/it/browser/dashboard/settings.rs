@@ -10,7 +10,7 @@ use crate::{
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn keys_sessions_and_roles_are_managed() -> Result<(), Failure> {
-    let Some(_turn) = Turn::begin().await? else {
+    let Some(_turn) = Turn::beside_another().await? else {
         return Ok(());
     };
     let server = Settings::new()
@@ -26,7 +26,7 @@ async fn keys_sessions_and_roles_are_managed() -> Result<(), Failure> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_used_up_plan_is_explained() -> Result<(), Failure> {
-    let Some(_turn) = Turn::begin().await? else {
+    let Some(_turn) = Turn::beside_another().await? else {
         return Ok(());
     };
     let server = Settings::new()

@@ -15,7 +15,7 @@ const DISK_MEBIBYTES: u32 = 256;
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_operator_finds_a_killed_worker_a_locked_database_and_a_full_disk() -> Result<(), Failure>
 {
-    let Some(_turn) = Turn::begin().await? else {
+    let Some(_turn) = Turn::alone().await? else {
         return Ok(());
     };
     let folder = TempDir::new()?;

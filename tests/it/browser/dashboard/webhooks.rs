@@ -10,7 +10,7 @@ use crate::{
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn webhooks_are_made_followed_and_recovered() -> Result<(), Failure> {
-    let Some(_turn) = Turn::begin().await? else {
+    let Some(_turn) = Turn::beside_another().await? else {
         return Ok(());
     };
     // An endpoint is suspended after three attempts and one more; only its owner probes it.
