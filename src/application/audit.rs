@@ -80,7 +80,7 @@ impl Author {
 pub(crate) struct PendingEntry {
     store: Store,
     entry: Option<NewEntry>,
-    /// Whether it is dropped silently until its target is known.
+    /// True for an entry that is dropped silently until its target is known.
     waits_for_target: bool,
 }
 

@@ -89,7 +89,7 @@ pub struct SessionUser {
     username: String,
     /// `viewer`, `member` or `admin`: what sessions of the user may do, as a key's scope `read`, `write` or `admin`.
     role: &'static str,
-    /// Whether the user may see the whole installation.
+    /// True for one who may see the whole installation.
     operator: bool,
 }
 

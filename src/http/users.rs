@@ -29,12 +29,12 @@ pub struct UserRecord {
     name: String,
     /// `viewer`, `member` or `admin`.
     role: &'static str,
-    /// Whether the user may see the whole installation.
+    /// True for one who may see the whole installation.
     operator: bool,
     created_at: Timestamp,
     /// Last use of a session, exact to five minutes; null before the first.
     last_seen_at: Option<Timestamp>,
-    /// Whether it is the user who asks.
+    /// True for the user who asks.
     you: bool,
 }
 

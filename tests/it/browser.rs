@@ -227,7 +227,7 @@ impl Turn {
         Self::take(BROWSERS).await
     }
 
-    /// As [`Turn::alone`], beside another browser that does not mind.
+    /// Waits as [`Turn::alone`] does, until at most one other browser runs, which does not mind.
     pub(crate) async fn beside_another() -> Result<Option<Self>, Failure> {
         Self::take(1).await
     }

@@ -172,7 +172,7 @@ struct ListenerRecord {
     /// Null: turned off.
     #[schema(value_type = Option<String>)]
     address: Option<SocketAddr>,
-    /// Whether connections are taken.
+    /// True while connections are taken.
     open: bool,
 }
 
@@ -192,7 +192,7 @@ struct NodeRecord {
     name: String,
     version: &'static str,
     started_at: Timestamp,
-    /// Whether it answered this request.
+    /// True for the one that answered this request.
     you: bool,
 }
 

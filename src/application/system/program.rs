@@ -1,4 +1,4 @@
-//! Whether a newer program waits on the disk: its version and its schema (`newerProgram`, `newerSchemaWaits`), asked of the file
+//! Search for a newer program that waits on the disk: its version and its schema (`newerProgram`, `newerSchemaWaits`), asked of the file
 //! that replaced this process's own (`sluice schema`).
 
 use std::{

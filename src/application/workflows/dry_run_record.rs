@@ -56,7 +56,7 @@ pub struct GivenFacts {
 /// The path and the cost of a run that did not take place: nothing is stored or charged.
 #[derive(Clone, Debug, Default, Serialize, ToSchema)]
 pub struct DryRunAnswer {
-    /// Whether the file meets the definition's gate: `true`, `false` or `unknown`; null without a gate.
+    /// Answer of the definition's gate for the file: `true`, `false` or `unknown`; null without a gate.
     gate: Option<&'static str>,
     /// Every node: those that the run may come to in the order of the path, then the others. Empty while the definition has
     /// errors.

@@ -32,7 +32,7 @@ pub struct Premise {
 }
 
 words! {
-    /// Whether a run comes to a node.
+    /// Certainty with which a run comes to a node.
     pub enum Certainty {
         Taken = "taken",
         NotTaken = "notTaken",

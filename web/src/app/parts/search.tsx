@@ -6,6 +6,19 @@ import { TextField } from "./form";
 /** Between the last key and the search. */
 const TYPING_MS = 250;
 
+/** Between the last key in a dialog and the search. */
+const TYPING_IN_DIALOG_MS = 200;
+
+/** The text of a dialog's own search box, trimmed, once no key has come for a moment. */
+export function useSettledText(typed: string): string {
+  const [settled, setSettled] = useState("");
+  useEffect(() => {
+    const timer = setTimeout(() => setSettled(typed.trim()), TYPING_IN_DIALOG_MS);
+    return () => clearTimeout(timer);
+  }, [typed]);
+  return settled;
+}
+
 interface SearchFieldProps {
   label: string;
   /** The present `q`. */

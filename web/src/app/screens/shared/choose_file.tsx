@@ -1,11 +1,12 @@
 /** Stored files, found by their names: one or several of them. */
-import { useEffect, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import { api } from "../../api/client";
 import { useResource } from "../../api/resource";
 import { Button } from "../../parts/button";
 import { Dialog, openDialog } from "../../parts/dialog";
 import { TextField } from "../../parts/form";
 import { Icon } from "../../parts/icon";
+import { useSettledText } from "../../parts/search";
 import { Loaded, Skeleton } from "../../parts/states";
 import { Bytes, Name } from "../../parts/values";
 import { thumbnailOf } from "./thumbnail";
@@ -79,12 +80,8 @@ interface ChoicesProps extends Wanted {
 
 function Choices({ types, search, noneStored, isSeveral, take, close }: ChoicesProps) {
   const [typed, setTyped] = useState("");
-  const [q, setQ] = useState("");
+  const q = useSettledText(typed);
   const [marked, setMarked] = useState<ChosenFile[]>([]);
-  useEffect(() => {
-    const timer = setTimeout(() => setQ(typed.trim()), 200);
-    return () => clearTimeout(timer);
-  }, [typed]);
   const found = useResource(
     (signal) =>
       api.get<Found>("/api/files", { query: { q, type: types, limit: MOST, total: false }, signal }),

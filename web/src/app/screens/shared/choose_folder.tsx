@@ -1,11 +1,12 @@
 /** A folder, found by its name; one that does not exist yet is made. */
-import { useEffect, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import { api } from "../../api/client";
 import { useResource } from "../../api/resource";
 import { Button } from "../../parts/button";
 import { Dialog, openDialog } from "../../parts/dialog";
 import { TextField } from "../../parts/form";
 import { Icon } from "../../parts/icon";
+import { useSettledText } from "../../parts/search";
 import { Loaded, Skeleton } from "../../parts/states";
 import { Name } from "../../parts/values";
 
@@ -55,11 +56,7 @@ interface Found {
 
 function Choices({ onChoose }: { onChoose: (folder: ChosenFolder) => void }) {
   const [typed, setTyped] = useState("");
-  const [q, setQ] = useState("");
-  useEffect(() => {
-    const timer = setTimeout(() => setQ(typed.trim()), 200);
-    return () => clearTimeout(timer);
-  }, [typed]);
+  const q = useSettledText(typed);
   const found = useResource(
     (signal) => api.get<Found>("/api/folders", { query: { q: q || undefined, limit: MOST }, signal }),
     [q],

@@ -42,7 +42,7 @@ export async function runWorkflow(workflow: Pick<Workflow, "id" | "name" | "vers
   ));
 }
 
-/** Asks whether the saved version is run, or saved anew before that. */
+/** Asks whether the saved version is run, or the changes are saved before that. */
 async function isVersionChosen({ name, version }: Pick<Workflow, "name" | "version">, save: Save) {
   let isChosen = false;
   await openDialog((close) => (

@@ -73,7 +73,7 @@ const OUTLINE: Action[] = [
   ...PANEL,
 ];
 
-/** Boxes dropped where a line ends, in any order, then lines taken away and drawn anew. */
+/** Boxes dropped where a line ends, in any order, then lines taken away and drawn again. */
 const CANVAS: Action[] = [
   { type: "add", kind: "webhook", id: "tell", place: after("upload") },
   { type: "add", kind: "resize", id: "small", place: after("tell") },
