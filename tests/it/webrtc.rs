@@ -43,11 +43,12 @@ async fn until_branches(server: &Server, count: usize) -> Result<(), Failure> {
     .await
 }
 
-/// Waits until health counts so many WebRTC viewers.
+/// Waits until health counts so many WebRTC viewers and says what they are sent, which is measured each second only.
 async fn until_viewers(api: &Api, id: &str, count: u64) -> Result<Value, Failure> {
     let what = format!("{count} WebRTC viewers");
     api.wait_health(id, &what, SOON, |health| {
-        health["webrtc"]["viewers"] == count
+        let webrtc = &health["webrtc"];
+        webrtc["viewers"] == count && (count == 0 || webrtc["branch"]["video"].is_string())
     })
     .await
 }

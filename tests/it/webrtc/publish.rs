@@ -7,6 +7,7 @@ use super::{
     PLAYED, SOON,
     chromium::{Chromium, HEARD, number},
     offers::offer,
+    until_viewers,
 };
 use crate::support::{
     Failure,
@@ -172,6 +173,7 @@ async fn a_browser_publishes_to_everything() -> Result<(), Failure> {
         .await?;
     let interval = health["keyFrameIntervalS"].as_f64().unwrap_or_default();
     assert!(interval <= KEY_FRAME_INTERVAL_S, "{health}");
+    let health = until_viewers(&api, &input.id, 1).await?;
     assert_eq!(health["webrtc"]["branch"]["video"], "copied", "{health}");
 
     chromium.stop("camera").await?;
