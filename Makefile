@@ -18,20 +18,20 @@ NPM_FLAGS := --no-audit --no-fund --loglevel=error
 NPM_CI := npm ci $(NPM_FLAGS)
 
 # Tests find a current ffmpeg by either; Debian's own cannot publish HEVC, AV1 and Opus.
-test-rust test-browser: export SLUICE_TEST_FFMPEG ?= $(CURDIR)/target/tools/ffmpeg/ffmpeg
-test-rust test-browser: export PYTHONPATH := $(CURDIR)/target/tools/ffmpeg/python:$(PYTHONPATH)
+test-rust test-postgres test-browser: export SLUICE_TEST_FFMPEG ?= $(CURDIR)/target/tools/ffmpeg/ffmpeg
+test-rust test-postgres test-browser: export PYTHONPATH := $(CURDIR)/target/tools/ffmpeg/python:$(PYTHONPATH)
 
 # Clippy compiles our crates for the tests, so that its checks take no second build of all libraries. Cargo keeps what it compiles so apart.
 with_clippy := CLIPPY_ARGS=-Dwarnings RUSTC_WORKSPACE_WRAPPER=clippy-driver
 # Scenarios wait for encoders, timers and browsers more than they compute.
-test-rust: export RUST_TEST_THREADS ?= 3
+test-rust test-postgres: export RUST_TEST_THREADS ?= 3
 
 web_sources := $(shell find web -type f -not -path '*/node_modules/*' -not -path 'web/dist/*' 2>/dev/null)
 
 .NOTPARALLEL:
 .PHONY: help run build deb test test-deb corpus fuzz bench bench-peers fmt openapi map lint check-format web \
         needs-build needs-test needs-deb needs-bench needs-quality needs-peers \
-        test-rust test-web test-browser test-proxies bench-micro bench-live bench-webrtc bench-images bench-webhooks bench-workflows bench-video bench-zip bench-dashboard bench-quality
+        test-rust test-postgres test-web test-browser test-proxies bench-micro bench-live bench-webrtc bench-images bench-webhooks bench-workflows bench-video bench-zip bench-dashboard bench-quality
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 22
@@ -50,7 +50,7 @@ build: needs-build web ## the release program with the front end inside: target/
 deb: build ## the Debian package: target/deb/sluice_VERSION_ARCHITECTURE.deb
 	@packaging/deb/build.sh
 
-test: needs-test check-format test-rust test-web test-browser test-proxies test-deb ## all checks and tests
+test: needs-test check-format test-rust test-postgres test-web test-browser test-proxies test-deb ## all checks and tests
 
 test-deb: needs-deb web ## install, upgrade and purge the Debian package in a new Debian root (part of `make test`; as root)
 	$(with_clippy) $(CARGO) test --workspace --locked --no-run --test it
@@ -127,6 +127,9 @@ tests/tus/node_modules/.installed: tests/tus/package-lock.json | needs-build
 test-rust: needs-test web tests/browser/node_modules/.installed tests/mcp/node_modules/.installed tests/tus/node_modules/.installed
 	$(with_clippy) $(CARGO) test --workspace --locked --all-targets --no-run
 	$(with_clippy) $(CARGO) test --workspace --locked --no-fail-fast
+
+test-postgres: needs-test web ## the tests of store and actors once more, on a PostgreSQL server of their own (part of `make test`)
+	@$(with_clippy) CARGO=$(CARGO) scripts/with-postgres.sh scripts/test-postgres.sh
 
 test-web: web
 	cd web && npm test --silent

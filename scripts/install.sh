@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs what `make` needs and the machine lacks: Debian packages, and programs unpacked under target/tools.
 #
-#   scripts/install.sh build|test|deb|bench|quality|peers
+#   scripts/install.sh build|test|deb|bench|quality|peers|postgres
 #
 # It asks first (command -v, pkg-config, the file itself) and says nothing when all is there. Servers that only tests and
 # benches start (nginx, caddy), test images and photographs are unpacked under target/tools instead of installed, so that
@@ -70,6 +70,22 @@ want_srt() {
 want_rtsp_server() {
     /usr/bin/python3 -c 'import gi; gi.require_version("GstRtspServer", "1.0")' 2>/dev/null \
         || wanted="$wanted python3-gi gir1.2-gst-rtsp-server-1.0"
+}
+
+# PostgreSQL's server, which Debian keeps out of PATH; it needs too many libraries to be unpacked. Debian makes and starts a
+# cluster with the first of its packages: not here, since tests start servers of their own (scripts/with-postgres.sh).
+postgres_server() {
+    ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 && return 0
+    has initdb && return 0
+    has apt-get || fail "missing: PostgreSQL's server (initdb). This machine has no apt-get: install it in its own way"
+    without_cluster=/etc/postgresql-common/createcluster.d/sluice-tests.conf
+    trap 'as_root rm -f "$without_cluster"' EXIT
+    as_root mkdir -p "${without_cluster%/*}"
+    echo 'create_main_cluster = false' | as_root tee "$without_cluster" >/dev/null
+    wanted="$wanted postgresql"
+    install_wanted
+    as_root rm -f "$without_cluster"
+    trap - EXIT
 }
 
 install_wanted() {
@@ -159,6 +175,7 @@ test_needs() {
     want srt-live-transmit srt-tools
     want_rtsp_server
     install_wanted
+    postgres_server
     modern_ffmpeg
     independent_decoder
     webhook_libraries
@@ -365,5 +382,6 @@ case "${1:-}" in
     bench) bench_needs ;;
     quality) quality_needs ;;
     peers) peers_needs ;;
-    *) fail "usage: scripts/install.sh build|test|deb|bench|quality|peers" ;;
+    postgres) postgres_server ;;
+    *) fail "usage: scripts/install.sh build|test|deb|bench|quality|peers|postgres" ;;
 esac

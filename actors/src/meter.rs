@@ -31,7 +31,9 @@ use kameo::{
     message::{Context, Message},
 };
 use parking_lot::{Mutex, RwLock};
-use sluice_store::{Store, accounts, deliveries, delivery_keys, now_ms, usage_history};
+use sluice_store::{
+    Error as StoreError, Store, accounts, deliveries, delivery_keys, now_ms, usage_history,
+};
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::warn;
@@ -229,7 +231,7 @@ impl Meter {
         let (cap, state) = self
             .shared
             .store
-            .write(move |tx| {
+            .write_for(id, move |tx| {
                 Box::pin(async move {
                     deliveries::count(tx, id, uncounted, now).await?;
                     let plan = accounts::get(tx, id).await?.plan;
@@ -242,7 +244,11 @@ impl Meter {
                 })
             })
             .await
-            .inspect_err(|_| before.put_back(uncounted))?;
+            .inspect_err(|error| {
+                if is_uncounted(error) {
+                    before.put_back(uncounted);
+                }
+            })?;
         if before.is_of(cap, state.month) {
             before.grant(&state);
         } else {
@@ -266,7 +272,7 @@ impl Meter {
         let now = now_ms();
         self.shared
             .store
-            .write(move |tx| {
+            .write_for(id, move |tx| {
                 Box::pin(async move {
                     if uncounted > 0 {
                         deliveries::count(tx, id, uncounted, now).await?;
@@ -290,8 +296,10 @@ impl Meter {
         if uncounted.is_empty() {
             return Ok(());
         }
-        let (counts, now) = (uncounted.clone(), now_ms());
-        let written = self.shared.store.write(move |tx| {
+        let (mut counts, now) = (uncounted.clone(), now_ms());
+        // Units beside each other take rows in one order, so that none waits for one that waits for it.
+        counts.sort_unstable_by_key(|(id, ..)| *id);
+        let written = self.shared.store.write_beside(move |tx| {
             Box::pin(async move {
                 for (id, _, uncounted) in counts {
                     deliveries::count(tx, id, uncounted, now).await?;
@@ -299,8 +307,8 @@ impl Meter {
                 Ok(())
             })
         });
-        written.await.inspect_err(|_| {
-            for (_, period, uncounted) in &uncounted {
+        written.await.inspect_err(|error| {
+            for (_, period, uncounted) in uncounted.iter().filter(|_| is_uncounted(error)) {
                 period.put_back(*uncounted);
             }
         })?;
@@ -316,7 +324,7 @@ impl Meter {
                 continue;
             };
             let id = account.id;
-            let written = self.shared.store.write(move |tx| {
+            let written = self.shared.store.write_beside(move |tx| {
                 Box::pin(async move {
                     if counted.uncapped > 0 {
                         deliveries::count(tx, id, counted.uncapped, now).await?;
@@ -326,7 +334,9 @@ impl Meter {
             });
             if let Err(error) = written.await {
                 warn!(%error, "deliveries are counted later");
-                account.put_back(counted);
+                if is_uncounted(&error) {
+                    account.put_back(counted);
+                }
             }
         }
         self.flush_keys(now).await;
@@ -345,13 +355,14 @@ impl Meter {
             .filter_map(|key| Some((key, key.take(now)?)))
             .collect();
         if !counted.is_empty() {
-            let days: Vec<_> = counted.iter().map(|(_, day)| *day).collect();
-            let written = self.shared.store.write(move |tx| {
+            let mut days: Vec<_> = counted.iter().map(|(_, day)| *day).collect();
+            days.sort_unstable_by_key(|day| day.key_id);
+            let written = self.shared.store.write_beside(move |tx| {
                 Box::pin(async move { usage_history::add_to_key_days(tx, &days).await })
             });
             if let Err(error) = written.await {
                 tracing::debug!(%error, "deliveries of keys are counted later");
-                for (key, counted) in counted {
+                for (key, counted) in counted.into_iter().filter(|_| is_uncounted(&error)) {
                     key.counts.put_back(counted.day);
                 }
                 return;
@@ -369,7 +380,7 @@ impl Meter {
             return;
         }
         let oldest = today - usage_history::KEPT_DAYS + 1;
-        let swept = self.shared.store.write(move |tx| {
+        let swept = self.shared.store.write_beside(move |tx| {
             Box::pin(async move { usage_history::forget_before(tx, oldest).await })
         });
         if let Err(error) = swept.await {
@@ -379,17 +390,18 @@ impl Meter {
     }
 
     async fn flush_uses(&self) {
-        let uses: Vec<(Uuid, i64)> = {
+        let mut uses: Vec<(Uuid, i64)> = {
             let mut uses = self.shared.uses.lock();
             uses.drain().collect()
         };
         if uses.is_empty() {
             return;
         }
+        uses.sort_unstable();
         let written = self
             .shared
             .store
-            .write(move |tx| Box::pin(async move { delivery_keys::touch(tx, &uses).await }))
+            .write_beside(move |tx| Box::pin(async move { delivery_keys::touch(tx, &uses).await }))
             .await;
         if let Err(error) = written {
             tracing::debug!(%error, "the use of delivery keys was not noted");
@@ -400,6 +412,12 @@ impl Meter {
         let accounts = self.shared.accounts.read();
         accounts.values().cloned().collect()
     }
+}
+
+/// Returns whether what a failed change should have counted is to be counted again. After a commit of unknown outcome it is not:
+/// deliveries that are counted twice cost their account what it did not use.
+fn is_uncounted(error: &StoreError) -> bool {
+    !matches!(error, StoreError::Unknown)
 }
 
 /// The actor: takes blocks, one at a time for an account, and writes what was counted.

@@ -205,8 +205,8 @@ impl<E: Entity> Registry<E> {
     fn release(&self, lease: Lease) {
         let (store, me) = (self.args.store.clone(), self.me.clone());
         tokio::spawn(async move {
-            let released =
-                store.write(move |tx| Box::pin(async move { work::release(tx, &lease).await }));
+            let released = store
+                .write_beside(move |tx| Box::pin(async move { work::release(tx, &lease).await }));
             if released.await.is_ok() {
                 let _ = me.tell(Nudge).try_send();
             }
@@ -217,7 +217,7 @@ impl<E: Entity> Registry<E> {
         let store = self.args.store.clone();
         tokio::spawn(async move {
             let given = store
-                .write(move |tx| {
+                .write_beside(move |tx| {
                     Box::pin(async move { work::retry_after_crash(tx, &lease, now_ms()).await })
                 })
                 .await;
@@ -371,7 +371,7 @@ impl<E: Entity> Message<Heartbeat> for Registry<E> {
         let me = self.me.clone();
         tokio::spawn(async move {
             let lost = store
-                .write(move |tx| {
+                .write_beside(move |tx| {
                     Box::pin(
                         async move { work::heartbeat(tx, E::KIND, &held, lease, now_ms()).await },
                     )

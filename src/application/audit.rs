@@ -8,7 +8,7 @@ use sluice_actors::network::client_network;
 use sluice_store::{
     Store,
     audit::{self, Actor, Entry, Filter, NewEntry, Target},
-    now_ms, write_tx,
+    now_ms,
 };
 use url::form_urlencoded;
 use utoipa::ToSchema;
@@ -27,6 +27,9 @@ use crate::application::{
 const MAX_ACTION: usize = 100;
 /// `detail` of an entry whose request ended before its answer.
 const OUTCOME_UNKNOWN: &str = "the client left before the answer";
+/// `detail` of an entry whose change has an unknown outcome.
+const COMMIT_UNKNOWN: &str =
+    "the database was lost during the commit: the change may not have been made";
 
 /// The credential behind a change, and where the client is.
 #[derive(Clone, Debug)]
@@ -103,6 +106,13 @@ impl PendingEntry {
         self.entry = None;
     }
 
+    /// Writes the entry of a change of which it is not known whether it was made. Does not wait: the database may still be away.
+    pub(crate) fn write_unknown(mut self) {
+        if let Some(entry) = &mut self.entry {
+            entry.detail = Some(COMMIT_UNKNOWN.to_owned());
+        }
+    }
+
     /// Gives the target its name, when it has none yet and is there.
     pub(crate) async fn find_name(&mut self) {
         let Some(entry) = &mut self.entry else { return };
@@ -145,7 +155,9 @@ impl Drop for PendingEntry {
         let Some(mut entry) = self.entry.take().filter(|_| !self.waits_for_target) else {
             return;
         };
-        entry.detail = Some(OUTCOME_UNKNOWN.to_owned());
+        entry
+            .detail
+            .get_or_insert_with(|| OUTCOME_UNKNOWN.to_owned());
         // Without a runtime the process ends.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(write(self.store.clone(), entry));
@@ -155,8 +167,9 @@ impl Drop for PendingEntry {
 
 async fn write(store: Store, entry: NewEntry) {
     let noted = entry.clone();
-    let written = write_tx!(store, |tx| audit::append(tx, entry, now_ms()).await);
-    if let Err(error) = written {
+    let written = store
+        .write_beside(move |tx| Box::pin(async move { audit::append(tx, entry, now_ms()).await }));
+    if let Err(error) = written.await {
         tracing::error!(%error, entry = ?noted, "a change could not be written to the audit log");
     }
 }

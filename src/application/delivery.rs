@@ -77,7 +77,7 @@ pub(crate) async fn create_key(
     };
     to_its_end(async move {
         let _changes = context.key_changes.lock().await;
-        let (key, token) = write_tx!(context.store, |tx| {
+        let (key, token) = write_tx!(context.store, account_id, |tx| {
             delivery_keys::create(tx, account_id, new, now_ms()).await
         })?;
         context.images.key_made(&key);
@@ -117,7 +117,7 @@ pub(crate) async fn revoke_key(
 ) -> Result<(), ApiError> {
     to_its_end(async move {
         let _changes = context.key_changes.lock().await;
-        write_tx!(context.store, |tx| {
+        write_tx!(context.store, account_id, |tx| {
             delivery_keys::revoke(tx, account_id, id, now_ms()).await
         })?;
         context.images.key_revoked(id);
@@ -135,7 +135,7 @@ pub(crate) async fn create_preset(
     let missing = |field: &str| invalid!("{field} is missing");
     let name = checked_name(request.name)?.ok_or_else(|| missing("name"))?;
     let params = canonical(context, request.params)?.ok_or_else(|| missing("params"))?;
-    let preset = write_tx!(context.store, |tx| {
+    let preset = write_tx!(context.store, account_id, |tx| {
         presets::create(tx, account_id, &name, &params, now_ms()).await
     })?;
     context.images.preset_changed(&preset, None);
@@ -151,7 +151,7 @@ pub(crate) async fn change_preset(
 ) -> Result<Preset, ApiError> {
     let name = checked_name(request.name)?;
     let params = canonical(context, request.params)?;
-    let (before, preset) = write_tx!(context.store, |tx| {
+    let (before, preset) = write_tx!(context.store, account_id, |tx| {
         let before = presets::get(tx, account_id, id).await?;
         let after = presets::patch(tx, account_id, id, name, params, now_ms()).await?;
         Ok((before, after))
@@ -166,7 +166,7 @@ pub(crate) async fn delete_preset(
     account_id: Uuid,
     id: Uuid,
 ) -> Result<(), ApiError> {
-    let deleted = write_tx!(context.store, |tx| {
+    let deleted = write_tx!(context.store, account_id, |tx| {
         presets::delete(tx, account_id, id).await
     })?;
     context.images.preset_deleted(&deleted);

@@ -38,6 +38,9 @@ pub struct ErrorBody {
 /// `Retry-After` while the storage fails. An operator repairs a disk in minutes; a remounted one is usable at once.
 pub(crate) const STORAGE_RETRY_AFTER_S: u64 = 10;
 
+/// `Retry-After` of a change of which it is not known whether it was made: the database answers again, or will soon.
+pub(crate) const UNKNOWN_RETRY_AFTER_S: u64 = 1;
+
 pub(crate) type Cause = Box<dyn std::error::Error + Send + Sync>;
 
 /// Kinds of errors, by what the client can do about them.
@@ -187,6 +190,9 @@ pub enum ApiError {
         what: &'static str,
         retry_after_s: u64,
     },
+    /// The database was lost during the commit (503): the client must look before it repeats the request.
+    #[error("{0}")]
+    OutcomeUnknown(String),
     /// As many of these are in use as the settings allow (503).
     #[error("{message}; try again in {retry_after_s} s")]
     Overloaded {
@@ -265,6 +271,7 @@ impl ApiError {
             | Self::Overloaded { code, .. }
             | Self::WrongState { code, .. } => Some(code),
             Self::ShareUsedUp => Some("download_limit_reached"),
+            Self::OutcomeUnknown(_) => Some("outcome_unknown"),
             Self::TooLarge(_) => Some("too_large"),
             Self::UnsupportedType(_) => Some("unsupported_type"),
             Self::Undecodable(_) => Some("undecodable"),
@@ -338,6 +345,12 @@ impl From<sluice_store::Error> for ApiError {
                     what: "the database",
                     retry_after_s: 1,
                 }
+            }
+            Store::Unknown => {
+                tracing::warn!(
+                    "the outcome of a change is not known: the database was lost during its commit"
+                );
+                Self::OutcomeUnknown(error.to_string())
             }
             other => Self::internal(other),
         }

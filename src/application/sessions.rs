@@ -72,7 +72,7 @@ pub(crate) async fn sign_in(
     let most = context.config.sign_in.max_sessions;
     // The password may have been replaced while this one was checked.
     let checked = user.password_hash.clone();
-    let token = write_tx!(context.store, |tx| {
+    let token = write_tx!(context.store, user.account_id, |tx| {
         match users::has_password(tx, new.user_id, &checked).await? {
             true => open(tx, new, most).await.map(Ok),
             false => Ok(Err(ApiError::Unauthenticated(
@@ -135,7 +135,7 @@ pub(crate) async fn welcome(
         network: client.address.map(network_text),
         detail: Some("by a link for a new password".to_owned()),
     };
-    let token = write_tx!(context.store, |tx| {
+    let token = write_tx!(context.store, user.account_id, |tx| {
         // Another request may have used it meanwhile.
         match welcome_codes::user_of(tx, &code, now_ms()).await? {
             Some(found) if found == user_id => {
@@ -186,7 +186,7 @@ pub(crate) async fn change_password(
     let most = context.config.sign_in.max_sessions;
     // The session may have ended since its request began, by another password that this one must not replace.
     let checked = user.password_hash.clone();
-    let token = write_tx!(context.store, |tx| {
+    let token = write_tx!(context.store, user.account_id, |tx| {
         match users::has_password(tx, new.user_id, &checked).await? {
             true => replace_password(tx, hash, new, most).await.map(Ok),
             false => Ok(Err(ApiError::Unauthenticated(
@@ -217,9 +217,10 @@ pub(crate) async fn end(
     user_id: Uuid,
     session_id: Uuid,
 ) -> Result<(), ApiError> {
-    Ok(write_tx!(context.store, |tx| {
-        sessions::end(tx, user_id, session_id).await
-    })?)
+    let ended = context.store.write_beside(move |tx| {
+        Box::pin(async move { sessions::end(tx, user_id, session_id).await })
+    });
+    Ok(ended.await?)
 }
 
 /// Lifetime of a session from its last extension, in milliseconds.

@@ -99,7 +99,7 @@ pub(crate) async fn make(
         size_bytes: request.size_bytes,
         expires_at: now_ms() + lifetime_s as i64 * 1000,
     };
-    let upload = write_tx!(platform.store, |tx| {
+    let upload = write_tx!(platform.store, account_id, |tx| {
         let (now, size) = (now_ms(), new.size_bytes);
         storage::check_beside_uploads(tx, account_id, None, size, storage_limit, now).await?;
         uploads::create(tx, account_id, new, now).await

@@ -35,7 +35,7 @@ use std::{
 };
 
 use clap::Subcommand;
-use sluice_store::Store;
+use sluice_store::{Store, StoreSettings};
 
 use crate::{
     causes::WithCauses,
@@ -132,8 +132,17 @@ fn load(settings: Option<&Path>) -> Result<Config, Error> {
     Ok(loaded.config)
 }
 
-fn data_dir(settings: Option<&Path>) -> Result<PathBuf, Error> {
-    Ok(load(settings)?.store.data_dir)
+/// Returns the data folder for a command that copies the database in it. Rejected on PostgreSQL, where it is not: `instead` says
+/// what to do there.
+fn data_dir(
+    settings: Option<&Path>,
+    instead: impl FnOnce(&StoreSettings) -> String,
+) -> Result<PathBuf, Error> {
+    let store = load(settings)?.store;
+    match store.is_on_postgres() {
+        true => Err(Error::Rejected(instead(&store))),
+        false => Ok(store.data_dir),
+    }
 }
 
 /// Runs work on the store, on a small runtime of its own.

@@ -2,7 +2,7 @@
 
 use sluice_store::{
     Connection, Error as StoreError, Reader, Store, StoreSettings, Tx, Work, accounts,
-    accounts::Account,
+    accounts::Account, examine_server, schema_version,
 };
 use uuid::Uuid;
 
@@ -77,7 +77,10 @@ impl Records<'_> {
         self,
         work: impl AsyncFnOnce(&mut Reader) -> Result<T, StoreError>,
     ) -> Result<T, Error> {
-        let store = open_to_read(&self.0.data_dir).await?;
+        let store = match self.0.is_on_postgres() {
+            true => self.open_beside().await?,
+            false => open_to_read(&self.0.data_dir).await?,
+        };
         let read = async { work(&mut store.read().await?).await }.await;
         store.close().await;
         Ok(read?)
@@ -88,11 +91,35 @@ impl Records<'_> {
         self,
         work: impl for<'t> FnOnce(&'t mut Tx<'_>) -> Work<'t, T> + Send + 'static,
     ) -> Result<T, Error> {
-        open_to_read(&self.0.data_dir).await?.close().await;
-        let store = Store::open_beside(self.0).await?;
+        let store = self.open_beside().await?;
         let written = store.write(work).await;
         store.close().await;
         Ok(written?)
+    }
+
+    /// Opens the database for changes, when it is there; beside the service, too.
+    async fn open_beside(&self) -> Result<Store, Error> {
+        match self.0.is_on_postgres() {
+            true => self.check_server().await?,
+            false => open_to_read(&self.0.data_dir).await?.close().await,
+        }
+        Ok(Store::open_beside(self.0).await?)
+    }
+
+    /// Checks that the service has made the tables: a short command makes and migrates none.
+    async fn check_server(&self) -> Result<(), Error> {
+        let (found, schema) = (examine_server(self.0).await?, &self.0.database_schema);
+        match (found.rejection, found.schema_version) {
+            (Some(rejection), _) => Err(Error::Rejected(rejection)),
+            (None, None) => Err(Error::Rejected(format!(
+                "there are no tables in the schema {schema} of store.database_url: start the service once, or set store.database_schema to the schema it uses"
+            ))),
+            (None, Some(version)) if version < schema_version() => Err(Error::Rejected(
+                "the database is of an older version than this program: start the service first"
+                    .into(),
+            )),
+            (None, Some(_)) => Ok(()),
+        }
     }
 }
 

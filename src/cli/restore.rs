@@ -5,7 +5,7 @@ use std::{
     process::ExitCode,
 };
 
-use sluice_store::{backup, now_ms};
+use sluice_store::{StoreSettings, backup, now_ms};
 
 use super::{
     Error, block_on, data_dir, show,
@@ -25,7 +25,7 @@ pub struct Arguments {
 }
 
 pub(super) fn run(arguments: &Arguments, settings: Option<&Path>) -> Result<ExitCode, Error> {
-    let data_dir = data_dir(settings)?;
+    let data_dir = data_dir(settings, on_postgres)?;
     let (force, transfer) = (arguments.force, transfer(arguments.verify));
     let restored = block_on(async {
         backup::restore(&arguments.dir, &data_dir, force, transfer, now_ms())
@@ -42,6 +42,16 @@ pub(super) fn run(arguments: &Arguments, settings: Option<&Path>) -> Result<Exit
     let files = summary(&restored.blobs, &restored.streams);
     show(&format!("restored {from} to {to}: {files}\n{kept}"))?;
     Ok(report_lost(&restored.blobs, &restored.streams))
+}
+
+/// Says how a backup is restored to PostgreSQL.
+fn on_postgres(store: &StoreSettings) -> String {
+    format!(
+        "the rows are on PostgreSQL (store.database_url), to which this command restores nothing. With the service stopped, \
+         put the folders recordings, video and blobs of the backup into {}, load its dump with pg_restore, \
+         and continue the numbers of events: docs/guide/cluster.md has each step",
+        store.data_dir.display()
+    )
 }
 
 /// Explains that a data folder in use needs `--force`.

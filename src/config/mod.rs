@@ -392,14 +392,47 @@ fn explain(error: &figment::Error) -> String {
     format!("{origin}: setting `{key}`: {}", error.kind)
 }
 
+/// Parameters of a database's address that are no secrets, whatever they hold.
+const OPEN_PARAMETERS: [&str; 8] = [
+    "sslmode",
+    "sslrootcert",
+    "sslcert",
+    "host",
+    "hostaddr",
+    "port",
+    "dbname",
+    "user",
+];
+
+/// Returns the address of a database without its password, which may also be a parameter. Of a text that is no address, such as
+/// one whose password has an unescaped `/`, nothing is shown.
 fn without_password(address: &str) -> String {
-    match url::Url::parse(address) {
-        Ok(mut url) if url.password().is_some() => match url.set_password(Some(REDACTED)) {
-            Ok(()) => url.to_string(),
-            Err(()) => REDACTED.to_owned(),
-        },
-        _ => address.to_owned(),
+    if address.is_empty() {
+        return String::new();
     }
+    let Ok(mut url) = url::Url::parse(address) else {
+        return REDACTED.to_owned();
+    };
+    let is_masked = url.password().is_none() || url.set_password(Some(REDACTED)).is_ok();
+    // A password of digits and an unescaped `/`, `?` or `#` reads as a port and what follows it.
+    let rest = [Some(url.path()), url.query(), url.fragment()];
+    let has_at = rest.into_iter().flatten().any(|part| part.contains('@'));
+    if !is_masked || has_at {
+        return REDACTED.to_owned();
+    }
+    url.set_fragment(None);
+    if url.query().is_some() {
+        let shown: Vec<(String, String)> = url
+            .query_pairs()
+            .map(|(key, value)| match OPEN_PARAMETERS.contains(&&*key) {
+                true => (key.into_owned(), value.into_owned()),
+                false => (key.into_owned(), REDACTED.to_owned()),
+            })
+            .collect();
+        url.query_pairs_mut().clear().extend_pairs(shown);
+    }
+    let encoded: String = url::form_urlencoded::byte_serialize(REDACTED.as_bytes()).collect();
+    url.as_str().replace(&encoded, REDACTED)
 }
 
 #[cfg(test)]

@@ -231,6 +231,38 @@ fn the_printed_settings_can_be_read_again_and_hold_no_secret() {
 }
 
 #[test]
+fn the_address_of_a_database_is_shown_without_secrets() {
+    for (address, kept) in [
+        ("", ""),
+        (
+            "postgres://db.internal/sluice",
+            "postgres://db.internal/sluice",
+        ),
+        ("postgres://ann:swordfish@db:5433/sluice", "@db:5433/sluice"),
+        ("postgres://ann:sword%2Ffish@db/sluice", "postgres://ann:"),
+        ("postgres://ann:sword/fish@db/sluice", ""),
+        ("postgres://ann:sword?fish@db/sluice", ""),
+        ("postgres://ann:12/swordfish@db/sluice", ""),
+        ("postgres://ann:12?swordfish@db/sluice", ""),
+        (
+            "postgres://db/sluice?user=ann&password=swordfish&sslmode=verify-full",
+            "sslmode=verify-full",
+        ),
+        ("postgres://db/sluice?sslpassword=swordfish", "sslpassword="),
+        (
+            "postgres://db/sluice?options[x]=swordfish#swordfish",
+            "postgres://db",
+        ),
+        ("swordfish", ""),
+    ] {
+        let shown = without_password(address);
+        assert!(shown.contains(kept), "{address}: {shown}");
+        assert!(!shown.contains("sword"), "{address}: {shown}");
+        assert!(!shown.contains("fish"), "{address}: {shown}");
+    }
+}
+
+#[test]
 fn messages_with_secrets_are_logged_only_when_they_are_asked_for() {
     for (filter, directives) in [
         ("debug", "debug,rmcp=off,srt_protocol=off,srt_tokio=off"),

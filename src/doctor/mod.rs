@@ -1,9 +1,10 @@
-//! Checks of settings, ports, disk, certificates, workers and machine, for `sluice doctor` and `GET /api/system/doctor`.
+//! Checks of settings, ports, disk, database, certificates, workers and machine, for `sluice doctor` and `GET /api/system/doctor`.
 //!
 //! Each check is a look at the machine that gathers facts and a pure judgement of them. The doctor changes nothing and
 //! takes no lock, so it may run beside the service, and inside of it on a thread that may block.
 
 mod certificate;
+mod database;
 mod finding;
 mod machine;
 mod outbound;
@@ -36,6 +37,7 @@ fn findings(file: Option<&Path>) -> Vec<Finding> {
             findings.push(judge_settings(file, &warnings));
             let holder = storage::lock_holder(&config.store.data_dir);
             findings.extend(storage::check(&config.store, holder));
+            findings.extend(database::check(&config.store, holder));
             findings.extend(ports::check(&config, holder));
             findings.extend(webrtc::check(&config, holder));
             findings.extend(certificate::check(&config.http));

@@ -11,7 +11,7 @@ use actix_web::{
     },
 };
 
-use crate::application::error::{ApiError, ErrorBody};
+use crate::application::error::{ApiError, ErrorBody, UNKNOWN_RETRY_AFTER_S};
 
 impl ResponseError for ApiError {
     fn status_code(&self) -> StatusCode {
@@ -49,7 +49,9 @@ impl ResponseError for ApiError {
             Self::OperationsUsedUp { .. } => StatusCode::PAYMENT_REQUIRED,
             Self::Unprocessable { .. } => StatusCode::UNPROCESSABLE_ENTITY,
             Self::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,
-            Self::Unavailable { .. } | Self::Overloaded { .. } => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Unavailable { .. } | Self::Overloaded { .. } | Self::OutcomeUnknown(_) => {
+                StatusCode::SERVICE_UNAVAILABLE
+            }
             Self::NoSpace => StatusCode::INSUFFICIENT_STORAGE,
         }
     }
@@ -89,6 +91,10 @@ fn header(error: &ApiError) -> Option<(HeaderName, HeaderValue)> {
         | ApiError::Unavailable { retry_after_s, .. } => {
             Some((header::RETRY_AFTER, HeaderValue::from(*retry_after_s)))
         }
+        ApiError::OutcomeUnknown(_) => Some((
+            header::RETRY_AFTER,
+            HeaderValue::from(UNKNOWN_RETRY_AFTER_S),
+        )),
         _ => None,
     }
 }
@@ -190,6 +196,7 @@ mod tests {
                 },
                 503,
             ),
+            (ApiError::OutcomeUnknown("x".into()), 503),
             (ApiError::InvalidSdp("x".into()), 400),
             (ApiError::WebRtcOff, 404),
             (
@@ -247,6 +254,21 @@ mod tests {
             assert_eq!(headers.contains_key("retry-after"), status == 503);
             assert!(!body.to_string().contains("/data"), "{body}");
         }
+    }
+
+    /// A client that repeats every request after 503 would make a change twice: the code names this one.
+    #[test]
+    fn a_change_of_unknown_outcome_has_its_code() {
+        let (status, headers, body) = answer(sluice_store::Error::Unknown.into());
+        assert_eq!(status, 503);
+        assert_eq!(body["code"], "outcome_unknown");
+        assert_eq!(headers.get("retry-after").unwrap(), "1");
+        assert!(
+            body["error"].as_str().unwrap().contains("look before"),
+            "{body}"
+        );
+        let (_, _, busy) = answer(sluice_store::Error::Busy("x".into()).into());
+        assert_eq!(busy["code"], Value::Null);
     }
 
     /// The code is that of the errors of a batch, so that one table serves a client for both.

@@ -104,7 +104,7 @@ pub async fn create(
         Scope::parse,
     )?;
     let (account_id, scope) = (caller.account_id(), scope.unwrap_or(Scope::Write));
-    let (key, token) = write_tx!(context.store, |tx| {
+    let (key, token) = write_tx!(context.store, account_id, |tx| {
         api_keys::create(tx, account_id, &name, scope, now_ms()).await
     })?;
     Ok(HttpResponse::Created().json(KeyMade {
@@ -124,7 +124,7 @@ pub async fn revoke(
     id: web::Path<Uuid>,
 ) -> Result<HttpResponse, ApiError> {
     let (account_id, id) = (caller.account_id(), id.into_inner());
-    write_tx!(context.store, |tx| {
+    write_tx!(context.store, account_id, |tx| {
         api_keys::revoke(tx, account_id, id, now_ms()).await
     })?;
     Ok(HttpResponse::Ok().json(Success::default()))

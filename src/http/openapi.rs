@@ -106,7 +106,7 @@ The user's role is the scope: `viewer` reads, `member` writes, `admin` is `admin
 ## Requests and answers
 
 Bodies are JSON; fields are accepted in camelCase and snake_case. Errors are `{error, code?, detail?, upgradeUrl?}`, and `error` says what to change. \
-429 and 503 name in `Retry-After` when to try again.";
+429 and 503 name in `Retry-After` when to try again. After 503 with the code `outcome_unknown` look first: the change may have been made.";
 
 /// The groups of operations with their titles, in the order of a first use: get a key, stream, watch, store, share, deliver, convert,
 /// automate, and after that what is needed seldom.

@@ -86,7 +86,7 @@ pub async fn create(
 ) -> Result<HttpResponse, ApiError> {
     let name = field::name(new.name)?.unwrap_or_else(|| "Playback key".to_owned());
     let (account_id, tokens) = (caller.account_id(), TokenKeys::of(&context).await?);
-    let key = write_tx!(context.store, |tx| {
+    let key = write_tx!(context.store, account_id, |tx| {
         playback_keys::create(tx, account_id, &name, now_ms()).await
     })?;
     tokens.made(key.id, account_id);
@@ -110,7 +110,7 @@ pub async fn revoke(
 ) -> Result<HttpResponse, ApiError> {
     let (account_id, id) = (caller.account_id(), id.into_inner());
     let tokens = TokenKeys::of(&context).await?;
-    write_tx!(context.store, |tx| {
+    write_tx!(context.store, account_id, |tx| {
         playback_keys::delete(tx, account_id, id).await
     })?;
     tokens.revoked(id);

@@ -13,7 +13,6 @@ use sluice_store::{
     credentials::csrf_token,
     now_ms, sessions as stored,
     users::User,
-    write_tx,
 };
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -166,9 +165,10 @@ pub async fn show(
     let mut response = HttpResponse::Ok();
     if session.is_due_to_slide(now_ms(), lifetime_ms) {
         let hash = session.token_hash.clone();
-        write_tx!(context.store, |tx| {
-            stored::slide(tx, &hash, lifetime_ms, now_ms()).await
-        })?;
+        let slid = context.store.write_beside(move |tx| {
+            Box::pin(async move { stored::slide(tx, &hash, lifetime_ms, now_ms()).await })
+        });
+        slid.await?;
         response.cookie(cookie(&context, &reached, token.expose()));
     }
     Ok(response.json(answer(user, &account, token)))
@@ -210,7 +210,10 @@ pub async fn end(
     caller: SessionCaller,
 ) -> Result<HttpResponse, ApiError> {
     let hash = caller.signed_in().session.token_hash.clone();
-    write_tx!(context.store, |tx| stored::delete(tx, &hash).await)?;
+    let ended = context
+        .store
+        .write_beside(move |tx| Box::pin(async move { stored::delete(tx, &hash).await }));
+    ended.await?;
     Ok(signed_out(&context, &reached))
 }
 

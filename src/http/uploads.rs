@@ -142,7 +142,7 @@ pub async fn cancel(
     id: web::Path<Uuid>,
 ) -> Result<HttpResponse, ApiError> {
     let account_id = caller.account_id();
-    write_tx!(context.store, |tx| {
+    write_tx!(context.store, account_id, |tx| {
         uploads::cancel(tx, account_id, *id).await
     })?;
     Ok(HttpResponse::NoContent().finish())
@@ -239,7 +239,7 @@ async fn receive(
     );
     let size_bytes = upload.size_bytes.unsigned_abs();
     check_declared_length(request, size_bytes)?;
-    let claimed = write_tx!(context.store, |tx| {
+    let claimed = write_tx!(context.store, account_id, |tx| {
         let claimed = uploads::claim(tx, id).await?;
         let now = now_ms();
         storage::check_beside_uploads(tx, account_id, Some(id), size_bytes, limit, now).await?;
@@ -248,7 +248,7 @@ async fn receive(
     let spool = fill(context, payload, size_bytes).await?;
     let mime_type = mime_type(spool.head(), &upload.filename);
     let sealed = spool.seal().await?;
-    write_tx!(context.store, |tx| {
+    write_tx!(context.store, account_id, |tx| {
         let now = now_ms();
         blobs::record(tx, &sealed, now).await?;
         let hash = sealed.blob().hash;

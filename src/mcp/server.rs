@@ -18,7 +18,10 @@ use super::{
     arguments::Arguments,
     tools::{self, CallError, Tool},
 };
-use crate::application::{agent_calls::CallPermit, error::ErrorBody};
+use crate::application::{
+    agent_calls::CallPermit,
+    error::{ApiError, ErrorBody},
+};
 
 /// Instructions that a model reads before it sees the tools.
 const INSTRUCTIONS: &str = "\
@@ -107,6 +110,9 @@ impl ServerHandler for Server {
         let performed = perform(tool, &call, request.arguments.unwrap_or_default()).await;
         match (noted, &performed) {
             (Some(noted), Ok(_)) => noted.write().await,
+            (Some(noted), Err(CallError::Api(ApiError::OutcomeUnknown(_)))) => {
+                noted.write_unknown();
+            }
             (Some(noted), Err(_)) => noted.forget(),
             (None, _) => {}
         }

@@ -1,7 +1,9 @@
-//! Errors of the store: what a locked, full, damaged or failing SQLite database means to the caller, and which errors
+//! Errors of the store: what a locked, full, damaged, lost or failing database means to the caller, and which errors
 //! are worth a retry.
 
 use std::path::PathBuf;
+
+use sqlx::postgres::PgDatabaseError;
 
 /// Error of the crate. Messages are for people; a database's own text stays in the source.
 #[derive(Debug, thiserror::Error)]
@@ -21,6 +23,11 @@ pub enum Error {
     /// Nothing was changed; the same call may succeed later.
     #[error("the database is busy: {0}")]
     Busy(String),
+    /// The connection was lost while a change was committed, and it could not be found out in time whether it was.
+    #[error(
+        "the database was lost while a change was committed: whether it was made is not known; look before you repeat it"
+    )]
+    Unknown,
     /// The disk is full, or below `store.min_free`; nothing was changed.
     #[error("the disk is full")]
     Full,
@@ -33,6 +40,11 @@ pub enum Error {
         .data_dir.display()
     )]
     Locked { data_dir: PathBuf, holder: String },
+    /// Another service has the database.
+    #[error(
+        "the database is in use by {holder}: stop that service first, or choose another database with store.database_url or another schema with store.database_schema"
+    )]
+    InUse { holder: String },
     /// The database was written by a newer version of the service.
     #[error(
         "the database is of a newer version (schema {found}; this program knows up to {known}): start the newer program, \
@@ -67,7 +79,10 @@ impl Error {
     /// Returns whether the same call may succeed later without any change by the caller: the state of the machine
     /// prevented it.
     pub fn is_retryable(&self) -> bool {
-        matches!(self, Self::Busy(_) | Self::Full | Self::Failing(_))
+        matches!(
+            self,
+            Self::Busy(_) | Self::Full | Self::Failing(_) | Self::Unknown
+        )
     }
 
     pub(crate) fn file(
@@ -106,17 +121,43 @@ impl From<sqlx::Error> for Error {
             sqlx::Error::PoolTimedOut => Self::Busy("all readers are taken".into()),
             sqlx::Error::PoolClosed => Self::Busy("the store is shutting down".into()),
             sqlx::Error::RowNotFound => Self::NotFound("row"),
-            sqlx::Error::Database(database) => match primary_code(database.as_ref()) {
-                Some(SQLITE_BUSY | SQLITE_LOCKED) => {
-                    Self::Busy("another process has locked it".into())
+            sqlx::Error::Database(database) => {
+                if database.try_downcast_ref::<PgDatabaseError>().is_some() {
+                    return of_postgres(error);
                 }
-                Some(SQLITE_FULL) => Self::Full,
-                Some(code) if FAILING.contains(&code) => Self::Failing(error),
-                _ => Self::Database(error),
-            },
-            sqlx::Error::Io(_) => Self::Failing(error),
+                match primary_code(database.as_ref()) {
+                    Some(SQLITE_BUSY | SQLITE_LOCKED) => {
+                        Self::Busy("another process has locked it".into())
+                    }
+                    Some(SQLITE_FULL) => Self::Full,
+                    Some(code) if FAILING.contains(&code) => Self::Failing(error),
+                    _ => Self::Database(error),
+                }
+            }
+            // The last two: a server that went away in the middle of an answer.
+            sqlx::Error::Io(_) | sqlx::Error::Tls(_) | sqlx::Error::Protocol(_) => {
+                Self::Failing(error)
+            }
             _ => Self::Database(error),
         }
+    }
+}
+
+/// Sorts PostgreSQL's errors by their SQLSTATE, <https://www.postgresql.org/docs/current/errcodes-appendix.html>.
+fn of_postgres(error: sqlx::Error) -> Error {
+    let code = error.as_database_error().and_then(|error| error.code());
+    match code.as_deref().unwrap_or_default() {
+        "53100" => Error::Full,
+        // A text with a NUL, which SQLite keeps.
+        "22021" | "22P05" => Error::Invalid("a text contains a NUL character: remove it".into()),
+        // Deadlock, serialization, lock not available, too many connections, canceled by a time-out.
+        "40001" | "40P01" | "55P03" | "53300" | "57014" => Error::Busy(error.to_string()),
+        // Connection lost, the server stops or starts, its disk is read-only or fails, it is a replica.
+        code if code.starts_with("08") || code.starts_with("57P") || code.starts_with("58") => {
+            Error::Failing(error)
+        }
+        "25006" | "53200" | "53400" => Error::Failing(error),
+        _ => Error::Database(error),
     }
 }
 

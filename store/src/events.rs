@@ -1,16 +1,21 @@
-//! Events in commit order: their envelope (`id`, `type`, `created`, `data.sequence`), their feed, and the webhook
-//! deliveries that each makes.
+//! Events in the order of their account's commits: their envelope (`id`, `type`, `created`, `data.sequence`), their feed, and the
+//! webhook deliveries that each makes.
 //!
 //! - [`append`] runs in the transaction of the change that it reports: there is never one without the other.
 //! - An event's envelope is made once and kept byte for byte; deliveries point to it.
-//! - There is one writer, so that the numbers ([`Event::seq`]) that readers see have no gap that fills later.
+//! - Within an account one unit of work runs at a time, so that the numbers ([`Event::seq`]) of its events are in the order of
+//!   their commits: its feed has no gap that fills later.
 
 use serde::Serialize;
 use serde_json::{Map, Value};
-use sqlx::{query_as, query_scalar};
 use uuid::Uuid;
 
-use crate::{Connection, Error, Tx, webhooks};
+use crate::{
+    Connection, Error, Tx,
+    serial::Serial,
+    statement::{query_as, query_scalar},
+    webhooks,
+};
 
 /// An event to be recorded.
 #[derive(Clone, Debug)]
@@ -51,7 +56,7 @@ pub enum EventPosition {
 
 #[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
 pub struct Event {
-    /// The order of the commits. Never given twice.
+    /// Number in the order of its account's commits. Never given twice.
     pub seq: i64,
     pub id: Uuid,
     pub account_id: Uuid,
@@ -85,8 +90,10 @@ struct Envelope<'a> {
 
 /// Records an event, and one delivery for each endpoint that is to get it.
 ///
-/// `Error::NotFound` when the one endpoint that it is for is not the account's or deleted.
+/// `Error::NotFound` when the one endpoint that it is for is not the account's or deleted; `Error::Internal` in a unit of work
+/// that may run beside others of the account.
 pub async fn append(tx: &mut Tx<'_>, new: NewEvent, now_ms: i64) -> Result<Event, Error> {
+    check_serial(tx, new.account_id)?;
     let sequence = next_in_sequence(tx, &new.resource, new.place, now_ms).await?;
     let endpoints = webhooks::endpoints_of(tx, &new).await?;
     let id = Uuid::now_v7();
@@ -103,6 +110,17 @@ pub async fn append(tx: &mut Tx<'_>, new: NewEvent, now_ms: i64) -> Result<Event
     webhooks::fan_out(tx, &event, &endpoints, !is_listed).await?;
     tx.note_event(event.seq);
     Ok(event)
+}
+
+/// Checks that the unit is one whose numbers are in the order of the account's commits.
+fn check_serial(tx: &Tx<'_>, account_id: Uuid) -> Result<(), Error> {
+    match tx.serial() {
+        Serial::All => Ok(()),
+        Serial::Account(id) if id == account_id => Ok(()),
+        serial @ (Serial::Account(_) | Serial::Nothing) => Err(Error::Internal(format!(
+            "an event of account {account_id} in a unit of work that is serial with {serial:?}"
+        ))),
+    }
 }
 
 async fn insert(
@@ -122,7 +140,7 @@ async fn insert(
     .bind(i64::try_from(deliveries).unwrap_or(i64::MAX))
     .bind(event.created_at)
     .bind(&event.body)
-    .fetch_one(tx.sqlite())
+    .fetch_one(tx)
     .await?;
     Ok(Event { seq, ..event })
 }
@@ -157,18 +175,19 @@ async fn next_in_sequence(
         EventPosition::Next => {
             query_scalar(
                 "INSERT INTO event_sequences (resource, last, updated_at) VALUES ($1, 1, $2)
-                 ON CONFLICT (resource) DO UPDATE SET last = last + 1, updated_at = excluded.updated_at RETURNING last",
+                 ON CONFLICT (resource) DO UPDATE SET last = event_sequences.last + 1, updated_at = excluded.updated_at
+                 RETURNING last",
             )
             .bind(resource)
             .bind(now_ms)
-            .fetch_one(tx.sqlite())
+            .fetch_one(tx)
             .await?
         }
         EventPosition::Last => {
             let last: Option<i64> =
                 query_scalar("DELETE FROM event_sequences WHERE resource = $1 RETURNING last")
                     .bind(resource)
-                    .fetch_optional(tx.sqlite())
+                    .fetch_optional(tx)
                     .await?;
             last.unwrap_or(0) + 1
         }
@@ -190,7 +209,7 @@ pub async fn after(
     .bind(account_id)
     .bind(after)
     .bind(limit)
-    .fetch_all(db.sqlite())
+    .fetch_all(db)
     .await?)
 }
 
@@ -209,7 +228,7 @@ pub async fn before(
     .bind(account_id)
     .bind(before.unwrap_or(i64::MAX))
     .bind(limit)
-    .fetch_all(db.sqlite())
+    .fetch_all(db)
     .await?)
 }
 
@@ -221,7 +240,7 @@ pub async fn get(db: &mut impl Connection, account_id: Uuid, id: Uuid) -> Result
     )
     .bind(id)
     .bind(account_id)
-    .fetch_optional(db.sqlite())
+    .fetch_optional(db)
     .await?
     .ok_or(Error::NotFound("event"))
 }
@@ -232,7 +251,7 @@ pub async fn dropped_up_to(db: &mut impl Connection, account_id: Uuid) -> Result
     let dropped: Option<i64> =
         query_scalar("SELECT dropped_up_to FROM event_feeds WHERE account_id = $1")
             .bind(account_id)
-            .fetch_optional(db.sqlite())
+            .fetch_optional(db)
             .await?;
     Ok(dropped.unwrap_or(0))
 }
@@ -246,7 +265,7 @@ pub async fn newest(db: &mut impl Connection, account_id: Uuid) -> Result<i64, E
              coalesce((SELECT dropped_up_to FROM event_feeds WHERE account_id = $1), 0))",
     )
     .bind(account_id)
-    .fetch_one(db.sqlite())
+    .fetch_one(db)
     .await?)
 }
 

@@ -1,4 +1,4 @@
-//! Rows and blobs of the media service: one SQLite database behind one writer and a few readers, and a folder of
+//! Rows and blobs of the media service: a database, SQLite with one writer or PostgreSQL with several, and a folder of
 //! content-addressed files.
 //!
 //! - SQL stays inside this crate. Callers use the verbs of the resource modules ([`live_inputs`], [`users`] …).
@@ -17,10 +17,9 @@ macro_rules! text_enum {
         }
     ) => {
         $(#[$attribute])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, sqlx::Type)]
-        #[sqlx(type_name = "TEXT")]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum $name {
-            $($(#[$note])* #[sqlx(rename = $text)] $variant,)+
+            $($(#[$note])* $variant,)+
         }
 
         impl $name {
@@ -34,6 +33,37 @@ macro_rules! text_enum {
 
             pub fn parse(text: &str) -> Option<Self> {
                 Self::ALL.into_iter().find(|one| one.as_str() == text)
+            }
+        }
+
+        impl crate::statement::Bind for $name {
+            const KIND: crate::statement::Kind = crate::statement::Kind::Text;
+
+            fn value(self) -> crate::statement::Value {
+                crate::statement::Value::Text(self.as_str().into())
+            }
+        }
+
+        impl<DB: sqlx::Database> sqlx::Type<DB> for $name
+        where
+            String: sqlx::Type<DB>,
+        {
+            fn type_info() -> DB::TypeInfo {
+                String::type_info()
+            }
+
+            fn compatible(ty: &DB::TypeInfo) -> bool {
+                String::compatible(ty)
+            }
+        }
+
+        impl<'r, DB: sqlx::Database> sqlx::Decode<'r, DB> for $name
+        where
+            &'r str: sqlx::Decode<'r, DB>,
+        {
+            fn decode(value: DB::ValueRef<'r>) -> Result<Self, sqlx::error::BoxDynError> {
+                let text = <&str as sqlx::Decode<DB>>::decode(value)?;
+                Self::parse(text).ok_or_else(|| format!("{text:?} is unknown").into())
             }
         }
     };
@@ -83,10 +113,14 @@ pub use migrate::schema_version;
 pub use month::Month;
 pub use order::{Direction, Position, SortKey, Sorted};
 pub use page::{Cursor, Listed, Page};
+pub use postgres::{ServerReport, examine_server};
 pub use settings::StoreSettings;
-pub use store::{DiskSpace, Statistics, Store, Work, WriteFailure};
+pub use store::{DiskSpace, Engine, Statistics, Store, Work, WriteFailure};
 
-use database::{connection, copy, like, migrate, order, page, rows, store, turns, unit, writer};
+use database::{
+    connection, copy, dialect, like, migrate, order, page, postgres, published, rows, serial,
+    statement, store, turns, unit, writer,
+};
 use file::{folder, name_key};
 use identity::bootstrap;
 use metering::month;

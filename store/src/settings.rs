@@ -2,6 +2,7 @@
 //! defaults and ranges.
 
 use std::{
+    fmt,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -9,20 +10,24 @@ use std::{
 use bytesize::ByteSize;
 use serde::{Deserialize, Serialize, Serializer};
 
-use crate::Error;
+use crate::{Error, credentials::hexadecimal};
 
 /// Settings of the store, with their defaults in [`Default`].
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct StoreSettings {
     /// The folder of the database, the live media and everything else that must survive.
     pub data_dir: PathBuf,
-    /// Empty: SQLite in `data_dir`. Reserved for `postgres://…`.
+    /// Empty: SQLite in `data_dir`. `postgres://…`: PostgreSQL, 14 or newer.
     pub database_url: String,
+    /// Schema of the PostgreSQL database in which the tables are; it is made when it is missing.
+    pub database_schema: String,
     /// Free disk space below which uploads and jobs wait: a share ("5%") or a size ("10 GB").
     pub min_free: String,
     /// Connections that read beside the writer.
     pub readers: u32,
+    /// Connections that write to PostgreSQL at a time; SQLite has one writer.
+    pub writers: u32,
     /// Units of work that may wait for the writer; further ones are rejected as busy.
     pub writer_queue: usize,
     /// Units of work that share one commit at most.
@@ -37,13 +42,26 @@ pub struct StoreSettings {
     pub file_work: usize,
 }
 
+impl fmt::Debug for StoreSettings {
+    /// Shows no address, which may have a password.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = serde_json::to_value(self).map_err(|_| fmt::Error)?;
+        if !self.database_url.is_empty() {
+            shown["database_url"] = "…".into();
+        }
+        write!(f, "StoreSettings {shown}")
+    }
+}
+
 impl Default for StoreSettings {
     fn default() -> Self {
         Self {
             data_dir: "data".into(),
             database_url: String::new(),
+            database_schema: "sluice".into(),
             min_free: "5%".into(),
             readers: 4,
+            writers: 6,
             writer_queue: 1024,
             commit_group: 256,
             busy_timeout: Duration::from_secs(5),
@@ -54,8 +72,22 @@ impl Default for StoreSettings {
 }
 
 impl StoreSettings {
-    /// The defaults for a store in `data_dir` that may fill its disk to the last byte.
+    /// The defaults for a store in `data_dir` that may fill its disk to the last byte. Tests: with `SLUICE_TEST_POSTGRES` the rows
+    /// are kept there, in a schema for each folder.
     pub fn without_reserve(data_dir: &Path) -> Self {
+        let settings = Self::on_sqlite(data_dir);
+        match std::env::var("SLUICE_TEST_POSTGRES") {
+            Ok(database_url) => Self {
+                database_url,
+                database_schema: schema_of(data_dir),
+                ..settings
+            },
+            Err(_) => settings,
+        }
+    }
+
+    /// As [`StoreSettings::without_reserve`], always on SQLite.
+    pub fn on_sqlite(data_dir: &Path) -> Self {
         Self {
             data_dir: data_dir.to_owned(),
             min_free: "0 B".into(),
@@ -63,19 +95,25 @@ impl StoreSettings {
         }
     }
 
+    /// Whether the rows are kept by PostgreSQL.
+    pub fn is_on_postgres(&self) -> bool {
+        ["postgres://", "postgresql://"]
+            .iter()
+            .any(|scheme| self.database_url.starts_with(scheme))
+    }
+
     /// Rejects values that cannot work, with the key's path and what is allowed.
     pub fn check(&self) -> Result<(), Error> {
-        if self.database_url.starts_with("postgres://")
-            || self.database_url.starts_with("postgresql://")
-        {
-            return Err(Error::Unsupported(
-                "store.database_url: PostgreSQL comes with a later release; leave it empty for SQLite in store.data_dir".into(),
-            ));
-        }
-        if !self.database_url.is_empty() {
+        if !self.database_url.is_empty() && !self.is_on_postgres() {
             return Err(invalid(
                 "store.database_url",
-                "empty, which means SQLite in store.data_dir",
+                "postgres://USER:PASSWORD@HOST/DATABASE, or empty, which means SQLite in store.data_dir",
+            ));
+        }
+        if !is_schema_name(&self.database_schema) {
+            return Err(invalid(
+                "store.database_schema",
+                "1 to 48 of a-z, 0-9 and _, and no digit at the beginning",
             ));
         }
         if self.data_dir.as_os_str().is_empty() {
@@ -83,6 +121,9 @@ impl StoreSettings {
         }
         if !(1..=64).contains(&self.readers) {
             return Err(invalid("store.readers", "1 to 64"));
+        }
+        if !(1..=64).contains(&self.writers) {
+            return Err(invalid("store.writers", "1 to 64"));
         }
         if !(1..=65_536).contains(&self.writer_queue) {
             return Err(invalid("store.writer_queue", "1 to 65536"));
@@ -121,6 +162,21 @@ impl StoreSettings {
     }
 }
 
+/// Returns a name that only this folder has.
+fn schema_of(data_dir: &Path) -> String {
+    use sha2::{Digest as _, Sha256};
+    let digest = Sha256::digest(data_dir.as_os_str().as_encoded_bytes());
+    format!("t_{}", &hexadecimal(&digest)[..24])
+}
+
+/// Names of this form need no quotes.
+fn is_schema_name(name: &str) -> bool {
+    let is_allowed = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_';
+    (1..=48).contains(&name.len())
+        && name.bytes().all(is_allowed)
+        && !name.starts_with(|first: char| first.is_ascii_digit())
+}
+
 /// Writes a size so that it reads back as the same one; `ByteSize` itself rounds ("61.0 MiB" for 64 MB).
 fn write_exactly<S: Serializer>(size: &ByteSize, serializer: S) -> Result<S::Ok, S::Error> {
     const UNITS: [(u64, &str); 4] = [
@@ -149,7 +205,7 @@ mod tests {
     fn defaults_are_written_with_units_and_read_back() {
         let written = serde_json::to_value(StoreSettings::default()).unwrap();
         let expected = serde_json::json!({
-            "data_dir": "data", "database_url": "", "min_free": "5%", "readers": 4, "writer_queue": 1024,
+            "data_dir": "data", "database_url": "", "database_schema": "sluice", "min_free": "5%", "readers": 4, "writers": 6, "writer_queue": 1024,
             "commit_group": 256, "busy_timeout": "5s", "wal_truncate_above": "64 MB", "file_work": 32,
         });
         assert_eq!(written, expected);
@@ -167,6 +223,17 @@ mod tests {
             assert_eq!(read, settings, "{text}");
         }
         StoreSettings::default().check().unwrap();
+    }
+
+    #[test]
+    fn a_password_is_not_shown() {
+        let settings = StoreSettings {
+            database_url: "postgres://sluice:swordfish@db/sluice".into(),
+            ..StoreSettings::default()
+        };
+        let shown = format!("{settings:?}");
+        assert!(shown.contains("\"readers\":4"), "{shown}");
+        assert!(!shown.contains("swordfish"), "{shown}");
     }
 
     #[test]

@@ -15,10 +15,12 @@
 
 use std::time::Duration;
 
-use sqlx::{query, query_as};
 use uuid::Uuid;
 
-use crate::{Connection, Error, Tx, duration_ms};
+use crate::{
+    Connection, Error, Tx, duration_ms,
+    statement::{query, query_as},
+};
 
 /// Begins without an end or progress after which a row is given up.
 pub const MOST_BEGINS: u32 = 3;
@@ -50,6 +52,7 @@ pub struct Lease {
     /// Rises with every claim.
     pub fence: i64,
     /// Times that work on it began, without an end or progress, before this claim.
+    #[sqlx(try_from = "i64")]
     pub begins: u32,
 }
 
@@ -95,7 +98,7 @@ pub(crate) async fn enqueue_again(
     .bind(lane)
     .bind(fence)
     .bind(now_ms)
-    .execute(tx.sqlite())
+    .execute(tx)
     .await?;
     Ok(())
 }
@@ -132,10 +135,8 @@ pub async fn is_due(
     now_ms: i64,
 ) -> Result<bool, Error> {
     for lane in Lane::BY_TURN {
-        if !due(db, kind, lane, room.of(lane, 0).min(1), now_ms)
-            .await?
-            .is_empty()
-        {
+        let room = room.of(lane, 0).min(1);
+        if !due(db, DUE, kind, lane, room, now_ms).await?.is_empty() {
             return Ok(true);
         }
     }
@@ -154,10 +155,10 @@ pub async fn claim(
     let mut claimed = Claimed::default();
     let mut taken = 0;
     for lane in Lane::BY_TURN {
-        let found = due(tx, kind, lane, room.of(lane, taken), now_ms).await?;
+        let found = due(tx, DUE_TO_CLAIM, kind, lane, room.of(lane, taken), now_ms).await?;
         taken += found.len();
         for (id, begins) in found {
-            if begins < MOST_BEGINS {
+            if begins < i64::from(MOST_BEGINS) {
                 let until = after(now_ms, lease);
                 claimed.leases.push(take(tx, kind, id, owner, until).await?);
             } else {
@@ -169,30 +170,44 @@ pub async fn claim(
     Ok(claimed)
 }
 
+macro_rules! select_due {
+    ($lock:literal) => {
+        concat!(
+            "SELECT id, begins - iif(is_begun, 1, 0) FROM work WHERE kind = $1 AND lane = $2 AND due_at <= $3
+                 AND (lease_expires_at IS NULL OR lease_expires_at <= $3)
+                 AND (is_suspect = 0
+                     OR id = (SELECT id FROM work WHERE kind = $1 AND lane = $2 AND is_suspect = 1 AND due_at <= $3
+                             ORDER BY due_at, id LIMIT 1)
+                         AND NOT EXISTS (SELECT 1 FROM work WHERE is_suspect = 1 AND lease_expires_at > $3))
+             ORDER BY due_at, id LIMIT $4",
+            $lock
+        )
+    };
+}
+
+/// Statement of [`due`] that only reads.
+const DUE: &str = select_due!("");
+
+/// The same with a lock on each row, past those that another claimer has locked.
+const DUE_TO_CLAIM: &str = select_due!(" /*skip*/");
+
 /// Returns at most `limit` rows of a lane that are due and that no owner holds, each with its begins so far, by due
 /// time. While a suspect is leased, of whatever kind, no other one is due; else the first of the lane is.
 async fn due(
     db: &mut impl Connection,
+    statement: &'static str,
     kind: &str,
     lane: Lane,
     limit: usize,
     now_ms: i64,
-) -> Result<Vec<(Uuid, u32)>, Error> {
-    let rows = query_as(
-        "SELECT id, begins - is_begun FROM work WHERE kind = $1 AND lane = $2 AND due_at <= $3
-             AND (lease_expires_at IS NULL OR lease_expires_at <= $3)
-             AND (is_suspect = 0
-                 OR id = (SELECT id FROM work WHERE kind = $1 AND lane = $2 AND is_suspect = 1 AND due_at <= $3
-                         ORDER BY due_at, id LIMIT 1)
-                     AND NOT EXISTS (SELECT 1 FROM work WHERE is_suspect = 1 AND lease_expires_at > $3))
-         ORDER BY due_at, id LIMIT $4",
-    )
-    .bind(kind)
-    .bind(lane)
-    .bind(now_ms)
-    .bind(i64::try_from(limit).unwrap_or(i64::MAX))
-    .fetch_all(db.sqlite())
-    .await?;
+) -> Result<Vec<(Uuid, i64)>, Error> {
+    let rows = query_as(statement)
+        .bind(kind)
+        .bind(lane)
+        .bind(now_ms)
+        .bind(i64::try_from(limit).unwrap_or(i64::MAX))
+        .fetch_all(db)
+        .await?;
     Ok(rows)
 }
 
@@ -206,14 +221,15 @@ async fn take(
     until: i64,
 ) -> Result<Lease, Error> {
     let lease = query_as(
-        "UPDATE work SET begins = begins - is_begun, is_begun = 0, fence = fence + 1, lease_owner = $3, lease_expires_at = $4
+        "UPDATE work SET begins = begins - iif(is_begun, 1, 0), is_begun = 0, fence = fence + 1,
+             lease_owner = $3, lease_expires_at = $4
          WHERE kind = $1 AND id = $2 RETURNING kind, id, account_id, lane, fence, begins",
     )
     .bind(kind)
     .bind(id)
     .bind(owner)
     .bind(until)
-    .fetch_one(tx.sqlite())
+    .fetch_one(tx)
     .await?;
     Ok(lease)
 }
@@ -236,7 +252,7 @@ pub async fn heartbeat(
         .bind(*id)
         .bind(*fence)
         .bind(after(now_ms, lease))
-        .execute(tx.sqlite())
+        .execute(tx)
         .await?;
         if prolonged.rows_affected() == 0 {
             lost.push((*id, *fence));
@@ -249,11 +265,11 @@ pub async fn heartbeat(
 /// claimed again, cancelled, or given up. A lease that merely expired, and was not claimed since, still holds.
 pub async fn hold(tx: &mut Tx<'_>, lease: &Lease) -> Result<(), Error> {
     let held: Option<(i64,)> =
-        query_as("SELECT fence FROM work WHERE kind = $1 AND id = $2 AND fence = $3")
+        query_as("SELECT fence FROM work WHERE kind = $1 AND id = $2 AND fence = $3 /*lock*/")
             .bind(&lease.kind)
             .bind(lease.id)
             .bind(lease.fence)
-            .fetch_optional(tx.sqlite())
+            .fetch_optional(tx)
             .await?;
     held.map(|_| ()).ok_or_else(|| lost(lease))
 }
@@ -262,12 +278,12 @@ pub async fn hold(tx: &mut Tx<'_>, lease: &Lease) -> Result<(), Error> {
 /// [`hold`].
 pub async fn begin(tx: &mut Tx<'_>, lease: &Lease) -> Result<(), Error> {
     let changed = query(
-        "UPDATE work SET begins = begins + 1 - is_begun, is_begun = 1 WHERE kind = $1 AND id = $2 AND fence = $3",
+        "UPDATE work SET begins = begins + iif(is_begun, 0, 1), is_begun = 1 WHERE kind = $1 AND id = $2 AND fence = $3",
     )
     .bind(&lease.kind)
     .bind(lease.id)
     .bind(lease.fence)
-    .execute(tx.sqlite())
+    .execute(tx)
     .await?;
     one(changed.rows_affected(), lease)
 }
@@ -275,13 +291,15 @@ pub async fn begin(tx: &mut Tx<'_>, lease: &Lease) -> Result<(), Error> {
 /// Notes that the work made progress, so that a long row is not given up for being interrupted often. Errors as
 /// [`hold`].
 pub async fn progressed(tx: &mut Tx<'_>, lease: &Lease) -> Result<(), Error> {
-    let changed =
-        query("UPDATE work SET begins = is_begun, is_suspect = 0, retries = 0 WHERE kind = $1 AND id = $2 AND fence = $3")
-            .bind(&lease.kind)
-            .bind(lease.id)
-            .bind(lease.fence)
-            .execute(tx.sqlite())
-            .await?;
+    let changed = query(
+        "UPDATE work SET begins = iif(is_begun, 1, 0), is_suspect = 0, retries = 0
+         WHERE kind = $1 AND id = $2 AND fence = $3",
+    )
+    .bind(&lease.kind)
+    .bind(lease.id)
+    .bind(lease.fence)
+    .execute(tx)
+    .await?;
     one(changed.rows_affected(), lease)
 }
 
@@ -291,7 +309,7 @@ pub async fn finish(tx: &mut Tx<'_>, lease: &Lease) -> Result<(), Error> {
         .bind(&lease.kind)
         .bind(lease.id)
         .bind(lease.fence)
-        .execute(tx.sqlite())
+        .execute(tx)
         .await?;
     one(deleted.rows_affected(), lease)
 }
@@ -301,7 +319,7 @@ pub async fn withdraw(tx: &mut Tx<'_>, kind: &str, id: Uuid) -> Result<(), Error
     query("DELETE FROM work WHERE kind = $1 AND id = $2")
         .bind(kind)
         .bind(id)
-        .execute(tx.sqlite())
+        .execute(tx)
         .await?;
     Ok(())
 }
@@ -324,20 +342,20 @@ async fn give_back(
     in_order: bool,
     now_ms: i64,
 ) -> Result<(), Error> {
-    let given_back: Option<(u32, u32)> = query_as(
+    let given_back: Option<(i64, i64)> = query_as(
         "UPDATE work SET lease_owner = NULL, lease_expires_at = NULL, retries = retries + 1, is_begun = 0,
-             begins = begins - is_begun + iif($4, 0, 1)
+             begins = begins - iif(is_begun, 1, 0) + iif($4, 0, 1)
          WHERE kind = $1 AND id = $2 AND fence = $3 RETURNING begins, retries",
     )
     .bind(&lease.kind)
     .bind(lease.id)
     .bind(lease.fence)
     .bind(in_order)
-    .fetch_optional(tx.sqlite())
+    .fetch_optional(tx)
     .await?;
     let (begins, retries) = given_back.ok_or_else(|| lost(lease))?;
     // The next claim only gives it up: no reason to wait.
-    let pause = match begins < MOST_BEGINS {
+    let pause = match begins < i64::from(MOST_BEGINS) {
         true => back_off(retries),
         false => Duration::ZERO,
     };
@@ -345,7 +363,7 @@ async fn give_back(
         .bind(&lease.kind)
         .bind(lease.id)
         .bind(after(now_ms, pause))
-        .execute(tx.sqlite())
+        .execute(tx)
         .await?;
     Ok(())
 }
@@ -353,13 +371,13 @@ async fn give_back(
 /// Releases the row as if it had not been claimed, due at once: for the orderly stop of its owner. Errors as [`hold`].
 pub async fn release(tx: &mut Tx<'_>, lease: &Lease) -> Result<(), Error> {
     let released = query(
-        "UPDATE work SET lease_owner = NULL, lease_expires_at = NULL, begins = begins - is_begun, is_begun = 0
+        "UPDATE work SET lease_owner = NULL, lease_expires_at = NULL, begins = begins - iif(is_begun, 1, 0), is_begun = 0
          WHERE kind = $1 AND id = $2 AND fence = $3",
     )
     .bind(&lease.kind)
     .bind(lease.id)
     .bind(lease.fence)
-    .execute(tx.sqlite())
+    .execute(tx)
     .await?;
     one(released.rows_affected(), lease)
 }
@@ -368,12 +386,12 @@ pub async fn release(tx: &mut Tx<'_>, lease: &Lease) -> Result<(), Error> {
 /// registry that starts again, and for the orderly end of a process ([`Store::close`](crate::Store::close)).
 pub async fn release_all(tx: &mut Tx<'_>, kind: Option<&str>, owner: Uuid) -> Result<u64, Error> {
     let released = query(
-        "UPDATE work SET lease_owner = NULL, lease_expires_at = NULL, begins = begins - is_begun, is_begun = 0
+        "UPDATE work SET lease_owner = NULL, lease_expires_at = NULL, begins = begins - iif(is_begun, 1, 0), is_begun = 0
          WHERE lease_owner = $1 AND kind = COALESCE($2, kind)",
     )
     .bind(owner)
     .bind(kind)
-    .execute(tx.sqlite())
+    .execute(tx)
     .await?;
     Ok(released.rows_affected())
 }
@@ -383,9 +401,9 @@ pub async fn release_all(tx: &mut Tx<'_>, kind: Option<&str>, owner: Uuid) -> Re
 /// A row whose work had begun becomes a suspect. The crash is charged to at most one: the only running suspect (no two
 /// are leased), or else the only running row. The charged one is due after a pause, and so behind the other suspects.
 pub(crate) async fn void_leases(tx: &mut Tx<'_>, now_ms: i64) -> Result<u64, Error> {
-    let running: Vec<(String, Uuid, bool, u32)> =
+    let running: Vec<(String, Uuid, bool, i64)> =
         query_as("SELECT kind, id, is_suspect, begins FROM work WHERE is_begun = 1")
-            .fetch_all(tx.sqlite())
+            .fetch_all(tx)
             .await?;
     let suspects: Vec<_> = running.iter().filter(|row| row.2).collect();
     let charged = match (suspects.as_slice(), running.as_slice()) {
@@ -394,10 +412,10 @@ pub(crate) async fn void_leases(tx: &mut Tx<'_>, now_ms: i64) -> Result<u64, Err
         _ => None,
     };
     query("UPDATE work SET begins = begins - 1, is_begun = 0, is_suspect = 1 WHERE is_begun = 1")
-        .execute(tx.sqlite())
+        .execute(tx)
         .await?;
     if let Some((kind, id, _, begins)) = charged {
-        let pause = match *begins < MOST_BEGINS {
+        let pause = match *begins < i64::from(MOST_BEGINS) {
             true => back_off(*begins),
             false => Duration::ZERO,
         };
@@ -407,13 +425,13 @@ pub(crate) async fn void_leases(tx: &mut Tx<'_>, now_ms: i64) -> Result<u64, Err
             .bind(*id)
             .bind(*begins)
             .bind(after(now_ms, pause))
-            .execute(tx.sqlite())
+            .execute(tx)
             .await?;
     }
     let voided = query(
         "UPDATE work SET lease_owner = NULL, lease_expires_at = NULL WHERE lease_owner IS NOT NULL",
     )
-    .execute(tx.sqlite())
+    .execute(tx)
     .await?;
     Ok(voided.rows_affected())
 }
@@ -425,15 +443,15 @@ pub(crate) async fn mend_due_times(tx: &mut Tx<'_>, now_ms: i64) -> Result<u64, 
         query("UPDATE work SET due_at = $1 WHERE due_at > iif(retries = 0 AND begins = 0, $1, $2)")
             .bind(now_ms)
             .bind(after(now_ms, BACK_OFF_LONGEST))
-            .execute(tx.sqlite())
+            .execute(tx)
             .await?;
     Ok(mended.rows_affected())
 }
 
 /// Returns the pause before the try after `retries`.
-fn back_off(retries: u32) -> Duration {
+fn back_off(retries: i64) -> Duration {
     BACK_OFF_FIRST
-        .saturating_mul(1 << retries.saturating_sub(1).min(16))
+        .saturating_mul(1 << retries.saturating_sub(1).clamp(0, 16))
         .min(BACK_OFF_LONGEST)
 }
 

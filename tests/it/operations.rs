@@ -109,6 +109,27 @@ async fn an_ordinary_stop_logs_no_warning() -> Result<(), Failure> {
     Ok(())
 }
 
+/// No server is asked: the settings decide.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn on_postgres_a_backup_is_made_by_its_own_tools() -> Result<(), Failure> {
+    let folder = tempfile::tempdir()?;
+    let backup = folder.path().join("backup");
+    for (command, tool) in [("backup", "pg_dump"), ("restore", "pg_restore")] {
+        let said = sluice(&[command, &backup.display().to_string()])
+            .data_dir(folder.path())
+            .env(
+                "SLUICE_STORE__DATABASE_URL",
+                "postgres://sluice:swordfish@127.0.0.1:1/sluice",
+            )
+            .fail()
+            .await?;
+        assert!(said.contains(tool) && said.contains("cluster.md"), "{said}");
+        assert!(!said.contains("swordfish"), "{said}");
+        assert!(!backup.exists());
+    }
+    Ok(())
+}
+
 /// Every failed start names the system's reason.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_start_that_fails_names_the_systems_reason() -> Result<(), Failure> {

@@ -47,7 +47,7 @@ pub(super) async fn open(
     let (under, item) = (lease.clone(), archive.clone());
     let charge = services
         .store
-        .write(move |tx| {
+        .write_for(lease.account_id, move |tx| {
             Box::pin(async move { jobs::expand(tx, &under, &item, &members, now_ms()).await })
         })
         .await?;

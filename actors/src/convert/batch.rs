@@ -125,7 +125,7 @@ async fn write(
     let keep_ms = services.keep_ms();
     services
         .store
-        .write(move |tx| {
+        .write_for(lease.account_id, move |tx| {
             Box::pin(async move {
                 let now = now_ms();
                 let job = outcome.record(tx, &lease, &job, &item, now).await?;
@@ -153,7 +153,7 @@ async fn finish(services: &ConversionServices, lease: &Lease) -> Result<(), Owne
     let (lease, keep_ms) = (lease.clone(), services.keep_ms());
     let job = services
         .store
-        .write(move |tx| {
+        .write_for(lease.account_id, move |tx| {
             Box::pin(async move {
                 let mut packed = None;
                 if let Some(archive) = &archive {

@@ -125,7 +125,7 @@ impl Conversions {
         let submitted = self
             .services
             .store
-            .write(move |tx| {
+            .write_for(new.account_id, move |tx| {
                 Box::pin(async move { jobs::submit(tx, &new, &uploads, now_ms()).await })
             })
             .await?;
@@ -141,7 +141,7 @@ impl Conversions {
         let job = self
             .services
             .store
-            .write(move |tx| {
+            .write_for(account_id, move |tx| {
                 Box::pin(async move {
                     let now = now_ms();
                     let job = jobs::cancel(tx, account_id, id, keep_ms, now).await?;

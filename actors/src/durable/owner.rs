@@ -122,7 +122,7 @@ impl Beginning {
         let note = || {
             let lease = self.lease.clone();
             self.store
-                .write(move |tx| Box::pin(async move { work::begin(tx, &lease).await }))
+                .write_beside(move |tx| Box::pin(async move { work::begin(tx, &lease).await }))
         };
         self.noted.get_or_try_init(note).await.map(drop)
     }
@@ -173,7 +173,7 @@ async fn run<S: RowServices>(task: RowTask<S>) {
     if let Some(reason) = reason {
         warn!(kind, %id, reason, "the work is tried again after a pause");
     }
-    let given_back = task.services.store().write(move |tx| {
+    let given_back = task.services.store().write_beside(move |tx| {
         Box::pin(async move {
             match how {
                 Return::Untouched => work::release(tx, &lease).await,

@@ -31,9 +31,11 @@ impl From<StoreError> for OwnerError {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::Conflict(_) => Self::Lost,
-            StoreError::Busy(_) | StoreError::Full | StoreError::Failing(_) => {
-                Self::Later(error.to_string())
-            }
+            // After an unknown outcome the row is read again at its next claim, and fences reject what is late.
+            StoreError::Busy(_)
+            | StoreError::Full
+            | StoreError::Failing(_)
+            | StoreError::Unknown => Self::Later(error.to_string()),
             StoreError::File { ref source, .. } if passes(source) => {
                 Self::Later(format!("{error}: {source}"))
             }
@@ -129,7 +131,8 @@ pub(crate) fn code_of(code: FailureCode) -> String {
     }
 }
 
-/// Makes a change, again a few times while the database is busy.
+/// Makes a change, again a few times while the database is busy. `Error::Unknown` is passed on: the change may have been made,
+/// and most are not the same when they are made twice.
 pub(crate) async fn with_patience<T, F>(mut change: impl FnMut() -> F) -> Result<T, StoreError>
 where
     F: Future<Output = Result<T, StoreError>>,
@@ -149,6 +152,23 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_change_of_unknown_outcome_is_not_made_again() {
+        let mut made = 0;
+        let unknown = with_patience(|| {
+            made += 1;
+            let outcome = match made {
+                1 => StoreError::Busy("locked".into()),
+                _ => StoreError::Unknown,
+            };
+            async move { Err::<(), _>(outcome) }
+        });
+        let unknown = unknown.await.unwrap_err();
+        assert!(matches!(unknown, StoreError::Unknown), "{unknown:?}");
+        assert_eq!(made, 2);
+        assert!(matches!(OwnerError::from(unknown), OwnerError::Later(_)));
+    }
 
     #[test]
     fn what_passes_is_waited_for_and_does_not_count() {

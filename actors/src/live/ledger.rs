@@ -9,9 +9,9 @@ use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
 use sluice_store::{
-    Error as StoreError, Store, Tx,
-    broadcasts::{self, Totals},
-    live_inputs, recordings,
+    Error as StoreError, Page, Store, Tx,
+    broadcasts::{self, BroadcastState, Totals},
+    live_inputs, publisher_connections, recordings,
 };
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -100,6 +100,8 @@ impl Ledger {
         if let Err(error) = end_lost(&store, recovered).await {
             warn!(%error, "broadcasts that were lost stay noted as live");
         }
+        // True once a commit of the oldest entries was not answered.
+        let mut may_be_written = false;
         while !stop.is_cancelled() {
             tokio::select! {
                 () = self.0.came.notified() => {}
@@ -107,14 +109,18 @@ impl Ledger {
                 () = stop.cancelled() => {}
             }
             while let Some(group) = self.next_group() {
-                match write(&store, group.clone()).await {
-                    Ok(()) => {}
+                match write(&store, group.clone(), may_be_written).await {
+                    Ok(()) => may_be_written = false,
                     Err(error) if error.is_retryable() => {
                         warn!(%error, "live rows are written later");
+                        may_be_written |= matches!(error, StoreError::Unknown);
                         self.put_back(group);
                         break;
                     }
-                    Err(_) => write_one_by_one(&store, group).await,
+                    Err(_) => {
+                        write_one_by_one(&store, group, may_be_written).await;
+                        may_be_written = false;
+                    }
                 }
             }
         }
@@ -158,22 +164,29 @@ fn keep_bound(entries: &mut VecDeque<Entry>) {
 }
 
 /// Writes entries one by one: one that the database rejects must not hold up the others.
-async fn write_one_by_one(store: &Store, group: Vec<Entry>) {
+async fn write_one_by_one(store: &Store, group: Vec<Entry>, may_be_written: bool) {
     for entry in group {
-        if let Err(error) = write(store, vec![entry.clone()]).await {
+        if let Err(error) = write(store, vec![entry.clone()], may_be_written).await {
             error!(%error, ?entry, "a live row could not be written");
         }
     }
 }
 
-async fn write(store: &Store, group: Vec<Entry>) -> Result<(), StoreError> {
+async fn write(store: &Store, group: Vec<Entry>, may_be_written: bool) -> Result<(), StoreError> {
     store
-        .write(move |tx| Box::pin(async move { apply_all(tx, &group).await }))
+        .write(move |tx| Box::pin(async move { apply_all(tx, &group, may_be_written).await }))
         .await
 }
 
-async fn apply_all(tx: &mut Tx<'_>, group: &[Entry]) -> Result<(), StoreError> {
+async fn apply_all(
+    tx: &mut Tx<'_>,
+    group: &[Entry],
+    may_be_written: bool,
+) -> Result<(), StoreError> {
     for entry in group {
+        if may_be_written && is_written(tx, entry).await? {
+            continue;
+        }
         match apply(tx, entry).await {
             // The input was deleted meanwhile, or another node owns it by now: nothing is left to note.
             Err(StoreError::NotFound(_) | StoreError::Conflict(_)) | Ok(()) => {}
@@ -181,6 +194,35 @@ async fn apply_all(tx: &mut Tx<'_>, group: &[Entry]) -> Result<(), StoreError> {
         }
     }
     Ok(())
+}
+
+/// Returns whether the rows show that an entry was written, by a commit that was not answered: written again, a begin would raise
+/// the fence above its broadcast's, totals would count twice, and a connection would be reported as lost. Entries that are not
+/// looked up change nothing the second time.
+async fn is_written(tx: &mut Tx<'_>, entry: &Entry) -> Result<bool, StoreError> {
+    let id = match entry {
+        Entry::Connected(connection) => {
+            let newest = Page::first(GROUP as u32);
+            let known = publisher_connections::list(tx, connection.input_id, newest).await?;
+            return Ok(known.iter().any(|it| it.id == connection.id));
+        }
+        Entry::Started { broadcast, .. }
+        | Entry::Totals { broadcast, .. }
+        | Entry::Ended { broadcast, .. } => broadcast,
+        Entry::Disconnected(_)
+        | Entry::RecordingBegun { .. }
+        | Entry::RecordingStopped { .. }
+        | Entry::RecordingEnded { .. } => return Ok(false),
+    };
+    let broadcast = match broadcasts::get(tx, id).await {
+        Err(StoreError::NotFound(_)) => return Ok(false),
+        found => found?,
+    };
+    Ok(match entry {
+        Entry::Totals { at_ms, .. } => broadcast.seen_at.is_some_and(|seen_at| seen_at >= *at_ms),
+        Entry::Ended { .. } => broadcast.state == BroadcastState::Ended,
+        _ => true,
+    })
 }
 
 async fn apply(tx: &mut Tx<'_>, entry: &Entry) -> Result<(), StoreError> {
@@ -238,7 +280,74 @@ async fn apply(tx: &mut Tx<'_>, entry: &Entry) -> Result<(), StoreError> {
 
 #[cfg(test)]
 mod tests {
+    use sluice_store::{broadcasts::BroadcastRow, events, live_inputs::NewLiveInput};
+
     use super::*;
+    use crate::fixtures::{account, open_store};
+
+    /// A commit of the group that was made and not answered is followed by the same group.
+    #[tokio::test]
+    async fn a_group_that_may_be_written_is_written_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = open_store(&folder).await;
+        let account_id = account(&store).await;
+        let made = store.write(move |tx| {
+            Box::pin(async move {
+                live_inputs::create(tx, account_id, NewLiveInput::default(), 1).await
+            })
+        });
+        let (input, _) = made.await.unwrap();
+        let broadcast = "0a".repeat(16);
+        let group = vec![
+            Entry::Started {
+                input_id: input.id,
+                broadcast: broadcast.clone(),
+                at_ms: 10,
+                fence: 1,
+            },
+            Entry::Connected(Connection {
+                id: Uuid::from_u128(1),
+                input_id: input.id,
+                broadcast: broadcast.clone(),
+                protocol: "rtmp",
+                remote: [127, 0, 0, 1].into(),
+                encoder: None,
+                connected_ms: 10,
+            }),
+            Entry::Totals {
+                broadcast: broadcast.clone(),
+                fence: 1,
+                totals: Totals {
+                    bytes: 7,
+                    peak_viewers: Some(2),
+                },
+                at_ms: 11,
+            },
+        ];
+        let state = async || -> (i64, BroadcastRow, i64) {
+            let mut db = store.read().await.unwrap();
+            let input = live_inputs::by_id(&mut db, input.id).await.unwrap();
+            let row = broadcasts::get(&mut db, &broadcast).await.unwrap();
+            let newest = events::newest(&mut db, account_id).await.unwrap();
+            (input.unwrap().fence, row, newest)
+        };
+
+        write(&store, group.clone(), true).await.unwrap();
+        let first = state().await;
+        assert_eq!((first.0, first.1.bytes), (1, 7));
+        write(&store, group, true).await.unwrap();
+        assert_eq!(state().await, first);
+
+        let ended = Entry::Ended {
+            input_id: input.id,
+            broadcast: broadcast.clone(),
+            at_ms: 12,
+            target_duration_s: None,
+            fence: 1,
+        };
+        write(&store, vec![ended], true).await.unwrap();
+        assert_eq!(state().await.1.state, BroadcastState::Ended);
+    }
 
     fn stopped(number: usize) -> Entry {
         Entry::RecordingEnded {

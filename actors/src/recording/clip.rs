@@ -117,7 +117,7 @@ impl Recordings {
         let blob = Arc::new(blob);
         let stored = with_patience(|| {
             let (keeping, blob) = (keeping.clone(), blob.clone());
-            services.store.write(move |tx| {
+            services.store.write_for(keeping.account_id, move |tx| {
                 Box::pin(async move {
                     blobs::record(tx, &blob, now_ms()).await?;
                     keep(tx, keeping, now_ms()).await

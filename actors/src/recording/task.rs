@@ -72,7 +72,7 @@ impl RowServices for RecordingServices {
 
 async fn note_wait(services: &RecordingServices, lease: &Lease, reason: Failure) {
     let (id, lease) = (lease.id, lease.clone());
-    let noted = services.store.write(move |tx| {
+    let noted = services.store.write_for(lease.account_id, move |tx| {
         Box::pin(async move { recordings::waits(tx, &lease, Some(&reason), now_ms()).await })
     });
     if let Err(error) = noted.await {
@@ -110,7 +110,7 @@ async fn work(services: &RecordingServices, lease: &Lease) -> Result<(), StoreEr
     let lease = lease.clone();
     let finished = with_patience(|| {
         let lease = lease.clone();
-        services.store.write(move |tx| {
+        services.store.write_for(lease.account_id, move |tx| {
             Box::pin(async move { recordings::finish(tx, &lease, now_ms()).await })
         })
     });
@@ -129,7 +129,7 @@ async fn fail(services: &RecordingServices, lease: &Lease) -> Result<(), StoreEr
     };
     services
         .store
-        .write(move |tx| {
+        .write_for(lease.account_id, move |tx| {
             Box::pin(async move { recordings::fail(tx, &lease, &failure, now_ms()).await })
         })
         .await
@@ -183,9 +183,9 @@ async fn store_file(
     });
     with_patience(|| {
         let part = part.clone();
-        services
-            .store
-            .write(move |tx| Box::pin(async move { part.store(tx, now_ms()).await }))
+        services.store.write_for(recording.account_id, move |tx| {
+            Box::pin(async move { part.store(tx, now_ms()).await })
+        })
     })
     .await?;
     services.streams.announce();

@@ -149,7 +149,7 @@ impl<'s> Asset<'s> {
         let (store, lease) = (&self.services.store, self.lease);
         let stream = with_patience(|| {
             let (plan, lease) = (plan.clone(), lease.clone());
-            store.write(move |tx| {
+            store.write_for(lease.account_id, move |tx| {
                 Box::pin(async move { video::plan(tx, &lease, &plan, now_ms()).await })
             })
         });
@@ -164,7 +164,7 @@ impl<'s> Asset<'s> {
         let (services, lease) = (self.services, self.lease);
         let made = with_patience(|| {
             let (lease, base_url) = (lease.clone(), services.base_url.clone());
-            services.store.write(move |tx| {
+            services.store.write_for(lease.account_id, move |tx| {
                 Box::pin(async move {
                     let now = now_ms();
                     let stream = video::finish(tx, &lease, now).await?;
@@ -267,7 +267,7 @@ async fn fail(
     let failure = Arc::new(failure);
     let ended = with_patience(|| {
         let (lease, failure) = (lease.clone(), failure.clone());
-        services.store.write(move |tx| {
+        services.store.write_for(lease.account_id, move |tx| {
             Box::pin(async move {
                 let now = now_ms();
                 let stream = video::fail(tx, &lease, &failure, now).await?;

@@ -102,7 +102,7 @@ impl Asset<'_> {
         let (store, lease) = (&self.services.store, self.lease);
         let noted = with_patience(|| {
             let lease = lease.clone();
-            store.write(move |tx| {
+            store.write_for(lease.account_id, move |tx| {
                 Box::pin(
                     async move { video::images_made(tx, &lease, video_frames, now_ms()).await },
                 )

@@ -145,7 +145,7 @@ impl VideoStreams {
         let submitted = self
             .services
             .store
-            .write(move |tx| {
+            .write_for(new.account_id, move |tx| {
                 Box::pin(async move {
                     let now = now_ms();
                     let submitted = video::create(tx, &new, now).await?;
@@ -180,7 +180,7 @@ impl VideoStreams {
         let stream = self
             .services
             .store
-            .write(move |tx| {
+            .write_for(account_id, move |tx| {
                 Box::pin(async move { video::update(tx, account_id, id, patch, now_ms()).await })
             })
             .await?;
@@ -193,7 +193,7 @@ impl VideoStreams {
         let services = &self.services;
         let stream = services
             .store
-            .write(move |tx| {
+            .write_for(account_id, move |tx| {
                 Box::pin(async move {
                     // A recording waits for it no longer; of another account's there is none to be deleted.
                     video::get(tx, account_id, id).await?;
@@ -220,7 +220,7 @@ impl VideoStreams {
         let added = self
             .services
             .store
-            .write(move |tx| {
+            .write_for(account_id, move |tx| {
                 Box::pin(async move {
                     let caption =
                         video::add_caption(tx, account_id, stream_id, &new, &content, now_ms())
@@ -244,7 +244,7 @@ impl VideoStreams {
         let removed = self
             .services
             .store
-            .write(move |tx| {
+            .write_for(account_id, move |tx| {
                 Box::pin(async move {
                     let caption = video::remove_caption(tx, account_id, stream_id, id).await?;
                     Ok((caption, video::by_id(tx, stream_id).await?))

@@ -101,7 +101,7 @@ impl Asset<'_> {
         let (store, lease) = (&self.services.store, self.lease);
         let stepped = with_patience(|| {
             let lease = lease.clone();
-            store.write(move |tx| {
+            store.write_for(lease.account_id, move |tx| {
                 Box::pin(async move { video::step_back(tx, &lease, kept, now_ms()).await })
             })
         });
@@ -216,7 +216,7 @@ impl Asset<'_> {
         let seen = playbacks.changes();
         let written = with_patience(|| {
             let (group, lease) = (group.clone(), lease.clone());
-            store.write(move |tx| {
+            store.write_for(lease.account_id, move |tx| {
                 Box::pin(async move {
                     let stream = video::record(tx, &lease, &group, now_ms()).await?;
                     let captions = video::captions(tx, lease.id).await?;

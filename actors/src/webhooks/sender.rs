@@ -143,6 +143,17 @@ impl Sender {
         }
     }
 
+    /// Begins as a successor does, with all claims interrupted: a commit of unknown outcome may have claimed deliveries of which
+    /// no attempt knows, and no other turn would look for them. Attempts in flight end, and are made again under the same ids.
+    fn start_over(&mut self) {
+        self.incarnation = self.services.incarnation.fetch_add(1, Relaxed) + 1;
+        self.dispatcher = Dispatcher::new(&self.services.settings);
+        self.attempts = JoinSet::new();
+        self.reports = AttemptResults::default();
+        self.has_recovered = false;
+        self.services.counters.in_flight.store(0, Relaxed);
+    }
+
     /// Ends a turn that failed and changed nothing; the next scan begins another one.
     fn fail(&mut self, error: &Error) {
         self.turn = None;
@@ -520,7 +531,12 @@ impl Message<PlanWritten> for Sender {
         let me = context.actor_ref().clone();
         let Done { claimed, late } = match done {
             Ok(done) => done,
-            Err(error) => return self.fail(&error),
+            Err(error) => {
+                if matches!(error, Error::Unknown) {
+                    self.start_over();
+                }
+                return self.fail(&error);
+            }
         };
         let Some((plan, receivers)) = self.planned.take() else {
             return;

@@ -184,7 +184,7 @@ impl Workflows {
         let submitted = self
             .services
             .store
-            .write(move |tx| {
+            .write_for(new.account_id, move |tx| {
                 Box::pin(async move { handle.submit_in(tx, new, upload.as_ref()).await })
             })
             .await?;
@@ -227,7 +227,7 @@ impl Workflows {
         let run = self
             .services
             .store
-            .write(move |tx| {
+            .write_for(account_id, move |tx| {
                 Box::pin(async move {
                     let now = now_ms();
                     let run = workflows::cancel(tx, account_id, id, terms, now).await?;
@@ -265,19 +265,19 @@ impl Workflows {
                 })
             })
             .await?;
-        self.cancel_deleted(id, cancelled).await;
+        self.cancel_deleted(account_id, id, cancelled).await;
         Ok(())
     }
 
     /// Cancels the unfinished runs of a deleted workflow, after the first of them.
-    async fn cancel_deleted(self, id: Uuid, mut cancelled: Vec<Run>) {
+    async fn cancel_deleted(self, account_id: Uuid, id: Uuid, mut cancelled: Vec<Run>) {
         let (store, terms) = (&self.services.store, self.services.terms());
         while !cancelled.is_empty() {
             for run in &cancelled {
                 self.withdrawn(run).await;
             }
             let more = with_patience(|| {
-                store.write(move |tx| {
+                store.write_for(account_id, move |tx| {
                     Box::pin(async move {
                         let (now, most) = (now_ms(), CANCELLED_AT_ONCE);
                         let runs = workflows::cancel_deleted(tx, id, most, terms, now).await?;
@@ -321,7 +321,7 @@ impl Workflows {
         let retried = self
             .services
             .store
-            .write(move |tx| {
+            .write_for(account_id, move |tx| {
                 Box::pin(async move {
                     let run = workflows::get_run(tx, account_id, id).await?;
                     let (version, kept_positions) = match version {
@@ -370,7 +370,7 @@ impl Workflows {
         let submitted = self
             .services
             .store
-            .write(move |tx| {
+            .write_for(account_id, move |tx| {
                 Box::pin(async move {
                     workflows::rerun(tx, account_id, workflow_id, id, &wanted, now_ms()).await
                 })

@@ -91,7 +91,7 @@ pub(crate) async fn select(
         expires_at,
     };
     let most = settings.max_selections;
-    let made = write_tx!(context.store, |tx| {
+    let made = write_tx!(context.store, account_id, |tx| {
         selections::create(tx, account_id, new, most, now_ms()).await
     })?;
     let grant = DownloadGrant {

@@ -198,26 +198,34 @@ impl Outcomes {
 async fn turn(
     context: &FileContext,
     account_id: Uuid,
-    ids: &[Uuid],
+    asked: &[Uuid],
     change: &Change,
 ) -> Result<Outcomes, Error> {
-    let (ids, change) = (ids.to_vec(), change.clone());
+    let (ids, change) = (asked.to_vec(), change.clone());
     match change {
         Change::Move(folder_id) => {
-            let moved = write_tx!(context.store, |tx| {
+            let moved = write_tx!(context.store, account_id, |tx| {
                 bulk::move_to(tx, account_id, &ids, folder_id, now_ms()).await
             })?;
             Ok(Outcomes::done(moved))
         }
         Change::Delete => {
-            let deleted = write_tx!(context.store, |tx| bulk::delete(tx, account_id, &ids).await)?;
-            for id in &deleted {
-                context.images.purge_file(*id).await;
+            let deleted = write_tx!(context.store, account_id, |tx| {
+                bulk::delete(tx, account_id, &ids).await
+            });
+            let purged: Vec<Uuid> = match &deleted {
+                Ok(deleted) => deleted.iter().copied().collect(),
+                // Images of a file that is still there are rendered again.
+                Err(Error::Unknown) => asked.to_vec(),
+                Err(_) => Vec::new(),
+            };
+            for id in purged {
+                context.images.purge_file(id).await;
             }
-            Ok(Outcomes::done(deleted))
+            Ok(Outcomes::done(deleted?))
         }
         Change::Tag(change) => {
-            let tagged = write_tx!(context.store, |tx| {
+            let tagged = write_tx!(context.store, account_id, |tx| {
                 bulk::tag(tx, account_id, &ids, &change, now_ms()).await
             })?;
             Ok(Outcomes(tagged))
@@ -230,6 +238,10 @@ fn not_changed(id: Uuid, error: &Error) -> BulkResult {
         Error::NotFound(what) => format!("not changed: the {what} was deleted meanwhile"),
         Error::Full => {
             "not changed, as the disk of the service is full: send it again later".to_owned()
+        }
+        Error::Unknown => {
+            "perhaps changed: the database was lost during the change; look at the file before you send it again"
+                .to_owned()
         }
         _ => "not changed, as the database is busy: send it again".to_owned(),
     };

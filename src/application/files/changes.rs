@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use sluice_store::{
+    Error,
     files::{self, File},
     now_ms, write_tx,
 };
@@ -23,13 +24,13 @@ pub(crate) async fn change(
     let is_refocused = patch.focal_point.is_some();
     let context = Arc::clone(context);
     to_its_end(async move {
-        let file = write_tx!(context.store, |tx| {
+        let file = write_tx!(context.store, account_id, |tx| {
             files::patch(tx, account_id, id, patch, now_ms()).await
-        })?;
-        if is_refocused {
+        });
+        if is_refocused && may_be_made(&file) {
             context.images.purge_file(id).await;
         }
-        Ok(file)
+        Ok(file?)
     })
     .await
 }
@@ -41,9 +42,20 @@ pub(crate) async fn delete(
     id: Uuid,
 ) -> Result<(), ApiError> {
     to_its_end(async move {
-        write_tx!(context.store, |tx| files::delete(tx, account_id, id).await)?;
-        context.images.purge_file(id).await;
+        let deleted = write_tx!(context.store, account_id, |tx| {
+            files::delete(tx, account_id, id).await
+        });
+        if may_be_made(&deleted) {
+            context.images.purge_file(id).await;
+        }
+        deleted?;
         Ok(())
     })
     .await
+}
+
+/// Returns whether images of the file must be purged: also when it is not known whether the change was made, since those of an
+/// unchanged file are rendered again.
+fn may_be_made<T>(change: &Result<T, Error>) -> bool {
+    matches!(change, Ok(_) | Err(Error::Unknown))
 }

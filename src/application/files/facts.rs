@@ -119,7 +119,7 @@ pub(crate) async fn of_file(
         return Ok(None);
     };
     let (file_id, facts) = (file.id, found.facts.clone());
-    let kept = write_tx!(context.store, |tx| {
+    let kept = write_tx!(context.store, file.account_id, |tx| {
         file_facts::record(tx, file_id, &found).await
     });
     if let Err(error) = kept {

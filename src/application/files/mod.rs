@@ -99,7 +99,7 @@ pub(crate) async fn store(
         generation: 0,
     };
     let engine = context.workflows.clone();
-    let (file, begins_runs) = write_tx!(context.store, |tx| {
+    let (file, begins_runs) = write_tx!(context.store, account_id, |tx| {
         blobs::record(tx, &sealed, now_ms()).await?;
         let limit = plan.storage.as_u64();
         storage::check(tx, account_id, new.size_bytes, limit).await?;

@@ -66,7 +66,7 @@ pub(crate) async fn create(
         color: request.color.map(checked_color).transpose()?,
         parent_id: request.parent_id,
     };
-    Ok(write_tx!(platform.store, |tx| {
+    Ok(write_tx!(platform.store, account_id, |tx| {
         folders::create(tx, account_id, new, now_ms()).await
     })?)
 }
@@ -88,7 +88,7 @@ pub(crate) async fn change(
         color,
         parent_id: request.parent_id,
     };
-    Ok(write_tx!(platform.store, |tx| {
+    Ok(write_tx!(platform.store, account_id, |tx| {
         folders::patch(tx, account_id, id, patch, now_ms()).await
     })?)
 }
@@ -104,7 +104,7 @@ pub(crate) async fn delete(
         match with_contents {
             true => delete_contents(&context, account_id, id).await?,
             false => {
-                write_tx!(context.store, |tx| {
+                write_tx!(context.store, account_id, |tx| {
                     folders::delete_empty(tx, account_id, id).await
                 })?;
             }
@@ -121,7 +121,7 @@ async fn delete_contents(
     id: Uuid,
 ) -> Result<(), ApiError> {
     loop {
-        let emptied = write_tx!(context.store, |tx| {
+        let emptied = write_tx!(context.store, account_id, |tx| {
             folders::delete_turn(tx, account_id, id, FILES_PER_TURN).await
         })?;
         for file_id in emptied.files {

@@ -44,7 +44,7 @@ pub(crate) async fn ensure(
 ) -> Result<FolderPathAnswer, ApiError> {
     let names = request.path.names()?;
     let parent_id = request.parent_id;
-    let end = write_tx!(platform.store, |tx| {
+    let end = write_tx!(platform.store, account_id, |tx| {
         folders::ensure_path(tx, account_id, parent_id, &names, now_ms()).await
     })?;
     let mut db = platform.store.read().await?;

@@ -31,7 +31,7 @@ pub(crate) async fn create(
 ) -> Result<(LiveInput, Secret), ApiError> {
     let new = request.checked()?;
     reject_unreachable(&context.outbound, new.pull_url.as_deref()).await?;
-    let (input, key) = write_tx!(context.store, |tx| {
+    let (input, key) = write_tx!(context.store, account_id, |tx| {
         live_inputs::create(tx, account_id, new, now_ms()).await
     })?;
     notify::changed(context, &input).await;
@@ -49,7 +49,7 @@ pub(crate) async fn change(
     let pull_url = patch.pull_url.as_ref().and_then(Option::as_deref);
     reject_unreachable(&context.outbound, pull_url).await?;
     let _in_order = context.live_changes.lock().await;
-    let input = write_tx!(context.store, |tx| {
+    let input = write_tx!(context.store, account_id, |tx| {
         live_inputs::patch(tx, account_id, id, patch, now_ms()).await
     })?;
     notify::changed(context, &input).await;
@@ -64,7 +64,7 @@ pub(crate) async fn rotate_key(
     author: Author,
 ) -> Result<(LiveInput, Secret), ApiError> {
     let _in_order = context.live_changes.lock().await;
-    let (input, key) = write_tx!(context.store, |tx| {
+    let (input, key) = write_tx!(context.store, account_id, |tx| {
         let now_ms = now_ms();
         let (input, key) = live_inputs::rotate_key(tx, account_id, id, now_ms).await?;
         audit::append(tx, author.entry(KEY_ROTATED, target(&input)), now_ms).await?;
@@ -81,7 +81,7 @@ pub(crate) async fn reveal_key(
     id: Uuid,
     author: Author,
 ) -> Result<(LiveInput, Secret), ApiError> {
-    let revealed = write_tx!(context.store, |tx| {
+    let revealed = write_tx!(context.store, account_id, |tx| {
         let input = live_inputs::get(tx, account_id, id).await?;
         let Some(key) = live_inputs::stream_key(tx, &input).await? else {
             return Ok(None);
@@ -133,7 +133,7 @@ pub(crate) async fn delete(
     id: Uuid,
 ) -> Result<(), ApiError> {
     let _in_order = context.live_changes.lock().await;
-    write_tx!(context.store, |tx| {
+    write_tx!(context.store, account_id, |tx| {
         live_inputs::delete(tx, account_id, id).await
     })?;
     notify::deleted(context, id).await;

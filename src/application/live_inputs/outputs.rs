@@ -62,7 +62,7 @@ pub(crate) async fn change(
     };
     let patch = OutputPatch { url, enabled };
     let _in_order = context.live_changes.lock().await;
-    let row = write_tx!(context.store, |tx| {
+    let row = write_tx!(context.store, account_id, |tx| {
         outputs::patch(tx, input_id, id, patch, now_ms()).await
     })?;
     context.restreams.changed(row.clone());
@@ -77,7 +77,9 @@ pub(crate) async fn remove(
 ) -> Result<(), ApiError> {
     find(context, account_id, input_id).await?;
     let _in_order = context.live_changes.lock().await;
-    write_tx!(context.store, |tx| outputs::delete(tx, input_id, id).await)?;
+    write_tx!(context.store, account_id, |tx| {
+        outputs::delete(tx, input_id, id).await
+    })?;
     context.restreams.removed(id);
     Ok(())
 }

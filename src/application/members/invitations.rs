@@ -58,7 +58,7 @@ pub(crate) async fn create(
     let (account_id, actor) = (caller.account_id(), caller.actor());
     let most = context.config.account.max_invitations;
     let caller = caller.clone();
-    write_tx!(context.store, |tx| {
+    write_tx!(context.store, account_id, |tx| {
         if let Some(lost) = lost_rights(tx, &caller).await? {
             return Ok(Err(lost));
         }
@@ -100,7 +100,7 @@ pub(crate) async fn revoke(
 ) -> Result<(), ApiError> {
     let account_id = caller.account_id();
     let caller = caller.clone();
-    write_tx!(context.store, |tx| {
+    write_tx!(context.store, account_id, |tx| {
         if let Some(lost) = lost_rights(tx, &caller).await? {
             return Ok(Err(lost));
         }

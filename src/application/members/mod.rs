@@ -145,7 +145,7 @@ pub(crate) async fn reset_link(
     id: Uuid,
 ) -> Result<ResetLink, ApiError> {
     let caller = caller.clone();
-    write_tx!(context.store, |tx| {
+    write_tx!(context.store, caller.account_id(), |tx| {
         let user = match changeable(tx, &caller, id).await? {
             Ok(user) => user,
             Err(rejection) => return Ok(Err(rejection)),

@@ -13,7 +13,7 @@ use std::{
 };
 
 use parking_lot::{Mutex, MutexGuard};
-use sluice_store::{Store, shares, write_tx};
+use sluice_store::{Error, Store, shares};
 use uuid::Uuid;
 
 /// Delay from a note to its writing.
@@ -86,22 +86,32 @@ impl Counts {
         });
     }
 
-    /// Writes what was noted; what cannot be written stays for the next time.
+    /// Writes what was noted; what was not written stays for the next time.
     pub(crate) async fn flush(&self, store: &Store) {
         let noted = std::mem::take(&mut *locked(&self.noted));
         if noted.is_empty() {
             return;
         }
         let counted: Vec<(Uuid, Noted)> = noted.into_iter().collect();
-        let writing = counted.clone();
-        let Err(error) = write_tx!(store, |tx| {
-            for (id, noted) in writing {
-                shares::count(tx, id, noted.views, noted.downloads).await?;
-            }
-            Ok(())
-        }) else {
+        let mut writing = counted.clone();
+        // Units beside each other take rows in one order, so that none waits for one that waits for it.
+        writing.sort_unstable_by_key(|(id, _)| *id);
+        let written = store.write_beside(move |tx| {
+            Box::pin(async move {
+                for (id, noted) in writing {
+                    shares::count(tx, id, noted.views, noted.downloads).await?;
+                }
+                Ok(())
+            })
+        });
+        let Err(error) = written.await else {
             return;
         };
+        if matches!(error, Error::Unknown) {
+            // They may have been counted. What a crash may lose, a lost commit may, too; nothing is counted twice.
+            tracing::warn!(%error, "views and downloads of links may not be counted");
+            return;
+        }
         tracing::warn!(%error, "views and downloads of links are counted later");
         let mut noted = locked(&self.noted);
         for (id, late) in counted {

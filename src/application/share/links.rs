@@ -49,7 +49,9 @@ pub(crate) async fn create(
     };
     let context = Arc::clone(context);
     let made = to_its_end(async move {
-        let made = write_tx!(context.store, |tx| shares::create(tx, new, now_ms()).await)?;
+        let made = write_tx!(context.store, account_id, |tx| {
+            shares::create(tx, new, now_ms()).await
+        })?;
         if let Some(replaced) = &made.replaced {
             context.shares.open_requests.withdraw(&replaced.token_hash);
         }
@@ -65,7 +67,7 @@ pub(crate) async fn revoke(
     folder_id: Uuid,
 ) -> Result<(), ApiError> {
     to_its_end(async move {
-        let revoked = write_tx!(context.store, |tx| {
+        let revoked = write_tx!(context.store, account_id, |tx| {
             shares::delete(tx, account_id, folder_id).await
         })?;
         if let Some(share) = revoked {

@@ -22,7 +22,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 use sluice_actors::compute::PoolStatus;
-use sluice_store::{jobs, now_ms, video, webhooks, workflows};
+use sluice_store::{Engine, jobs, now_ms, video, webhooks, workflows};
 use tokio::time::timeout;
 use utoipa::ToSchema;
 
@@ -145,15 +145,15 @@ struct DiskKind {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct DatabaseRecord {
-    /// `sqlite`.
+    /// `sqlite` or `postgresql`.
     engine: &'static str,
-    /// With the write-ahead log.
+    /// With the write-ahead log of SQLite.
     bytes: u64,
     /// Number of the last migration.
     schema: i64,
     /// True when the program on the disk brings the database to a newer schema at its start.
     newer_schema_waits: bool,
-    /// The last `sluice backup` that was finished; null when none is known.
+    /// The last `sluice backup` that was finished; null when none is known, and on PostgreSQL, where it does not work.
     last_backup_at: Option<Timestamp>,
     /// Folder of the last backup.
     last_backup_folder: Option<String>,
@@ -405,9 +405,14 @@ async fn disk(context: &ServiceContext) -> DiskRecord {
 fn database(context: &ServiceContext, newer: Option<&ProgramRecord>) -> DatabaseRecord {
     let store = &context.store;
     let schema = sluice_store::schema_version();
-    let backup = LastBackup::read(store.data_dir());
+    let engine = store.engine();
+    // A note of a folder whose rows were on SQLite before is of another database.
+    let backup = LastBackup::read(store.data_dir()).filter(|_| engine == Engine::Sqlite);
     DatabaseRecord {
-        engine: "sqlite",
+        engine: match engine {
+            Engine::Sqlite => "sqlite",
+            Engine::Postgres => "postgresql",
+        },
         bytes: store.database_bytes(),
         schema,
         newer_schema_waits: newer.is_some_and(|program| program.schema > schema),

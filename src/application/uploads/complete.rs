@@ -32,7 +32,7 @@ pub(crate) async fn complete(
     let engine = context.workflows.clone();
     let upload = uploads::by_id(&mut context.store.read().await?, id).await?;
     let inspection = inspected(context, &upload).await?;
-    let (file, idempotent, begins_runs) = write_tx!(context.store, |tx| {
+    let (file, idempotent, begins_runs) = write_tx!(context.store, account_id, |tx| {
         let (now, limit) = (now_ms(), plan.storage.as_u64());
         let facts = inspection.facts;
         let (file, is_known) = uploads::complete(tx, account_id, id, facts, limit, now).await?;

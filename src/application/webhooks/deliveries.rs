@@ -19,7 +19,7 @@ pub(crate) async fn retry(
     account_id: Uuid,
     id: Uuid,
 ) -> Result<Delivery, ApiError> {
-    let delivery = write_tx!(context.store, |tx| {
+    let delivery = write_tx!(context.store, account_id, |tx| {
         webhooks::replay(tx, account_id, id, now_ms()).await
     })?;
     context.webhooks.nudge();
@@ -32,7 +32,7 @@ pub(crate) async fn test(
     account_id: Uuid,
     id: Uuid,
 ) -> Result<Delivery, ApiError> {
-    let delivery = write_tx!(context.store, |tx| {
+    let delivery = write_tx!(context.store, account_id, |tx| {
         webhooks::test(tx, account_id, id, now_ms()).await
     })?;
     context.webhooks.nudge();
@@ -45,7 +45,7 @@ pub(crate) async fn probe(
     account_id: Uuid,
     id: Uuid,
 ) -> Result<Probed, ApiError> {
-    let probed = write_tx!(context.store, |tx| {
+    let probed = write_tx!(context.store, account_id, |tx| {
         webhooks::probe(tx, account_id, id, now_ms()).await
     })?;
     context.webhooks.nudge();
@@ -65,7 +65,7 @@ pub(crate) async fn recover(
     let since_ms = request.since_ms(asked_at)?;
     let mut recovered = 0;
     loop {
-        let rows = write_tx!(context.store, |tx| {
+        let rows = write_tx!(context.store, account_id, |tx| {
             webhooks::recover(tx, account_id, id, since_ms, RECOVERED_PER_TURN, asked_at).await
         })?;
         context.webhooks.nudge();

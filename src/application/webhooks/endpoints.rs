@@ -20,7 +20,7 @@ pub(crate) async fn create(
     let new = request.checked()?;
     reject_unreachable(context, &new.url).await?;
     let most = context.config.webhooks.max_endpoints;
-    Ok(write_tx!(context.store, |tx| {
+    Ok(write_tx!(context.store, account_id, |tx| {
         webhooks::create(tx, account_id, new, most, now_ms()).await
     })?)
 }
@@ -37,7 +37,7 @@ pub(crate) async fn change(
     if let Some(url) = patch.url.as_ref().filter(|url| **url != present.url) {
         reject_unreachable(context, url).await?;
     }
-    let endpoint = write_tx!(context.store, |tx| {
+    let endpoint = write_tx!(context.store, account_id, |tx| {
         webhooks::patch(tx, account_id, id, patch, now_ms()).await
     })?;
     context.webhooks.nudge();
@@ -64,7 +64,7 @@ pub(crate) async fn rotate_secret(
     id: Uuid,
 ) -> Result<(Endpoint, Secret), ApiError> {
     let overlap_ms = duration_ms(context.config.webhooks.secret_overlap);
-    Ok(write_tx!(context.store, |tx| {
+    Ok(write_tx!(context.store, account_id, |tx| {
         webhooks::rotate_secret(tx, account_id, id, overlap_ms, now_ms()).await
     })?)
 }

@@ -163,7 +163,7 @@ async fn by_api_key(
         return Ok(Authentication::Wrong);
     };
     if key.is_due_to_touch(now_ms()) {
-        note_use(context.clone(), key.id, false);
+        note_use(context.clone(), key.account_id, key.id, false);
     }
     identity(&mut db, key.account_id, key.scope, Credential::Key(key.id)).await
 }
@@ -177,7 +177,7 @@ async fn by_session(
     match sessions::authenticate(&mut db, token.expose(), now_ms()).await? {
         Some((session, user)) => {
             if session.is_due_to_touch(now_ms()) {
-                note_use(context.clone(), session.id, true);
+                note_use(context.clone(), user.account_id, session.id, true);
             }
             let (account_id, scope) = (user.account_id, user.role.scope());
             let signed_in = SignedIn {
@@ -209,12 +209,26 @@ async fn identity(
 }
 
 /// Records the use of a key or a session in a task of its own: the answer does not wait for it, and losing one record does no harm.
-fn note_use(context: web::Data<AccountContext>, id: uuid::Uuid, is_session: bool) {
+fn note_use(
+    context: web::Data<AccountContext>,
+    account_id: uuid::Uuid,
+    id: uuid::Uuid,
+    is_session: bool,
+) {
     actix_web::rt::spawn(async move {
-        let noted = write_tx!(context.store, |tx| match is_session {
-            true => sessions::touch(tx, id, now_ms()).await,
-            false => api_keys::touch(tx, id, now_ms()).await,
-        });
+        let store = &context.store;
+        let noted = match is_session {
+            // Not beside others: it changes the session and then its user, which a new password does in the other order.
+            true => write_tx!(store, account_id, |tx| {
+                sessions::touch(tx, id, now_ms()).await
+            }),
+            false => {
+                let noting = store.write_beside(move |tx| {
+                    Box::pin(async move { api_keys::touch(tx, id, now_ms()).await })
+                });
+                noting.await
+            }
+        };
         if let Err(error) = noted {
             tracing::debug!(%error, is_session, "the use of a credential was not noted");
         }

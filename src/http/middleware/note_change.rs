@@ -1,5 +1,5 @@
 //! Audit log of requests that change something: an entry for each that a handler answered with success, written before the answer
-//! goes out (`MAX_ANSWER`).
+//! goes out (`MAX_ANSWER`), and for each whose outcome is not known.
 //!
 //! Only ids of a request and its answer reach the log, read as UUIDs; names come from the store's columns of names. So no secret can
 //! be in an entry.
@@ -25,6 +25,7 @@ use crate::{
         audit::{Author, PendingEntry},
         caller::{Authentication, Identity},
         context::AccountContext,
+        error::ApiError,
         reached::Reached,
     },
     http::{
@@ -58,6 +59,10 @@ pub async fn note_change(
         return Ok(response?.map_into_boxed_body());
     };
     let mut response = response.map_into_boxed_body();
+    if is_of_unknown_outcome(&response) {
+        pending.write_unknown();
+        return Ok(response);
+    }
     if !response.status().is_success() {
         pending.forget();
         return Ok(response);
@@ -143,6 +148,13 @@ fn in_path(pattern: &str, path: &str, placeholder: &str) -> Option<Uuid> {
         name == Some(placeholder)
     })?;
     Uuid::try_parse(text).ok()
+}
+
+/// Returns whether the change that was asked for may have been made although its answer is an error.
+fn is_of_unknown_outcome(response: &ServiceResponse<BoxBody>) -> bool {
+    let error = response.response().error();
+    let error = error.and_then(|error| error.as_error::<ApiError>());
+    matches!(error, Some(ApiError::OutcomeUnknown(_)))
 }
 
 /// The id of the file that an upload became.

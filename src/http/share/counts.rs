@@ -1,7 +1,7 @@
 //! Views and downloads of share links at a request: what counts, `downloadLimit` (410), downloads that may continue.
 
 use sluice_actors::network::client_network;
-use sluice_store::{shares, write_tx};
+use sluice_store::shares;
 use uuid::Uuid;
 
 use super::access::ShareAccess;
@@ -46,7 +46,10 @@ impl ShareAccess {
         }
         // Counted in the database before the bytes go out: neither concurrent requests nor a crash may exceed the
         // limit.
-        if !write_tx!(context.store, |tx| shares::take_download(tx, id).await)? {
+        let taken = context
+            .store
+            .write_beside(move |tx| Box::pin(async move { shares::take_download(tx, id).await }));
+        if !taken.await? {
             return Err(ApiError::ShareUsedUp);
         }
         locked(&counts.begun).add(download);

@@ -45,7 +45,7 @@ async fn emit(context: &JobContext, account_id: Uuid, asked: RejectedCall, rejec
         results: Results::default(),
         failures: Failures::default(),
     });
-    let written = write_tx!(context.store, |tx| {
+    let written = write_tx!(context.store, account_id, |tx| {
         events::emit(tx, account_id, &event, now_ms()).await
     });
     if let Err(error) = written {

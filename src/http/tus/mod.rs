@@ -199,7 +199,7 @@ async fn make(
         length_bytes: length,
         expires_at: expires_at(context),
     };
-    let upload = write_tx!(context.store, |tx| {
+    let upload = write_tx!(context.store, account_id, |tx| {
         tus::create(tx, account_id, new, bounds, now_ms()).await
     })?;
     let empty = || (length == Some(0)).then(Chunk::empty);

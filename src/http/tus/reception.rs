@@ -162,7 +162,9 @@ async fn settle(context: &FileContext, upload: &TusUpload) -> Result<(), StoreEr
     if now.held() == now.offset() {
         return Ok(());
     }
-    write_tx!(context.store, |tx| tus::release(tx, &now).await)
+    write_tx!(context.store, account_id, |tx| {
+        tus::release(tx, &now).await
+    })
 }
 
 async fn claim(
@@ -184,7 +186,7 @@ async fn claim(
         expires_at: expires_at(context),
         storage_bytes: caller.plan(context).storage.as_u64(),
     };
-    Ok(write_tx!(context.store, |tx| {
+    Ok(write_tx!(context.store, account_id, |tx| {
         tus::claim(tx, account_id, id, wanted, now_ms()).await
     })?)
 }
@@ -216,7 +218,9 @@ pub(super) async fn forget(
     account_id: Uuid,
     id: Uuid,
 ) -> Result<(), ApiError> {
-    write_tx!(context.store, |tx| tus::delete(tx, account_id, id).await)?;
+    write_tx!(context.store, account_id, |tx| {
+        tus::delete(tx, account_id, id).await
+    })?;
     Ok(context.store.blobs().remove_partial(id).await?)
 }
 
@@ -310,7 +314,7 @@ impl Reception<'_> {
         let more = self.context.config.uploads.checkpoint.as_u64();
         let wanted = needed.saturating_add(more).min(self.room);
         let (upload, limit) = (self.upload.clone(), self.plan.storage.as_u64());
-        self.held = write_tx!(self.context.store, |tx| {
+        self.held = write_tx!(self.context.store, upload.account_id, |tx| {
             tus::hold(tx, &upload, needed, wanted, limit, now_ms()).await
         })?;
         Ok(())
@@ -355,7 +359,7 @@ impl Reception<'_> {
             expires_at: expires_at(self.context),
             storage_bytes: self.plan.storage.as_u64(),
         };
-        write_tx!(self.context.store, |tx| {
+        write_tx!(self.context.store, upload.account_id, |tx| {
             tus::advance(tx, &upload, &progress, step, now_ms()).await
         })?;
         self.state.offset = offset;
@@ -390,16 +394,18 @@ impl Reception<'_> {
             facts: inspection.facts,
         };
         let engine = context.workflows.clone();
-        let (file, begins_runs): (files::File, bool) = write_tx!(context.store, |tx| {
-            let (now, limit) = (now_ms(), plan.storage.as_u64());
-            blobs::record(tx, &sealed, now).await?;
-            let file = tus::complete(tx, &upload, arrived, limit, now).await?;
-            if let Some(found) = &inspection.found {
-                file_facts::record(tx, file.id, found).await?;
-            }
-            let begins_runs = trigger::file_stored(tx, &engine, &plan, &file, now).await?;
-            Ok((file, begins_runs))
-        })?;
+        let account_id = upload.account_id;
+        let (file, begins_runs): (files::File, bool) =
+            write_tx!(context.store, account_id, |tx| {
+                let (now, limit) = (now_ms(), plan.storage.as_u64());
+                blobs::record(tx, &sealed, now).await?;
+                let file = tus::complete(tx, &upload, arrived, limit, now).await?;
+                if let Some(found) = &inspection.found {
+                    file_facts::record(tx, file.id, found).await?;
+                }
+                let begins_runs = trigger::file_stored(tx, &engine, &plan, &file, now).await?;
+                Ok((file, begins_runs))
+            })?;
         if begins_runs {
             context.workflows.announce();
         }

@@ -99,7 +99,7 @@ impl BackupIndex {
         };
         let statement = format!("SELECT 1 FROM blobs WHERE hash = $1 AND {is_named}");
         let found: Option<i64> = query_scalar(AssertSqlSafe(statement))
-            .bind(hash)
+            .bind(hash.as_bytes().as_slice())
             .fetch_optional(&mut self.connection)
             .await?;
         Ok(found.is_some())
@@ -109,7 +109,7 @@ impl BackupIndex {
     /// needs.
     pub(super) async fn filenames(&mut self, hash: BlobHash) -> Result<Vec<String>, Error> {
         let names = query_scalar("SELECT filename FROM files WHERE blob_hash = $1 LIMIT $2")
-            .bind(hash)
+            .bind(hash.as_bytes().as_slice())
             .bind(FILENAMES)
             .fetch_all(&mut self.connection)
             .await?;

@@ -3,14 +3,13 @@
 use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use sqlx::{
-    Decode, Encode, Sqlite, Type,
-    encode::IsNull,
-    error::BoxDynError,
-    sqlite::{SqliteArgumentsBuffer, SqliteTypeInfo, SqliteValueRef},
-};
+use sqlx::{Database, Decode, Type, error::BoxDynError};
 
-use crate::{Error, credentials::hexadecimal};
+use crate::{
+    Error,
+    credentials::hexadecimal,
+    statement::{Bind, Kind, Value},
+};
 
 /// SHA-256 of a blob's bytes; 64 hexadecimal digits as text, 32 bytes in rows.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -79,25 +78,33 @@ impl<'de> Deserialize<'de> for BlobHash {
     }
 }
 
-impl Type<Sqlite> for BlobHash {
-    fn type_info() -> SqliteTypeInfo {
-        <Vec<u8> as Type<Sqlite>>::type_info()
-    }
+impl Bind for BlobHash {
+    const KIND: Kind = Kind::Bytes;
 
-    fn compatible(ty: &SqliteTypeInfo) -> bool {
-        <Vec<u8> as Type<Sqlite>>::compatible(ty)
+    fn value(self) -> Value {
+        Value::Bytes(self.0.to_vec())
     }
 }
 
-impl<'q> Encode<'q, Sqlite> for BlobHash {
-    fn encode_by_ref(&self, buffer: &mut SqliteArgumentsBuffer) -> Result<IsNull, BoxDynError> {
-        <Vec<u8> as Encode<'q, Sqlite>>::encode(self.0.to_vec(), buffer)
+impl<DB: Database> Type<DB> for BlobHash
+where
+    Vec<u8>: Type<DB>,
+{
+    fn type_info() -> DB::TypeInfo {
+        Vec::type_info()
+    }
+
+    fn compatible(ty: &DB::TypeInfo) -> bool {
+        Vec::compatible(ty)
     }
 }
 
-impl<'r> Decode<'r, Sqlite> for BlobHash {
-    fn decode(value: SqliteValueRef<'r>) -> Result<Self, BoxDynError> {
-        let bytes = <&[u8] as Decode<Sqlite>>::decode(value)?;
+impl<'r, DB: Database> Decode<'r, DB> for BlobHash
+where
+    &'r [u8]: Decode<'r, DB>,
+{
+    fn decode(value: DB::ValueRef<'r>) -> Result<Self, BoxDynError> {
+        let bytes = <&[u8] as Decode<DB>>::decode(value)?;
         Ok(Self(bytes.try_into()?))
     }
 }

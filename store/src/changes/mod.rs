@@ -19,7 +19,8 @@ use uuid::Uuid;
 pub use account_log::Batch;
 pub use log::{ChangeLog, Follower};
 
-pub(crate) use recorder::{Recorded, Recorder};
+pub(crate) use recorder::{Recorded, Recorder, merged_texts};
+pub(crate) use tables::postgres_triggers;
 
 text_enum! {
     /// The kind of a resource, as clients know it.

@@ -125,8 +125,21 @@ impl Recorder {
 
     /// Publishes what was committed.
     pub(crate) fn publish(&self, recorded: Recorded) {
-        self.log.append(recorded.changes);
-        self.log.lose(recorded.lost);
+        recorded.publish(&self.log);
+    }
+}
+
+impl Recorded {
+    pub(crate) fn lost(kinds: impl Iterator<Item = (Uuid, Kind)>) -> Self {
+        Self {
+            changes: Vec::new(),
+            lost: kinds.collect(),
+        }
+    }
+
+    pub(crate) fn publish(self, log: &ChangeLog) {
+        log.append(self.changes);
+        log.lose(self.lost);
     }
 }
 
@@ -136,18 +149,34 @@ type Row = (Option<Vec<u8>>, i64, Option<Vec<u8>>, i64);
 
 /// The changes of a commit, each resource once.
 fn merged(rows: Vec<Row>) -> Vec<(Uuid, Change)> {
+    let uuid = |bytes: Option<Vec<u8>>| Uuid::from_slice(&bytes?).ok();
+    merge(
+        rows.into_iter()
+            .filter_map(|(account_id, kind, id, action)| {
+                let (kind, action) = (Kind::from_index(kind)?, Action::from_index(action)?);
+                Some((uuid(account_id)?, kind, uuid(id), action))
+            }),
+    )
+}
+
+/// The changes that rows of PostgreSQL's log say: account, kind, id, action.
+pub(crate) fn merged_texts(
+    rows: impl Iterator<Item = (Option<Uuid>, Option<String>, Option<Uuid>, Option<String>)>,
+) -> Recorded {
+    let known = rows.filter_map(|(account_id, kind, id, action)| {
+        let (kind, action) = (Kind::parse(&kind?)?, Action::parse(&action?)?);
+        Some((account_id?, kind, id, action))
+    });
+    Recorded {
+        changes: merge(known),
+        lost: Vec::new(),
+    }
+}
+
+fn merge(rows: impl Iterator<Item = (Uuid, Kind, Option<Uuid>, Action)>) -> Vec<(Uuid, Change)> {
     let mut changes: Vec<(Uuid, Change)> = Vec::new();
     let mut places = HashMap::new();
     for (account_id, kind, id, action) in rows {
-        let uuid = |bytes: Option<Vec<u8>>| Uuid::from_slice(&bytes?).ok();
-        let id = uuid(id);
-        let (Some(account_id), Some(kind), Some(action)) = (
-            uuid(account_id),
-            Kind::from_index(kind),
-            Action::from_index(action),
-        ) else {
-            continue;
-        };
         match places.entry((account_id, kind, id)) {
             Entry::Vacant(place) => {
                 place.insert(changes.len());

@@ -87,7 +87,7 @@ pub(super) const WATCHED: &[Watched] = &[
         ..resources("api_keys", Kind::ApiKey)
     },
     Watched {
-        rows: Rows::Additions("1"),
+        rows: Rows::Additions("TRUE"),
         ..resources("audit", Kind::Audit)
     },
     resources("files", Kind::File),
@@ -254,6 +254,18 @@ pub(super) fn install<'c>(columns: impl Fn(&str) -> Vec<&'c str>) -> String {
     script
 }
 
+/// The statements that make PostgreSQL's triggers, in place of those that are there.
+pub(crate) fn postgres_triggers<'c>(columns: impl Fn(&str) -> Vec<&'c str>) -> String {
+    let mut script = String::new();
+    for watched in WATCHED {
+        let columns = columns(watched.table);
+        if !columns.is_empty() {
+            watched.push_postgres(&columns, &mut script);
+        }
+    }
+    script
+}
+
 /// The statements that remove them again.
 pub(super) fn remove() -> String {
     let mut script = String::new();
@@ -269,6 +281,15 @@ pub(super) fn remove() -> String {
 
 fn trigger_name(table: &str, operation: &str) -> String {
     format!("{table}_log_{operation}")
+}
+
+/// Returns PostgreSQL's text of an expression of [`WATCHED`].
+fn in_postgres(expression: &str) -> String {
+    // The top has no id: in SQLite that is an empty one, in PostgreSQL's column of UUIDs the nil one.
+    expression.replace(
+        "length(row.folder_id) = 16",
+        "row.folder_id <> '00000000-0000-0000-0000-000000000000'",
+    )
 }
 
 impl Watched {
@@ -310,6 +331,61 @@ impl Watched {
         }
     }
 
+    /// Appends the triggers of the table with their function, which takes the place of an older one.
+    fn push_postgres(&self, columns: &[&str], script: &mut String) {
+        let (table, kind) = (self.table, self.kind.as_str());
+        let (created, changed, deleted) = match self.rows {
+            Rows::Parts => ["'changed'"; 3].into(),
+            _ => ("'created'", "'changed'", "'deleted'"),
+        };
+        let insert = |row: &str, condition: &str, action: &str| {
+            let of_row = |expression: &str| expression.replace("row.", &format!("{row}."));
+            format!(
+                "INSERT INTO changes (account_id, kind, id, action) SELECT {account}, '{kind}', {id}, {action} {condition};",
+                account = of_row(&in_postgres(self.account)),
+                id = of_row(self.id),
+                condition = of_row(condition),
+            )
+        };
+        let update = match self.rows {
+            Rows::HiddenBy(column) => {
+                format!("CASE WHEN NEW.{column} IS NULL THEN {changed} ELSE {deleted} END")
+            }
+            _ => changed.to_owned(),
+        };
+        let condition = match self.rows {
+            Rows::Additions(condition) => {
+                format!("WHERE {}", condition.replace("= 1", "= TRUE"))
+            }
+            _ => String::new(),
+        };
+        let _ = writeln!(
+            script,
+            "CREATE OR REPLACE FUNCTION log_{table}() RETURNS trigger LANGUAGE plpgsql AS $body$ BEGIN
+                 IF TG_OP = 'INSERT' THEN {}
+                 ELSIF TG_OP = 'UPDATE' THEN {}
+                 ELSE {} END IF;
+                 RETURN NULL;
+             END $body$;",
+            insert("NEW", &condition, created),
+            insert("NEW", "", &update),
+            insert("OLD", "", deleted),
+        );
+        let watched: Vec<String> = columns
+            .iter()
+            .filter(|column| !self.quiet.contains(column))
+            .map(|column| format!("\"{column}\""))
+            .collect();
+        let events = match self.rows {
+            Rows::Additions(_) => "INSERT".to_owned(),
+            _ => format!("INSERT OR DELETE OR UPDATE OF {}", watched.join(", ")),
+        };
+        let _ = writeln!(
+            script,
+            "CREATE OR REPLACE TRIGGER {table}_log AFTER {events} ON {table} FOR EACH ROW EXECUTE FUNCTION log_{table}();"
+        );
+    }
+
     fn trigger(&self, operation: &str, event: &str, condition: &str, action: &str) -> String {
         let row = match operation {
             "delete" => "OLD",
@@ -337,20 +413,20 @@ impl Watched {
 mod tests {
     use std::collections::BTreeSet;
 
-    use sqlx::query_scalar;
+    use crate::statement::query_scalar;
 
     use super::*;
-    use crate::{Store, StoreSettings, connection::sealed::Driver as _};
+    use crate::{Store, StoreSettings};
 
     #[tokio::test]
     async fn every_table_is_watched_or_listed_as_unwatched() {
         let folder = tempfile::tempdir().unwrap();
-        let settings = StoreSettings::without_reserve(folder.path());
+        let settings = StoreSettings::on_sqlite(folder.path());
         let store = Store::open(&settings).await.unwrap();
         let mut db = store.read().await.unwrap();
         let tables: Vec<String> =
             query_scalar("SELECT name FROM sqlite_master WHERE type = 'table'")
-                .fetch_all(db.sqlite())
+                .fetch_all(&mut db)
                 .await
                 .unwrap();
         let tables: BTreeSet<&str> = tables.iter().map(String::as_str).collect();
@@ -363,7 +439,7 @@ mod tests {
         for watched in WATCHED {
             let columns: Vec<String> = query_scalar("SELECT name FROM pragma_table_info($1)")
                 .bind(watched.table)
-                .fetch_all(db.sqlite())
+                .fetch_all(&mut db)
                 .await
                 .unwrap();
             for quiet in watched.quiet {

@@ -1,19 +1,32 @@
-//! Connections on which SQL runs: `Tx` in the writer's transaction, `Reader` from the pool. The driver's types stay
-//! hidden, so that another database can be put behind the same verbs.
+//! Connections on which SQL runs: `Tx` in a transaction of a writer, `Reader` from the pool. The drivers' types stay hidden, so
+//! that verbs do not know which engine they run on.
 
-use sqlx::{Sqlite, SqliteConnection, pool::PoolConnection};
+use sqlx::{PgConnection, Postgres, Sqlite, SqliteConnection, pool::PoolConnection};
 
-/// Unit of work inside the writer's transaction. Only verbs of this crate can use it.
+use crate::serial::Serial;
+
+/// Unit of work inside a writer's transaction. Only verbs of this crate can use it.
 pub struct Tx<'c> {
-    connection: &'c mut SqliteConnection,
+    driver: Driver<'c>,
+    serial: Serial,
     /// The last event that it has written down.
     newest_event: Option<i64>,
 }
 
 impl<'c> Tx<'c> {
-    pub(crate) fn new(connection: &'c mut SqliteConnection) -> Self {
+    pub(crate) fn sqlite(connection: &'c mut SqliteConnection) -> Self {
         Self {
-            connection,
+            driver: Driver::Sqlite(connection),
+            // One writer: every unit is serial with every other.
+            serial: Serial::All,
+            newest_event: None,
+        }
+    }
+
+    pub(crate) fn postgres(connection: &'c mut PgConnection, serial: Serial) -> Self {
+        Self {
+            driver: Driver::Postgres(connection),
+            serial,
             newest_event: None,
         }
     }
@@ -27,45 +40,62 @@ impl<'c> Tx<'c> {
         self.newest_event
     }
 
-    pub(crate) fn sqlite(&mut self) -> &mut SqliteConnection {
-        self.connection
+    /// Units that run at no time beside this one.
+    pub(crate) fn serial(&self) -> Serial {
+        self.serial
     }
 }
 
 /// Read-only connection, returned to the pool when dropped. Hold it for a few statements, never across other waits.
 pub struct Reader {
-    connection: PoolConnection<Sqlite>,
+    connection: Pooled,
+}
+
+pub(crate) enum Pooled {
+    Sqlite(PoolConnection<Sqlite>),
+    Postgres(PoolConnection<Postgres>),
 }
 
 impl Reader {
-    pub(crate) fn new(connection: PoolConnection<Sqlite>) -> Self {
+    pub(crate) fn new(connection: Pooled) -> Self {
         Self { connection }
     }
 }
 
+/// Connection of either engine.
+pub(crate) enum Driver<'c> {
+    Sqlite(&'c mut SqliteConnection),
+    Postgres(&'c mut PgConnection),
+}
+
 /// Connection for verbs that only read: a [`Tx`] or a [`Reader`].
-pub trait Connection: sealed::Driver + Send {}
+#[expect(
+    private_bounds,
+    reason = "callers can neither use the driver nor add connections of their own"
+)]
+pub trait Connection: Drive + Send {}
 
 impl Connection for Tx<'_> {}
 impl Connection for Reader {}
 
-pub(crate) mod sealed {
-    use sqlx::SqliteConnection;
+pub(crate) trait Drive {
+    fn driver(&mut self) -> Driver<'_>;
+}
 
-    /// Private outside the crate: callers can neither use the driver nor add connections of their own.
-    pub trait Driver {
-        fn sqlite(&mut self) -> &mut SqliteConnection;
-    }
-
-    impl Driver for super::Tx<'_> {
-        fn sqlite(&mut self) -> &mut SqliteConnection {
-            self.connection
+impl Drive for Tx<'_> {
+    fn driver(&mut self) -> Driver<'_> {
+        match &mut self.driver {
+            Driver::Sqlite(connection) => Driver::Sqlite(connection),
+            Driver::Postgres(connection) => Driver::Postgres(connection),
         }
     }
+}
 
-    impl Driver for super::Reader {
-        fn sqlite(&mut self) -> &mut SqliteConnection {
-            &mut self.connection
+impl Drive for Reader {
+    fn driver(&mut self) -> Driver<'_> {
+        match &mut self.connection {
+            Pooled::Sqlite(connection) => Driver::Sqlite(connection),
+            Pooled::Postgres(connection) => Driver::Postgres(connection),
         }
     }
 }

@@ -3,11 +3,10 @@
 
 use std::time::Duration;
 
-use sqlx::query;
-
 use crate::{
     Error, Store, audit, blobs, broadcasts, duration_ms, idempotency, invitations, jobs,
     publisher_connections, selections, sessions, shares,
+    statement::query,
     turns::in_turns,
     tus, uploads, video,
     webhooks::{Retention, retention},
@@ -55,7 +54,7 @@ async fn delete(store: &Store, statement: &'static str, time_ms: i64) -> Result<
             let deleted = query(statement)
                 .bind(time_ms)
                 .bind(rows)
-                .execute(tx.sqlite())
+                .execute(tx)
                 .await?;
             Ok(deleted.rows_affected())
         })

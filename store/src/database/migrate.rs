@@ -140,19 +140,17 @@ mod tests {
     use sqlx::{
         ConnectOptions as _, Connection as _, SqlSafeStr,
         migrate::{Migration, MigrationType},
-        query_as, raw_sql,
+        raw_sql,
         sqlite::SqliteConnectOptions,
     };
     use tempfile::TempDir;
 
     use super::*;
     use crate::{
-        Store, StoreSettings, accounts,
-        connection::sealed::Driver as _,
-        credentials,
+        Store, StoreSettings, accounts, credentials,
         file_filter::FileType,
         name_key::name_key,
-        sessions, store,
+        sessions, statement, store,
         users::{self, Role},
     };
 
@@ -173,7 +171,7 @@ mod tests {
     const NOTE: (i64, &str) = (9_001, "ALTER TABLE accounts ADD COLUMN note TEXT");
 
     async fn open(folder: &TempDir, migrator: &Migrator) -> Result<Store, Error> {
-        let settings = StoreSettings::without_reserve(folder.path());
+        let settings = StoreSettings::on_sqlite(folder.path());
         Store::open_with(&settings, migrator).await
     }
 
@@ -279,18 +277,18 @@ mod tests {
                 let account = accounts::create(tx, "someone", 0).await?;
                 for (name, role, at) in [("bo", "member", 2_i64), ("admin", "admin", 1)] {
                     let id = uuid::Uuid::from_u128(at as u128);
-                    query("INSERT INTO users VALUES ($1, $2, $3, $4, 'hash', $5, $5)")
+                    statement::query("INSERT INTO users VALUES ($1, $2, $3, $4, 'hash', $5, $5)")
                         .bind(id)
                         .bind(account.id)
                         .bind(name)
                         .bind(role)
                         .bind(at)
-                        .execute(tx.sqlite())
+                        .execute(tx)
                         .await?;
-                    query("INSERT INTO sessions VALUES ($1, $2, 'csrf', 7, 1000)")
+                    statement::query("INSERT INTO sessions VALUES ($1, $2, 'csrf', 7, 1000)")
                         .bind(format!("{hash}{}", &name[..name.len() - 2]))
                         .bind(id)
-                        .execute(tx.sqlite())
+                        .execute(tx)
                         .await?;
                 }
                 Ok(account.id)
@@ -318,12 +316,12 @@ mod tests {
         // References lead to the new tables.
         let deleted = store.write(move |tx| {
             Box::pin(async move {
-                query("DELETE FROM accounts WHERE id = $1")
+                statement::query("DELETE FROM accounts WHERE id = $1")
                     .bind(account_id)
-                    .execute(tx.sqlite())
+                    .execute(tx)
                     .await?;
                 let left = "SELECT (SELECT count(*) FROM users) + (SELECT count(*) FROM sessions)";
-                let left: i64 = query_scalar(left).fetch_one(tx.sqlite()).await?;
+                let left: i64 = statement::query_scalar(left).fetch_one(tx).await?;
                 Ok(left)
             })
         });
@@ -381,8 +379,8 @@ mod tests {
         let store = open(&folder, &MIGRATIONS).await.unwrap();
         let mut reader = store.read().await.unwrap();
         let files: Vec<(String, String)> =
-            query_as("SELECT file_type, name_key FROM files ORDER BY created_at")
-                .fetch_all(reader.sqlite())
+            statement::query_as("SELECT file_type, name_key FROM files ORDER BY created_at")
+                .fetch_all(&mut reader)
                 .await
                 .unwrap();
         let expected = MIME_TYPES.iter().enumerate().map(|(number, mime_type)| {
@@ -391,14 +389,14 @@ mod tests {
         });
         assert_eq!(files, expected.collect::<Vec<_>>());
         let tags: Vec<(String, String, String)> =
-            query_as("SELECT tag, file_type, name_key FROM file_tags")
-                .fetch_all(reader.sqlite())
+            statement::query_as("SELECT tag, file_type, name_key FROM file_tags")
+                .fetch_all(&mut reader)
                 .await
                 .unwrap();
         let tagged = |tag: &str| (tag.to_owned(), "archive".to_owned(), "img210".to_owned());
         assert_eq!(tags, [tagged("sea"), tagged("ü")]);
-        let folder: String = query_scalar("SELECT search_name || name_key FROM folders")
-            .fetch_one(reader.sqlite())
+        let folder: String = statement::query_scalar("SELECT search_name || name_key FROM folders")
+            .fetch_one(&mut reader)
             .await
             .unwrap();
         assert_eq!(folder, "ä2ä12");

@@ -1,15 +1,12 @@
 //! Cursor pages of lists, newest first by `(created_at, id)`, and the rows that have such cursors. A page does not
 //! depend on offsets that move.
 
-use sqlx::{
-    FromRow, Sqlite,
-    query::QueryAs,
-    query_as,
-    sqlite::{SqliteArguments, SqliteRow},
-};
 use uuid::Uuid;
 
-use crate::{Connection, Error};
+use crate::{
+    Connection, Error,
+    statement::{QueryAs, Record, query_as},
+};
 
 /// Rows of one statement of [`all`].
 const MANY: usize = 500;
@@ -85,15 +82,15 @@ impl Page {
     /// Reads the page by a query whose last three parameters are the time and the id of [`Page::before`] and the limit.
     pub(crate) async fn read<R>(
         &self,
-        query: QueryAs<'_, Sqlite, R, SqliteArguments>,
+        query: QueryAs<R>,
         db: &mut impl Connection,
     ) -> Result<Vec<R>, Error>
     where
-        R: Send + Unpin + for<'r> FromRow<'r, SqliteRow>,
+        R: Record,
     {
         let (created_at, id) = self.before();
         let query = query.bind(created_at).bind(id).bind(self.limit);
-        Ok(query.fetch_all(db.sqlite()).await?)
+        Ok(query.fetch_all(db).await?)
     }
 }
 
@@ -104,7 +101,7 @@ pub(crate) async fn all<R>(
     statement: &'static str,
 ) -> Result<Vec<R>, Error>
 where
-    R: Listed + Send + Unpin + for<'r> FromRow<'r, SqliteRow>,
+    R: Listed + Record,
 {
     let mut rows: Vec<R> = Vec::new();
     loop {
@@ -112,7 +109,7 @@ where
         let page = query_as(statement)
             .bind(after)
             .bind(MANY as i64)
-            .fetch_all(db.sqlite())
+            .fetch_all(db)
             .await?;
         let is_last = page.len() < MANY;
         rows.extend(page);

@@ -11,9 +11,9 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use sqlx::{SqlitePool, sqlite::SqliteConnectOptions};
+use sqlx::{PgPool, SqlitePool, sqlite::SqliteConnectOptions};
 use tokio::{
-    sync::{mpsc, watch},
+    sync::{mpsc, oneshot, watch},
     task::JoinHandle,
     time::{Instant, timeout},
 };
@@ -24,10 +24,13 @@ use crate::{
     Error, Reader, StoreSettings, Tx,
     blob::Blobs,
     changes::{ChangeLog, Follower},
+    connection::Pooled,
     folder, now_ms,
+    postgres::CatchUp,
+    published::View,
+    serial::Serial,
     unit::{Queued, Submitted},
     work,
-    writer::Counters,
 };
 
 /// Future that a unit of work returns: `Box::pin(async move { … })`.
@@ -42,10 +45,38 @@ pub struct Store {
 struct Shared {
     settings: StoreSettings,
     owner: Uuid,
-    readers: SqlitePool,
+    readers: Readers,
     writer: WriterHandle,
     blobs: Blobs,
     changes: ChangeLog,
+}
+
+/// Program that keeps the rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Engine {
+    Sqlite,
+    Postgres,
+}
+
+enum Readers {
+    Sqlite(SqlitePool),
+    Postgres(PgPool),
+}
+
+impl Readers {
+    async fn acquire(&self) -> Result<Pooled, sqlx::Error> {
+        Ok(match self {
+            Self::Sqlite(pool) => Pooled::Sqlite(pool.acquire().await?),
+            Self::Postgres(pool) => Pooled::Postgres(pool.acquire().await?),
+        })
+    }
+
+    async fn close(&self) {
+        match self {
+            Self::Sqlite(pool) => pool.close().await,
+            Self::Postgres(pool) => pool.close().await,
+        }
+    }
 }
 
 /// Handle of the writer, if there is one.
@@ -56,9 +87,9 @@ enum WriterHandle {
         /// `None` once the queue is closed.
         queue: Mutex<Option<mpsc::Sender<Queued>>>,
         task: tokio::sync::Mutex<Option<JoinHandle<()>>>,
-        counters: Arc<Counters>,
-        write_failure: watch::Receiver<Option<WriteFailure>>,
-        newest_event: watch::Receiver<i64>,
+        view: View,
+        /// Asks PostgreSQL's log of changes to be read up to now.
+        catch_up: Option<CatchUp>,
     },
 }
 
@@ -103,8 +134,8 @@ impl DiskSpace {
     }
 }
 
-/// Runs a unit of work as [`Store::write`] does, and waits for it. The work is an async block that owns what it uses:
-/// an async closure could not say that its future is `Send`.
+/// Runs a unit of work as [`Store::write`] does, or with an account as [`Store::write_for`], and waits for it. The work is an
+/// async block that owns what it uses: an async closure could not say that its future is `Send`.
 #[macro_export]
 macro_rules! write_tx {
     ($store:expr, |$tx:ident| $work:expr) => {
@@ -112,10 +143,18 @@ macro_rules! write_tx {
             .write(move |$tx| ::std::boxed::Box::pin(async move { $work }))
             .await
     };
+    ($store:expr, $account_id:expr, |$tx:ident| $work:expr) => {
+        $store
+            .write_for($account_id, move |$tx| {
+                ::std::boxed::Box::pin(async move { $work })
+            })
+            .await
+    };
 }
 
 impl Store {
-    /// Runs a unit of work in the writer, and returns what it returned once that has been committed to disk.
+    /// Runs a unit of work beside which no other of this kind runs, and returns what it returned once that has been committed to
+    /// disk.
     ///
     /// ```no_run
     /// # use sluice_store::{Error, Store, accounts, write_tx};
@@ -125,9 +164,38 @@ impl Store {
     /// ```
     ///
     /// Units share commits; an error or a panic undoes that unit only. `Error::Busy`: nothing was changed, because the queue
-    /// is full, the database was locked for `store.busy_timeout`, or the commit failed. A unit must wait for nothing but
-    /// its own verbs. It runs even when the caller has left.
+    /// is full, the database was locked or away for `store.busy_timeout`, or the commit failed. `Error::Unknown` (PostgreSQL):
+    /// the connection was lost during the commit. A unit must wait for nothing but its own verbs. It runs even when the caller
+    /// has left.
     pub async fn write<T, F>(&self, work: F) -> Result<T, Error>
+    where
+        T: Send + 'static,
+        F: for<'t> FnOnce(&'t mut Tx<'_>) -> Work<'t, T> + Send + 'static,
+    {
+        self.submit(Serial::All, work).await
+    }
+
+    /// As [`Store::write`] for a unit that reads and changes rows of one account only: on PostgreSQL units of other accounts run
+    /// beside it.
+    pub async fn write_for<T, F>(&self, account_id: Uuid, work: F) -> Result<T, Error>
+    where
+        T: Send + 'static,
+        F: for<'t> FnOnce(&'t mut Tx<'_>) -> Work<'t, T> + Send + 'static,
+    {
+        self.submit(Serial::Account(account_id), work).await
+    }
+
+    /// As [`Store::write`] for a unit that is right whatever runs beside it: its statements do not depend on rows that were read
+    /// before them, and it appends no event.
+    pub async fn write_beside<T, F>(&self, work: F) -> Result<T, Error>
+    where
+        T: Send + 'static,
+        F: for<'t> FnOnce(&'t mut Tx<'_>) -> Work<'t, T> + Send + 'static,
+    {
+        self.submit(Serial::Nothing, work).await
+    }
+
+    async fn submit<T, F>(&self, serial: Serial, work: F) -> Result<T, Error>
     where
         T: Send + 'static,
         F: for<'t> FnOnce(&'t mut Tx<'_>) -> Work<'t, T> + Send + 'static,
@@ -138,6 +206,7 @@ impl Store {
         let queued = Queued {
             since,
             expires: since + self.shared.settings.busy_timeout,
+            serial,
             unit: Box::new(unit),
         };
         queue.try_send(queued).map_err(|rejected| match rejected {
@@ -171,7 +240,7 @@ impl Store {
     pub fn write_failure(&self) -> Option<WriteFailure> {
         match &self.shared.writer {
             WriterHandle::None => None,
-            WriterHandle::Running { write_failure, .. } => write_failure.borrow().clone(),
+            WriterHandle::Running { view, .. } => view.write_failure.borrow().clone(),
         }
     }
 
@@ -180,7 +249,7 @@ impl Store {
     pub fn newest_event(&self) -> watch::Receiver<i64> {
         match &self.shared.writer {
             WriterHandle::None => watch::channel(0).1,
-            WriterHandle::Running { newest_event, .. } => newest_event.clone(),
+            WriterHandle::Running { view, .. } => view.newest_event.clone(),
         }
     }
 
@@ -192,6 +261,7 @@ impl Store {
     /// Follows the changes of an account. Whatever was committed before this returns can be read; everything after it is
     /// among the changes. `Error::Busy` as for [`Store::write`], which it may need.
     pub async fn follow_changes(&self, account_id: Uuid) -> Result<Follower, Error> {
+        self.catch_up().await?;
         let follower = self.changes().follow(account_id);
         if !self.changes().is_recorded() {
             // The writer records from the group of this unit on, at the latest; groups before it are committed by then.
@@ -200,34 +270,48 @@ impl Store {
         Ok(follower)
     }
 
+    /// Waits until PostgreSQL's log of changes is read up to now, so that a follower sees nothing from before.
+    async fn catch_up(&self) -> Result<(), Error> {
+        let WriterHandle::Running {
+            catch_up: Some(catch_up),
+            ..
+        } = &self.shared.writer
+        else {
+            return Ok(());
+        };
+        let (request, answer) = oneshot::channel();
+        let behind = || Error::Busy("the log of changes cannot be read".into());
+        catch_up.try_send(request).map_err(|_| behind())?;
+        match timeout(self.shared.settings.busy_timeout, answer).await {
+            Ok(Ok(())) => Ok(()),
+            _ => Err(behind()),
+        }
+    }
+
     /// Makes the writer look whether another process, such as a short command beside the service, has changed the database:
     /// followers then get a loss of all kinds. The writer does so with each change too.
     pub async fn notice_foreign_commits(&self) -> Result<(), Error> {
-        self.write(|_| Box::pin(async { Ok(()) })).await
+        self.write_beside(|_| Box::pin(async { Ok(()) })).await
     }
 
     /// Published state, as [`Store::write_failure`].
     pub fn statistics(&self) -> Statistics {
         match &self.shared.writer {
             WriterHandle::None => Statistics::default(),
-            WriterHandle::Running {
-                queue,
-                counters,
-                write_failure,
-                ..
-            } => Statistics {
-                commits: counters.commits.load(Relaxed),
-                units: counters.units.load(Relaxed),
-                failures: counters.failures.load(Relaxed),
+            WriterHandle::Running { queue, view, .. } => Statistics {
+                commits: view.counters.commits.load(Relaxed),
+                units: view.counters.units.load(Relaxed),
+                failures: view.counters.failures.load(Relaxed),
                 waiting: queue
                     .lock()
                     .as_ref()
                     .map_or(0, |queue| queue.max_capacity() - queue.capacity())
-                    as u64,
-                wal_bytes: counters.wal_bytes.load(Relaxed),
-                wait_ms: match &*write_failure.borrow() {
+                    as u64
+                    + view.counters.waiting.load(Relaxed),
+                wal_bytes: view.counters.wal_bytes.load(Relaxed),
+                wait_ms: match &*view.write_failure.borrow() {
                     Some(failure) => (now_ms() - failure.since_ms).unsigned_abs(),
-                    None => counters.wait_ms.load(Relaxed),
+                    None => view.counters.wait_ms.load(Relaxed),
                 },
             },
         }
@@ -247,8 +331,22 @@ impl Store {
         &self.shared.blobs
     }
 
-    /// Returns the bytes of the database with its write-ahead log, as the file system has them.
+    /// The program that keeps the rows.
+    pub fn engine(&self) -> Engine {
+        match self.shared.readers {
+            Readers::Sqlite(_) => Engine::Sqlite,
+            Readers::Postgres(_) => Engine::Postgres,
+        }
+    }
+
+    /// Returns the bytes of the database: of the file and its write-ahead log, as the file system has them, or those that
+    /// PostgreSQL said within the last minute.
     pub fn database_bytes(&self) -> u64 {
+        if let (Engine::Postgres, WriterHandle::Running { view, .. }) =
+            (self.engine(), &self.shared.writer)
+        {
+            return view.counters.database_bytes.load(Relaxed);
+        }
         let bytes = std::fs::metadata(self.database()).map_or(0, |file| file.len());
         bytes + self.statistics().wal_bytes
     }
@@ -289,7 +387,7 @@ impl Store {
     /// for interrupted.
     async fn free_leases(&self) {
         let owner = self.owner();
-        let freed = self.write(move |tx| Box::pin(work::release_all(tx, None, owner)));
+        let freed = self.write_beside(move |tx| Box::pin(work::release_all(tx, None, owner)));
         match freed.await {
             Ok(freed) => debug!(freed, "leases are free"),
             Err(error) => warn!(%error, "leases are void at the next start only"),

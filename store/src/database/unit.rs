@@ -10,11 +10,11 @@ use std::{
 
 use tokio::{sync::oneshot, time::Instant};
 
-use crate::{Error, Tx, store::Work};
+use crate::{Error, Tx, serial::Serial, store::Work};
 
 /// Time limit of a unit: one that takes longer waits for something that has no place in a transaction, and delays
 /// every other.
-const TIME_LIMIT: Duration = Duration::from_secs(10);
+pub(crate) const TIME_LIMIT: Duration = Duration::from_secs(10);
 
 /// A unit in the queue.
 pub(crate) struct Queued {
@@ -22,6 +22,8 @@ pub(crate) struct Queued {
     pub(crate) since: Instant,
     /// Time from which the unit is rejected rather than begun.
     pub(crate) expires: Instant,
+    /// Units that it must not run beside.
+    pub(crate) serial: Serial,
     pub(crate) unit: Box<dyn Unit>,
 }
 
@@ -29,6 +31,9 @@ pub(crate) trait Unit: Send {
     /// Runs in the open transaction and keeps the result; false when the unit's changes must be undone.
     fn run<'t>(&'t mut self, tx: &'t mut Tx<'_>)
     -> Pin<Box<dyn Future<Output = bool> + Send + 't>>;
+
+    /// Returns why `run` failed.
+    fn failure(&self) -> Option<&Error>;
 
     /// Answers the caller with the result of `run`, or with `failure` instead.
     fn answer(self: Box<Self>, failure: Option<Error>);
@@ -84,6 +89,10 @@ where
             self.result = Some(result);
             is_done
         })
+    }
+
+    fn failure(&self) -> Option<&Error> {
+        self.result.as_ref()?.as_ref().err()
     }
 
     fn answer(self: Box<Self>, failure: Option<Error>) {

@@ -1,4 +1,4 @@
-//! The one writer of the database: group commits, a locked database, a full or failing disk, truncation of the
+//! The one writer of SQLite: group commits, a locked database, a full or failing disk, truncation of the
 //! write-ahead log. It takes queued units of work in groups, each group one commit, each unit in a savepoint of its
 //! own.
 //!
@@ -9,30 +9,25 @@
 //! - A connection that failed in any way is replaced.
 //! - Ends when its queue is closed and empty.
 
-use std::{
-    fs,
-    path::PathBuf,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering::Relaxed},
-    },
-    time::Duration,
-};
+use std::{fs, path::PathBuf, sync::atomic::Ordering::Relaxed, time::Duration};
 
 use sqlx::{
     ConnectOptions, Connection as _, SqliteConnection, query, sqlite::SqliteConnectOptions,
 };
 use tokio::{
-    sync::{mpsc, watch},
+    sync::mpsc,
     time::{Instant, sleep_until, timeout},
 };
-use tracing::{error, info, warn};
+use tracing::warn;
 
 use crate::{
-    Error, Tx, WriteFailure,
+    Error, Tx,
     changes::{Recorded, Recorder},
     folder::FolderLock,
     now_ms,
+    published::{Published, reason_of},
+    serial::Serial,
+    statement,
     unit::{Queued, Submitted},
 };
 
@@ -47,17 +42,6 @@ const TRUNCATE_EVERY: Duration = Duration::from_secs(1);
 /// Time for which a truncation may wait for readers.
 const TRUNCATE_WAIT: Duration = Duration::from_millis(20);
 
-/// Counters that the writer publishes.
-#[derive(Debug, Default)]
-pub(crate) struct Counters {
-    pub(crate) commits: AtomicU64,
-    pub(crate) units: AtomicU64,
-    pub(crate) failures: AtomicU64,
-    pub(crate) wal_bytes: AtomicU64,
-    /// The longest wait of a unit of the last commit.
-    pub(crate) wait_ms: AtomicU64,
-}
-
 pub(crate) struct Writer {
     pub(crate) queue: mpsc::Receiver<Queued>,
     pub(crate) commit_group: usize,
@@ -67,10 +51,7 @@ pub(crate) struct Writer {
     pub(crate) wal: PathBuf,
     pub(crate) wal_truncate_above: u64,
     pub(crate) next_truncation: Instant,
-    pub(crate) counters: Arc<Counters>,
-    pub(crate) write_failure: watch::Sender<Option<WriteFailure>>,
-    /// The last event that was committed.
-    pub(crate) newest_event: watch::Sender<i64>,
+    pub(crate) published: Published,
     pub(crate) recorder: Recorder,
     /// Released when the writer has ended, and not before; `None` beside a running service.
     pub(crate) lock: Option<FolderLock>,
@@ -95,10 +76,10 @@ impl Writer {
     /// Waits for work and takes what is queued; `None` when the queue is closed and empty.
     async fn next_group(&mut self) -> Option<Vec<Queued>> {
         // Without probes an outage that is over would be reported until the next change.
-        let first = if self.write_failure.borrow().is_some() {
+        let first = if self.published.is_failing() {
             match timeout(PROBE_EVERY, self.queue.recv()).await {
                 Ok(received) => received?,
-                Err(_) => probe(),
+                Err(_) => probe(Serial::All),
             }
         } else {
             self.queue.recv().await?
@@ -127,7 +108,7 @@ impl Writer {
                 Err(error) => {
                     let reason = reason_of(&error);
                     if waiting_since.0.elapsed() >= FAILING_AFTER {
-                        self.publish_write_failure(&reason, waiting_since.1);
+                        self.published.fail(&reason, waiting_since.1);
                     }
                     self.reject_expired(&mut group, &error, waiting_since.1);
                     if group.is_empty() {
@@ -139,29 +120,22 @@ impl Writer {
         match run_group(&mut connection, &mut group, &self.recorder).await {
             Ok(done) => {
                 self.connection = Some(connection);
-                self.publish_recovery();
+                self.published.recover();
                 // After the commit, so that a follower of the number can read the event.
-                self.publish_event(done.newest_event);
+                self.published.event(done.newest_event);
                 self.recorder.publish(done.recorded);
-                self.counters.commits.fetch_add(1, Relaxed);
-                self.counters.units.fetch_add(done.units, Relaxed);
-                self.counters
-                    .failures
-                    .fetch_add(group.len() as u64 - done.units, Relaxed);
-                let longest = group.iter().map(|queued| queued.since.elapsed()).max();
-                let wait_ms = longest.unwrap_or_default().as_millis() as u64;
-                self.counters.wait_ms.store(wait_ms, Relaxed);
+                self.published.commit(&group, done.units);
                 for queued in group {
                     queued.unit.answer(None);
                 }
             }
             Err(error) => {
                 let error = Error::from(error);
-                self.publish_write_failure(&reason_of(&error), waiting_since.1);
+                self.published.fail(&reason_of(&error), waiting_since.1);
                 // Closing rolls the transaction back and drops whatever state the failure left behind.
                 let _ = connection.close().await;
                 self.recorder.disconnected();
-                self.reject(group, &error);
+                self.published.reject(group, &error);
             }
         }
     }
@@ -213,64 +187,15 @@ impl Writer {
             if late.is_empty() {
                 return;
             }
-            self.publish_write_failure(&reason_of(error), since_ms);
-            self.reject(late, error);
-        }
-    }
-
-    fn reject(&mut self, group: Vec<Queued>, error: &Error) {
-        self.counters
-            .failures
-            .fetch_add(group.len() as u64, Relaxed);
-        for queued in group {
-            queued.unit.answer(Some(match error {
-                Error::Full => Error::Full,
-                other => Error::Busy(reason_of(other)),
-            }));
-        }
-    }
-
-    fn publish_write_failure(&mut self, reason: &str, since_ms: i64) {
-        self.write_failure
-            .send_if_modified(|write_failure| match write_failure {
-                // Logged once for each reason, not with every attempt.
-                Some(known) if known.reason == reason => false,
-                _ => {
-                    error!(reason, "the database takes no changes");
-                    let since_ms = write_failure
-                        .as_ref()
-                        .map_or(since_ms, |known| known.since_ms);
-                    *write_failure = Some(WriteFailure {
-                        since_ms,
-                        reason: reason.to_owned(),
-                    });
-                    true
-                }
-            });
-    }
-
-    fn publish_recovery(&mut self) {
-        self.write_failure
-            .send_if_modified(|write_failure| match write_failure.take() {
-                Some(past) => {
-                    info!(reason = past.reason, "the database takes changes again");
-                    true
-                }
-                None => false,
-            });
-    }
-
-    fn publish_event(&mut self, committed: Option<i64>) {
-        if let Some(seq) = committed {
-            self.newest_event
-                .send_if_modified(|newest| std::mem::replace(newest, seq.max(*newest)) < seq);
+            self.published.fail(&reason_of(error), since_ms);
+            self.published.reject(late, error);
         }
     }
 
     /// Empties a write-ahead log that has grown too long. Readers of old rows can prevent it; then it is tried again later.
     async fn truncate_log(&mut self) {
         let bytes = fs::metadata(&self.wal).map_or(0, |wal| wal.len());
-        self.counters.wal_bytes.store(bytes, Relaxed);
+        self.published.counters.wal_bytes.store(bytes, Relaxed);
         if bytes <= self.wal_truncate_above || Instant::now() < self.next_truncation {
             return;
         }
@@ -282,36 +207,29 @@ impl Writer {
             warn!(%error, bytes, "the write-ahead log could not be truncated");
         }
         let left = fs::metadata(&self.wal).map_or(0, |wal| wal.len());
-        self.counters.wal_bytes.store(left, Relaxed);
-    }
-}
-
-/// Returns why the database takes no changes, in words for people.
-fn reason_of(error: &Error) -> String {
-    match error {
-        Error::Busy(reason) => reason.clone(),
-        Error::Failing(cause) | Error::Database(cause) => cause.to_string(),
-        other => other.to_string(),
+        self.published.counters.wal_bytes.store(left, Relaxed);
     }
 }
 
 /// Returns an empty change, which shows whether changes succeed.
-fn probe() -> Queued {
-    let (unit, _answer) = Submitted::new(|tx| {
-        Box::pin(async move {
-            query("UPDATE installation SET created_at = created_at")
-                .execute(tx.sqlite())
-                .await?;
-            Ok(())
-        })
-    });
+pub(crate) fn probe(serial: Serial) -> Queued {
+    let (unit, _answer) = Submitted::new(|tx| Box::pin(async move { touch(tx).await }));
     let since = Instant::now();
     Queued {
         since,
         // Late at once, so that the first failed attempt rejects it.
         expires: since,
+        serial,
         unit: Box::new(unit),
     }
+}
+
+/// Changes nothing, by a statement that writes.
+async fn touch(tx: &mut Tx<'_>) -> Result<(), Error> {
+    statement::query("UPDATE installation SET created_at = created_at")
+        .execute(tx)
+        .await?;
+    Ok(())
 }
 
 /// Units of a group that were committed.
@@ -332,7 +250,7 @@ async fn run_group(
     let mut done = Done::default();
     for queued in group {
         query("SAVEPOINT unit").execute(&mut *connection).await?;
-        let mut tx = Tx::new(connection);
+        let mut tx = Tx::sqlite(connection);
         if queued.unit.run(&mut tx).await {
             done.units += 1;
             done.newest_event = done.newest_event.max(tx.newest_event());
@@ -372,7 +290,7 @@ mod tests {
 
     async fn store() -> (Store, tempfile::TempDir) {
         let folder = tempfile::tempdir().unwrap();
-        let settings = StoreSettings::without_reserve(folder.path());
+        let settings = StoreSettings::on_sqlite(folder.path());
         (Store::open(&settings).await.unwrap(), folder)
     }
 
@@ -384,7 +302,7 @@ mod tests {
                 Box::pin(async move {
                     let facts = "SELECT s.synchronous, f.foreign_keys, j.journal_mode
                         FROM pragma_synchronous s, pragma_foreign_keys f, pragma_journal_mode j";
-                    Ok(sqlx::query_as(facts).fetch_one(tx.sqlite()).await?)
+                    Ok(statement::query_as(facts).fetch_one(tx).await?)
                 })
             })
             .await
@@ -405,9 +323,7 @@ mod tests {
             wal: folder.path().join("wal"),
             wal_truncate_above: 0,
             next_truncation: Instant::now(),
-            counters: Arc::default(),
-            write_failure: watch::channel(None).0,
-            newest_event: watch::channel(0).0,
+            published: Published::new().0,
             recorder: Recorder::new(ChangeLog::default()),
             lock: None,
         };
@@ -440,11 +356,11 @@ mod tests {
         let breaking = store.write(|tx| {
             Box::pin(async move {
                 // Checked only by the commit.
-                query("PRAGMA defer_foreign_keys = ON")
-                    .execute(tx.sqlite())
+                statement::query("PRAGMA defer_foreign_keys = ON")
+                    .execute(tx)
                     .await?;
-                query("INSERT INTO welcome_codes VALUES (zeroblob(16), 'c', 0)")
-                    .execute(tx.sqlite())
+                statement::query("INSERT INTO welcome_codes VALUES (zeroblob(16), 'c', 0)")
+                    .execute(tx)
                     .await?;
                 Ok(())
             })

@@ -4,10 +4,14 @@
 //! Only hash and prefix are stored; the token of a new key is derived from its id, so that it can be shown again. A revoked
 //! key releases its alias, so that the next key can have it.
 
-use sqlx::{query, query_as, query_scalar};
 use uuid::Uuid;
 
-use crate::{Connection, Error, Page, Secret, Tx, credentials, derived::DerivedTokens, page};
+use crate::{
+    Connection, Error, Page, Secret, Tx, credentials,
+    derived::DerivedTokens,
+    page,
+    statement::{query, query_as, query_scalar},
+};
 
 /// Characters of an alias.
 const ALIAS_LENGTH: std::ops::RangeInclusive<usize> = 3..=63;
@@ -93,7 +97,7 @@ pub async fn create(
     .bind(credentials::hash(token.expose()))
     .bind(credentials::prefix(token.expose()))
     .bind(now_ms)
-    .fetch_optional(tx.sqlite())
+    .fetch_optional(tx)
     .await?;
     match key {
         Some(key) => Ok((key, token)),
@@ -122,7 +126,7 @@ pub async fn patch(
     )
     .bind(id)
     .bind(account_id)
-    .fetch_optional(tx.sqlite())
+    .fetch_optional(tx)
     .await?
     .ok_or(Error::NotFound("delivery key"))?;
     let alias = alias.unwrap_or(present.delivery_alias);
@@ -130,13 +134,15 @@ pub async fn patch(
         check_alias(alias)?;
     }
     query_as(
-        "UPDATE OR IGNORE delivery_keys SET name = $2, delivery_alias = $3, presets_only = $4 WHERE id = $1 RETURNING *",
+        "UPDATE delivery_keys SET name = $2, delivery_alias = $3, presets_only = $4
+         WHERE id = $1 AND NOT EXISTS (SELECT 1 FROM delivery_keys other WHERE other.delivery_alias = $3 AND other.id <> $1)
+         RETURNING *",
     )
     .bind(id)
     .bind(name.unwrap_or(present.name))
     .bind(&alias)
     .bind(presets_only.unwrap_or(present.presets_only))
-    .fetch_optional(tx.sqlite())
+    .fetch_optional(tx)
     .await?
     .ok_or_else(|| alias_taken(alias))
 }
@@ -170,7 +176,7 @@ pub async fn is_alias_free(db: &mut impl Connection, alias: &str) -> Result<bool
     Ok(
         query_scalar("SELECT count(*) = 0 FROM delivery_keys WHERE delivery_alias = $1")
             .bind(alias)
-            .fetch_one(db.sqlite())
+            .fetch_one(db)
             .await?,
     )
 }
@@ -189,7 +195,7 @@ pub async fn revoke(
     .bind(id)
     .bind(account_id)
     .bind(now_ms)
-    .fetch_optional(tx.sqlite())
+    .fetch_optional(tx)
     .await?
     .ok_or(Error::NotFound("delivery key"))
 }
@@ -200,7 +206,7 @@ pub async fn touch(tx: &mut Tx<'_>, uses: &[(Uuid, i64)]) -> Result<(), Error> {
         query("UPDATE delivery_keys SET last_used_at = max(coalesce(last_used_at, 0), $2) WHERE id = $1")
             .bind(id)
             .bind(used_at)
-            .execute(tx.sqlite())
+            .execute(tx)
             .await?;
     }
     Ok(())

@@ -1,10 +1,12 @@
 //! Rows of presets, named sets of image delivery parameters: create, list, patch, delete; at most 1 000 for an account.
 //! `params` is a canonical query string; its meaning is `media`'s.
 
-use sqlx::query_as;
 use uuid::Uuid;
 
-use crate::{Connection, Error, Tx, page};
+use crate::{
+    Connection, Error, Tx, page,
+    statement::{query_as, query_scalar},
+};
 
 /// Presets of one account: a bound on the service's memory.
 const MOST_PRESETS: i64 = 1_000;
@@ -28,9 +30,9 @@ pub async fn create(
     params: &str,
     now_ms: i64,
 ) -> Result<Preset, Error> {
-    let count: i64 = sqlx::query_scalar("SELECT count(*) FROM cdn_presets WHERE account_id = $1")
+    let count: i64 = query_scalar("SELECT count(*) FROM cdn_presets WHERE account_id = $1")
         .bind(account_id)
-        .fetch_one(tx.sqlite())
+        .fetch_one(tx)
         .await?;
     if count >= MOST_PRESETS {
         return Err(Error::Conflict(format!(
@@ -46,7 +48,7 @@ pub async fn create(
     .bind(name)
     .bind(params)
     .bind(now_ms)
-    .fetch_optional(tx.sqlite())
+    .fetch_optional(tx)
     .await?
     .ok_or_else(|| taken(name))
 }
@@ -56,7 +58,7 @@ pub async fn get(db: &mut impl Connection, account_id: Uuid, id: Uuid) -> Result
     query_as("SELECT * FROM cdn_presets WHERE id = $1 AND account_id = $2")
         .bind(id)
         .bind(account_id)
-        .fetch_optional(db.sqlite())
+        .fetch_optional(db)
         .await?
         .ok_or(Error::NotFound("preset"))
 }
@@ -68,7 +70,7 @@ pub async fn list(db: &mut impl Connection, account_id: Uuid) -> Result<Vec<Pres
     )
     .bind(account_id)
     .bind(MOST_PRESETS)
-    .fetch_all(db.sqlite())
+    .fetch_all(db)
     .await?;
     Ok(presets)
 }
@@ -97,7 +99,7 @@ pub async fn patch(
                 .bind(account_id)
                 .bind(name)
                 .bind(id)
-                .fetch_optional(tx.sqlite())
+                .fetch_optional(tx)
                 .await?;
         if other.is_some() {
             return Err(taken(name));
@@ -112,7 +114,7 @@ pub async fn patch(
     .bind(name)
     .bind(params)
     .bind(now_ms)
-    .fetch_optional(tx.sqlite())
+    .fetch_optional(tx)
     .await?
     .ok_or(Error::NotFound("preset"))
 }
@@ -122,7 +124,7 @@ pub async fn delete(tx: &mut Tx<'_>, account_id: Uuid, id: Uuid) -> Result<Prese
     query_as("DELETE FROM cdn_presets WHERE id = $1 AND account_id = $2 RETURNING *")
         .bind(id)
         .bind(account_id)
-        .fetch_optional(tx.sqlite())
+        .fetch_optional(tx)
         .await?
         .ok_or(Error::NotFound("preset"))
 }

@@ -100,9 +100,7 @@ async fn the_events_of_a_resource_are_numbered() {
     }
     let remembered = async || -> Vec<String> {
         query_scalar("SELECT resource FROM event_sequences ORDER BY resource")
-            .fetch_all(crate::connection::sealed::Driver::sqlite(
-                &mut world.read().await,
-            ))
+            .fetch_all(&mut world.read().await)
             .await
             .unwrap()
     };
@@ -350,9 +348,7 @@ async fn an_event_stays_while_a_delivery_names_it() {
     assert!(rejected.await.is_err());
     let unnamed = async || -> Vec<i64> {
         query_scalar("SELECT seq FROM events WHERE deliveries = 0 ORDER BY seq")
-            .fetch_all(crate::connection::sealed::Driver::sqlite(
-                &mut world.read().await,
-            ))
+            .fetch_all(&mut world.read().await)
             .await
             .unwrap()
     };
@@ -360,7 +356,7 @@ async fn an_event_stays_while_a_delivery_names_it() {
     for delivery in world.sent(world.account).await {
         assert_eq!(unnamed().await, [lonely.seq]);
         let id = delivery.id.simple();
-        let delete = format!("DELETE FROM webhook_deliveries WHERE id = x'{id}'");
+        let delete = format!("DELETE FROM webhook_deliveries WHERE id = unhex('{id}')");
         world.run(delete).await.unwrap();
     }
     assert_eq!(unnamed().await, [lonely.seq, event.seq]);

@@ -9,10 +9,14 @@ use std::{
 
 use futures_util::{Stream, TryStreamExt as _};
 use rustix::fs::{Advice, fadvise};
-use sqlx::{QueryBuilder, query_as};
 use uuid::Uuid;
 
-use crate::{Connection, Error, Store, blob::BlobHash, connection::sealed::Driver as _, rows};
+use crate::{
+    Connection, Error, Store,
+    blob::BlobHash,
+    rows,
+    statement::{Builder, query_as},
+};
 
 /// Depth to which subfolders are listed; how deep folders may be nested is decided in [`crate::folders`].
 const MAX_DEPTH: i64 = 100;
@@ -60,6 +64,7 @@ pub struct Member {
     pub size_bytes: i64,
     #[sqlx(rename = "blob_hash")]
     pub blob: BlobHash,
+    #[sqlx(try_from = "i64")]
     pub crc32: u32,
     pub created_at: i64,
 }
@@ -76,7 +81,7 @@ pub async fn each_subfolder<B>(
         .bind(root)
         .bind(MAX_DEPTH)
         .bind(most)
-        .fetch(db.sqlite());
+        .fetch(db);
     show_each(folders, show).await
 }
 
@@ -88,10 +93,7 @@ pub async fn each_member<B>(
     root: Uuid,
     show: impl FnMut(Member) -> ControlFlow<B>,
 ) -> Result<ControlFlow<B>, Error> {
-    let members = query_as(MEMBERS)
-        .bind(root)
-        .bind(account_id)
-        .fetch(db.sqlite());
+    let members = query_as(MEMBERS).bind(root).bind(account_id).fetch(db);
     show_each(members, show).await
 }
 
@@ -104,7 +106,7 @@ pub async fn chosen(
     Ok(query_as(CHOSEN)
         .bind(rows::ids(ids)?)
         .bind(account_id)
-        .fetch_all(db.sqlite())
+        .fetch_all(db)
         .await?)
 }
 
@@ -128,14 +130,10 @@ async fn show_each<R, B>(
 /// Opens files in the requested order, up to the first that does not exist any more. The kernel is asked to read
 /// ahead.
 pub async fn open(store: &Store, ids: &[Uuid]) -> Result<Vec<File>, Error> {
-    let mut statement = QueryBuilder::new("SELECT id, blob_hash FROM files WHERE id IN (");
-    let mut list = statement.separated(", ");
-    for id in ids {
-        list.push_bind(*id);
-    }
-    statement.push(")");
+    let mut statement = Builder::new("SELECT id, blob_hash FROM files WHERE id IN (");
+    statement.push_list(ids).push(")");
     let mut db = store.read().await?;
-    let rows: Vec<(Uuid, BlobHash)> = statement.build_query_as().fetch_all(db.sqlite()).await?;
+    let rows: Vec<(Uuid, BlobHash)> = statement.build_query_as().fetch_all(&mut db).await?;
     drop(db);
     let hashes: HashMap<Uuid, BlobHash> = rows.into_iter().collect();
     let present = ids.iter().map_while(|id| hashes.get(id));
@@ -276,14 +274,14 @@ mod tests {
     #[tokio::test]
     async fn members_come_from_an_index_without_a_sort() {
         let dir = tempfile::tempdir().unwrap();
-        let settings = StoreSettings::without_reserve(dir.path());
+        let settings = StoreSettings::on_sqlite(dir.path());
         let store = Store::open(&settings).await.unwrap();
         let mut db = store.read().await.unwrap();
         let explained = format!("EXPLAIN QUERY PLAN {MEMBERS}");
-        let plan: Vec<(i64, i64, i64, String)> = query_as(sqlx::AssertSqlSafe(explained))
+        let plan: Vec<(i64, i64, i64, String)> = query_as(explained)
             .bind(Uuid::nil())
             .bind(Uuid::nil())
-            .fetch_all(db.sqlite())
+            .fetch_all(&mut db)
             .await
             .unwrap();
         let plan: Vec<_> = plan.into_iter().map(|(_, _, _, step)| step).collect();

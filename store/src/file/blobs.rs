@@ -9,12 +9,11 @@
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use sqlx::{AssertSqlSafe, query, query_as, query_scalar};
 
 use crate::{
     Connection, Error, Store, Tx,
     blob::{BlobHash, Blobs, HashPrefix, Sealed, SetAside},
-    connection::sealed::Driver as _,
+    statement::{query, query_as, query_scalar},
 };
 
 /// Every column that names a blob, as (table, column). A blob is kept while one of them has its hash; each needs an index.
@@ -50,6 +49,7 @@ const FILE_TIMES_LAG_MS: i64 = 20;
 pub struct BlobRow {
     pub hash: BlobHash,
     pub size_bytes: i64,
+    #[sqlx(try_from = "i64")]
     pub crc32: u32,
     pub created_at: i64,
     /// Time since which nothing is known to name it.
@@ -84,7 +84,7 @@ pub async fn record(tx: &mut Tx<'_>, sealed: &Sealed, now_ms: i64) -> Result<(),
     .bind(i64::try_from(blob.size).map_err(|_| Error::Internal("a blob of 8 EiB".into()))?)
     .bind(blob.crc32)
     .bind(now_ms)
-    .execute(tx.sqlite())
+    .execute(tx)
     .await?;
     // Checks the folder in the writer on purpose: a sweep moves files only here, too.
     sealed.ensure_placed()
@@ -94,7 +94,7 @@ pub async fn record(tx: &mut Tx<'_>, sealed: &Sealed, now_ms: i64) -> Result<(),
 pub async fn get(db: &mut impl Connection, hash: &BlobHash) -> Result<BlobRow, Error> {
     query_as("SELECT * FROM blobs WHERE hash = $1")
         .bind(*hash)
-        .fetch_optional(db.sqlite())
+        .fetch_optional(db)
         .await?
         .ok_or(Error::NotFound("blob"))
 }
@@ -102,7 +102,7 @@ pub async fn get(db: &mut impl Connection, hash: &BlobHash) -> Result<BlobRow, E
 /// Counts the blobs.
 pub async fn count(db: &mut impl Connection) -> Result<i64, Error> {
     Ok(query_scalar("SELECT count(*) FROM blobs")
-        .fetch_one(db.sqlite())
+        .fetch_one(db)
         .await?)
 }
 
@@ -161,10 +161,10 @@ async fn unmarked_after(
         is_named()
     );
     let after = after.map_or_else(Vec::new, |hash| hash.as_bytes().to_vec());
-    let page = query_as(AssertSqlSafe(statement))
+    let page = query_as(statement)
         .bind(after)
         .bind(PAGE as i64)
-        .fetch_all(store.read().await?.sqlite())
+        .fetch_all(&mut store.read().await?)
         .await?;
     Ok(page)
 }
@@ -176,10 +176,10 @@ async fn mark_unnamed(tx: &mut Tx<'_>, hashes: &[BlobHash], now_ms: i64) -> Resu
         is_named()
     );
     for hash in hashes {
-        query(AssertSqlSafe(statement.clone()))
+        query(statement.clone())
             .bind(*hash)
             .bind(now_ms)
-            .execute(tx.sqlite())
+            .execute(tx)
             .await?;
     }
     Ok(())
@@ -195,7 +195,7 @@ async fn delete_marked(store: &Store, before_ms: i64) -> Result<u64, Error> {
                     query_scalar("SELECT hash FROM blobs WHERE marked_at < $1 LIMIT $2")
                         .bind(before_ms)
                         .bind(PAGE as i64)
-                        .fetch_all(tx.sqlite())
+                        .fetch_all(tx)
                         .await?;
                 let mut deleted = 0;
                 for hash in &marked {
@@ -220,14 +220,11 @@ async fn delete_one(
     aside: &Aside,
 ) -> Result<bool, Error> {
     let statement = format!("DELETE FROM blobs WHERE hash = $1 AND NOT {}", is_named());
-    let deleted = query(AssertSqlSafe(statement))
-        .bind(*hash)
-        .execute(tx.sqlite())
-        .await?;
+    let deleted = query(statement).bind(*hash).execute(tx).await?;
     if deleted.rows_affected() == 0 {
         query("UPDATE blobs SET marked_at = NULL WHERE hash = $1")
             .bind(*hash)
-            .execute(tx.sqlite())
+            .execute(tx)
             .await?;
         return Ok(false);
     }
@@ -292,9 +289,9 @@ async fn without_row(store: &Store, hashes: &[BlobHash]) -> Result<Vec<BlobHash>
 }
 
 async fn has_row(db: &mut impl Connection, hash: &BlobHash) -> Result<bool, Error> {
-    let found: Option<i64> = query_scalar("SELECT 1 FROM blobs WHERE hash = $1")
+    let found: Option<i64> = query_scalar("SELECT CAST(1 AS INTEGER) FROM blobs WHERE hash = $1")
         .bind(*hash)
-        .fetch_optional(db.sqlite())
+        .fetch_optional(db)
         .await?;
     Ok(found.is_some())
 }
@@ -353,7 +350,7 @@ mod tests {
     #[tokio::test]
     async fn every_column_that_names_a_blob_is_in_the_list_and_indexed() {
         let folder = tempfile::tempdir().unwrap();
-        let settings = StoreSettings::without_reserve(folder.path());
+        let settings = StoreSettings::on_sqlite(folder.path());
         let store = Store::open(&settings).await.unwrap();
         let mut reader = store.read().await.unwrap();
         let columns: Vec<(String, String)> = query_as(
@@ -361,7 +358,7 @@ mod tests {
              WHERE t.type = 'table' AND (c.name LIKE '%blob%' AND c.type = 'BLOB' OR EXISTS (
                  SELECT 1 FROM pragma_foreign_key_list(t.name) k WHERE k.\"table\" = 'blobs' AND k.\"from\" = c.name))",
         )
-        .fetch_all(reader.sqlite())
+        .fetch_all(&mut reader)
         .await
         .unwrap();
         let listed: BTreeSet<_> = REFERENCES
@@ -376,7 +373,7 @@ mod tests {
             )
             .bind(*table)
             .bind(*column)
-            .fetch_optional(reader.sqlite())
+            .fetch_optional(&mut reader)
             .await
             .unwrap();
             assert_eq!(indexed, Some(1), "an index on {table}.{column}");

@@ -3,10 +3,13 @@
 
 use std::collections::{HashMap, HashSet};
 
-use sqlx::{query, query_as, query_scalar, types::Json};
 use uuid::Uuid;
 
-use crate::{Connection, Error, Tx, files, folders, rows};
+use crate::{
+    Connection, Error, Tx, files, folders, rows,
+    rows::Json,
+    statement::{query, query_as, query_scalar},
+};
 
 /// Tags to be removed and added.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -58,7 +61,7 @@ pub async fn move_to(
     .bind(rows::ids(ids)?)
     .bind(folder_id)
     .bind(now_ms)
-    .fetch_all(tx.sqlite())
+    .fetch_all(tx)
     .await?;
     Ok(moved.into_iter().collect())
 }
@@ -94,7 +97,7 @@ pub async fn tag(
     )
     .bind(account_id)
     .bind(rows::ids(ids)?)
-    .fetch_all(tx.sqlite())
+    .fetch_all(tx)
     .await?;
     let mut outcomes = HashMap::with_capacity(found.len());
     for (id, Json(tags)) in found {
@@ -117,7 +120,7 @@ async fn set_tags(tx: &mut Tx<'_>, id: Uuid, tags: Vec<String>, now_ms: i64) -> 
         .bind(id)
         .bind(Json(tags))
         .bind(now_ms)
-        .execute(tx.sqlite())
+        .execute(tx)
         .await?;
     Ok(())
 }
@@ -133,7 +136,7 @@ pub async fn existing(
     )
     .bind(account_id)
     .bind(rows::ids(ids)?)
-    .fetch_all(db.sqlite())
+    .fetch_all(db)
     .await?;
     Ok(found.into_iter().collect())
 }

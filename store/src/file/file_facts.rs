@@ -4,10 +4,13 @@
 use std::collections::HashSet;
 
 use serde_json::Value;
-use sqlx::{query, query_scalar, types::Json};
 use uuid::Uuid;
 
-use crate::{Connection, Error, Tx, rows};
+use crate::{
+    Connection, Error, Tx, rows,
+    rows::Json,
+    statement::{query, query_as, query_scalar},
+};
 
 /// Result of the inspection of a file.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,13 +24,14 @@ pub struct FileFacts {
 /// Records the result of an inspection, replacing an earlier one; does nothing for a file that was deleted.
 pub async fn record(tx: &mut Tx<'_>, file_id: Uuid, found: &FileFacts) -> Result<(), Error> {
     query(
-        "INSERT OR REPLACE INTO file_facts (file_id, facts, has_picture)
-         SELECT id, $2, $3 FROM files WHERE id = $1",
+        "INSERT INTO file_facts (file_id, facts, has_picture)
+         SELECT id, $2, $3 FROM files WHERE id = $1
+         ON CONFLICT (file_id) DO UPDATE SET facts = excluded.facts, has_picture = excluded.has_picture",
     )
     .bind(file_id)
     .bind(found.facts.as_ref().map(Json))
     .bind(found.has_picture)
-    .execute(tx.sqlite())
+    .execute(tx)
     .await?;
     Ok(())
 }
@@ -35,9 +39,9 @@ pub async fn record(tx: &mut Tx<'_>, file_id: Uuid, found: &FileFacts) -> Result
 /// Returns the result of the inspection; `None`: the file was not inspected yet.
 pub async fn of(db: &mut impl Connection, file_id: Uuid) -> Result<Option<FileFacts>, Error> {
     let row: Option<(Option<Json<Value>>, bool)> =
-        sqlx::query_as("SELECT facts, has_picture FROM file_facts WHERE file_id = $1")
+        query_as("SELECT facts, has_picture FROM file_facts WHERE file_id = $1")
             .bind(file_id)
-            .fetch_optional(db.sqlite())
+            .fetch_optional(db)
             .await?;
     Ok(row.map(|(facts, has_picture)| FileFacts {
         facts: facts.map(|Json(facts)| facts),
@@ -58,7 +62,7 @@ pub async fn without_picture(
          WHERE NOT f.has_picture",
     )
     .bind(rows::ids(file_ids)?)
-    .fetch_all(db.sqlite())
+    .fetch_all(db)
     .await?;
     Ok(found.into_iter().collect())
 }

@@ -1,6 +1,6 @@
 //! Filter of file lists: folder, text in the name, media type, families of types (`image`, `document` …), tags, times.
 
-use sqlx::{QueryBuilder, Sqlite};
+use crate::statement::Builder;
 use uuid::Uuid;
 
 /// Folder whose files are listed.
@@ -135,11 +135,7 @@ impl Filter {
 
     /// Adds the conditions but for the place and the tags to a statement about files `f`. `alias` is the table with a file's time
     /// and type, which may be another one than `f`.
-    pub(super) fn push_conditions(
-        &self,
-        statement: &mut QueryBuilder<Sqlite>,
-        alias: &'static str,
-    ) {
+    pub(super) fn push_conditions(&self, statement: &mut Builder, alias: &'static str) {
         if !self.types.is_empty() {
             let types = self.types.iter().map(|it| format!("'{}'", it.as_str()));
             let types: Vec<String> = types.collect();

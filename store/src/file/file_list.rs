@@ -7,7 +7,6 @@
 
 use std::borrow::Cow;
 
-use sqlx::{QueryBuilder, Sqlite, query_scalar};
 use uuid::Uuid;
 
 use super::{
@@ -19,6 +18,7 @@ use crate::{
     files::File,
     name_key::name_key,
     order::{Direction, Position, SortKey, Sorted},
+    statement::{Builder, query_scalar},
     storage,
 };
 
@@ -131,7 +131,7 @@ async fn read(
 ) -> Result<Vec<File>, Error> {
     let filter = rarest_tag_first(db, account_id, filter).await?;
     let mut statement = statement(account_id, &filter, slice);
-    Ok(statement.build_query_as().fetch_all(db.sqlite()).await?)
+    Ok(statement.build_query_as().fetch_all(db).await?)
 }
 
 /// The same rows, read in the opposite direction.
@@ -166,13 +166,13 @@ async fn rarest_tag_first<'f>(
     }
     let mut counted = Vec::with_capacity(filter.tags.len());
     for tag in &filter.tags {
-        let files: u32 = query_scalar(
-            "SELECT count(*) FROM (SELECT 1 FROM file_tags WHERE account_id = $1 AND tag = $2 LIMIT $3)",
+        let files: i64 = query_scalar(
+            "SELECT count(*) FROM (SELECT 1 FROM file_tags WHERE account_id = $1 AND tag = $2 LIMIT $3) some_rows",
         )
         .bind(account_id)
         .bind(tag)
         .bind(MOST_COUNTED)
-        .fetch_one(db.sqlite())
+        .fetch_one(db)
         .await?;
         counted.push((files, tag.clone()));
     }
@@ -184,14 +184,14 @@ async fn rarest_tag_first<'f>(
     }))
 }
 
-fn statement(account_id: Uuid, filter: &Filter, slice: &Slice) -> QueryBuilder<Sqlite> {
+fn statement(account_id: Uuid, filter: &Filter, slice: &Slice) -> Builder {
     let (key, direction) = (slice.order.column(), slice.direction.sql());
     let (alias, id) = match filter.tags.is_empty() {
         true => ("f", "f.id"),
         false => ("t", "t.file_id"),
     };
     let is_sorted = filter.tree().is_some() || !filter.tags.is_empty();
-    let mut statement = QueryBuilder::new("");
+    let mut statement = Builder::new("");
     push_tree(&mut statement, filter);
     statement.push(match is_sorted {
         // Only ids and keys go through the sorter.
@@ -225,12 +225,7 @@ fn statement(account_id: Uuid, filter: &Filter, slice: &Slice) -> QueryBuilder<S
 }
 
 /// Adds the tables that the files are read from and what they have to match.
-fn push_source(
-    statement: &mut QueryBuilder<Sqlite>,
-    account_id: Uuid,
-    filter: &Filter,
-    index: &'static str,
-) {
+fn push_source(statement: &mut Builder, account_id: Uuid, filter: &Filter, index: &'static str) {
     match filter.tags.split_first() {
         Some((tag, others)) => push_tagged(statement, account_id, filter, tag, others),
         None => push_files(statement, account_id, filter, index),
@@ -238,12 +233,7 @@ fn push_source(
 }
 
 /// Files `f` of a place, from an index.
-fn push_files(
-    statement: &mut QueryBuilder<Sqlite>,
-    account_id: Uuid,
-    filter: &Filter,
-    index: &'static str,
-) {
+fn push_files(statement: &mut Builder, account_id: Uuid, filter: &Filter, index: &'static str) {
     match filter.tree() {
         None => statement.push("FROM files f INDEXED BY ").push(index),
         // CROSS JOIN keeps SQLite from walking all files of the account.
@@ -255,15 +245,13 @@ fn push_files(
     statement
         .push(" WHERE f.account_id = ")
         .push_bind(account_id);
-    if let Some(folder) = filter.folder() {
-        statement.push(" AND f.folder_id IS ").push_bind(folder);
-    }
+    push_folder(statement, filter, "f");
     filter.push_conditions(statement, "f");
 }
 
 /// Rows `t` of a tag, whose files have the other tags as well.
 fn push_tagged(
-    statement: &mut QueryBuilder<Sqlite>,
+    statement: &mut Builder,
     account_id: Uuid,
     filter: &Filter,
     tag: &str,
@@ -277,9 +265,7 @@ fn push_tagged(
         .push(" WHERE t.account_id = ")
         .push_bind(account_id);
     statement.push(" AND t.tag = ").push_bind(tag.to_owned());
-    if let Some(folder) = filter.folder() {
-        statement.push(" AND t.folder_id IS ").push_bind(folder);
-    }
+    push_folder(statement, filter, "t");
     if filter.tree().is_some() {
         statement.push(" AND t.folder_id IN (SELECT id FROM below)");
     }
@@ -293,6 +279,20 @@ fn push_tagged(
     filter.push_conditions(statement, "t");
 }
 
+/// Adds the folder that the rows are in, which PostgreSQL finds in an index only by `=` and `IS NULL`.
+fn push_folder(statement: &mut Builder, filter: &Filter, alias: &str) {
+    match filter.folder() {
+        None => {}
+        Some(None) => {
+            statement.push(format_args!(" AND {alias}.folder_id IS NULL"));
+        }
+        Some(Some(folder)) => {
+            statement.push(format_args!(" AND {alias}.folder_id = "));
+            statement.push_bind(folder);
+        }
+    }
+}
+
 /// Returns the index that has the rows in this order. Names are compared inside of an index; SQLite would choose a shorter one
 /// and read every row.
 fn index(filter: &Filter, order: Order) -> &'static str {
@@ -304,7 +304,7 @@ fn index(filter: &Filter, order: Order) -> &'static str {
 }
 
 /// Begins a statement with the ids of the filter's folder and of all folders below it.
-fn push_tree(statement: &mut QueryBuilder<Sqlite>, filter: &Filter) {
+fn push_tree(statement: &mut Builder, filter: &Filter) {
     let Some(root) = filter.tree() else { return };
     statement.push("WITH RECURSIVE below (id) AS (SELECT ");
     statement.push_bind(root);
@@ -322,15 +322,12 @@ pub async fn count(
     }
     let filter = rarest_tag_first(db, account_id, filter).await?;
     let mut statement = count_statement(account_id, &filter);
-    let count: i64 = statement
-        .build_query_scalar()
-        .fetch_one(db.sqlite())
-        .await?;
+    let count: i64 = statement.build_query_scalar().fetch_one(db).await?;
     Ok(count.unsigned_abs())
 }
 
-fn count_statement(account_id: Uuid, filter: &Filter) -> QueryBuilder<Sqlite> {
-    let mut statement = QueryBuilder::new("");
+fn count_statement(account_id: Uuid, filter: &Filter) -> Builder {
+    let mut statement = Builder::new("");
     push_tree(&mut statement, filter);
     statement.push("SELECT count(*) ");
     push_source(&mut statement, account_id, filter, index_of_count(filter));

@@ -1,12 +1,18 @@
 //! Rows of files: create, get, patch, delete; name, folder, media type, size, focal point, tags. The bytes never change
 //! under one id.
 
-use sqlx::{query_as, types::Json};
 use uuid::Uuid;
 
 use crate::{
-    Connection, Error, Tx, blob::BlobHash, file_filter::FileType, folders, lineage,
-    name_key::name_key, storage,
+    Connection, Error, Tx,
+    blob::BlobHash,
+    file_filter::FileType,
+    folders, lineage,
+    name_key::name_key,
+    rows::Json,
+    rows::{JsonText, Narrow},
+    statement::query_as,
+    storage,
 };
 
 text_enum! {
@@ -33,15 +39,18 @@ pub struct File {
     pub blob: BlobHash,
     pub role: Role,
     /// Width in pixels as shown, after orientation.
+    #[sqlx(try_from = "Narrow")]
     pub width: Option<u32>,
+    #[sqlx(try_from = "Narrow")]
     pub height: Option<u32>,
     pub duration_ms: Option<i64>,
     focal_x: Option<f64>,
     focal_y: Option<f64>,
     pub description: Option<String>,
-    #[sqlx(json)]
+    #[sqlx(try_from = "JsonText")]
     pub tags: Vec<String>,
     /// Number of workflow runs between the file and an upload; 0: it is an upload or a conversion.
+    #[sqlx(try_from = "i64")]
     pub generation: u32,
     pub created_at: i64,
     pub updated_at: i64,
@@ -124,7 +133,7 @@ pub async fn create(
     .bind(new.duration_ms)
     .bind(new.generation)
     .bind(now_ms)
-    .fetch_one(tx.sqlite())
+    .fetch_one(tx)
     .await?;
     Ok(file)
 }
@@ -134,7 +143,7 @@ pub async fn get(db: &mut impl Connection, account_id: Uuid, id: Uuid) -> Result
     query_as("SELECT * FROM files WHERE id = $1 AND account_id = $2")
         .bind(id)
         .bind(account_id)
-        .fetch_optional(db.sqlite())
+        .fetch_optional(db)
         .await?
         .ok_or(Error::NotFound("file"))
 }
@@ -143,7 +152,7 @@ pub async fn get(db: &mut impl Connection, account_id: Uuid, id: Uuid) -> Result
 pub async fn by_id(db: &mut impl Connection, id: Uuid) -> Result<Option<File>, Error> {
     Ok(query_as("SELECT * FROM files WHERE id = $1")
         .bind(id)
-        .fetch_optional(db.sqlite())
+        .fetch_optional(db)
         .await?)
 }
 
@@ -186,7 +195,7 @@ pub async fn patch(
     .bind(patch.description.flatten())
     .bind(patch.tags.map(Json))
     .bind(now_ms)
-    .fetch_optional(tx.sqlite())
+    .fetch_optional(tx)
     .await?
     .ok_or(Error::NotFound("file"))
 }
@@ -196,7 +205,7 @@ pub async fn delete(tx: &mut Tx<'_>, account_id: Uuid, id: Uuid) -> Result<File,
     let file: File = query_as("DELETE FROM files WHERE id = $1 AND account_id = $2 RETURNING *")
         .bind(id)
         .bind(account_id)
-        .fetch_optional(tx.sqlite())
+        .fetch_optional(tx)
         .await?
         .ok_or(Error::NotFound("file"))?;
     storage::add(tx, account_id, -1, -file.size_bytes).await?;

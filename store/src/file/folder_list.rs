@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 
-use sqlx::{QueryBuilder, query_as};
 use uuid::Uuid;
 
 use crate::{
@@ -11,6 +10,7 @@ use crate::{
     name_key::name_key,
     order::{Direction, Position, SortKey, Sorted},
     rows,
+    statement::{Builder, query_as},
 };
 
 /// Order of a list of folders; folders that are equal in it follow their ids.
@@ -90,14 +90,17 @@ pub async fn list(
     wanted: &FolderQuery,
 ) -> Result<Vec<Folder>, Error> {
     let (key, direction) = (wanted.order.column(), wanted.direction.sql());
-    let mut statement = QueryBuilder::new("SELECT * FROM folders INDEXED BY ");
+    let mut statement = Builder::new("SELECT * FROM folders INDEXED BY ");
     statement
         .push(wanted.index())
         .push(" WHERE account_id = ")
         .push_bind(account_id);
-    if let Some(parent) = wanted.parent {
-        statement.push(" AND parent_id IS ").push_bind(parent);
-    }
+    // PostgreSQL finds the folder in an index only by `=` and `IS NULL`.
+    match wanted.parent {
+        None => &mut statement,
+        Some(None) => statement.push(" AND parent_id IS NULL"),
+        Some(Some(parent)) => statement.push(" AND parent_id = ").push_bind(parent),
+    };
     if let Some(text) = &wanted.text {
         statement.push(" AND instr(search_name, ");
         statement.push_bind(text.to_lowercase()).push(") > 0");
@@ -115,7 +118,7 @@ pub async fn list(
         " ORDER BY {key} {direction}, id {direction} LIMIT "
     ));
     statement.push_bind(wanted.limit);
-    Ok(statement.build_query_as().fetch_all(db.sqlite()).await?)
+    Ok(statement.build_query_as().fetch_all(db).await?)
 }
 
 /// Folder of a path.
@@ -141,7 +144,7 @@ pub async fn path(
     .bind(folder_id)
     .bind(account_id)
     .bind(MAX_DEPTH)
-    .fetch_all(db.sqlite())
+    .fetch_all(db)
     .await?)
 }
 
@@ -167,7 +170,7 @@ pub async fn marks(
     )
     .bind(rows::ids(folder_ids)?)
     .bind(now_ms)
-    .fetch_all(db.sqlite())
+    .fetch_all(db)
     .await?;
     let marks = found.into_iter().map(|(id, has_children, is_shared)| {
         let marks = FolderMarks {

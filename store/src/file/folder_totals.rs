@@ -1,9 +1,9 @@
 //! Number and bytes of the files in a folder, alone or with everything below it; triggers keep these sums.
 
-use sqlx::{FromRow, query_as};
+use sqlx::FromRow;
 use uuid::Uuid;
 
-use crate::{Connection, Error};
+use crate::{Connection, Error, statement::query_as};
 
 /// Number of files and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromRow)]
@@ -23,7 +23,7 @@ pub async fn within(
     )
     .bind(account_id)
     .bind(folder_id)
-    .fetch_optional(db.sqlite())
+    .fetch_optional(db)
     .await?;
     Ok(totals.unwrap_or_default())
 }
@@ -46,15 +46,17 @@ pub async fn tree(
     most_folders: u32,
 ) -> Result<Option<TreeTotals>, Error> {
     let totals: TreeTotals = query_as(
-        "WITH RECURSIVE below (id) AS (
-             SELECT $2 UNION ALL SELECT f.id FROM below b JOIN folders f ON f.parent_id = b.id LIMIT $3 + 1)
-         SELECT count(*) AS folders, coalesce(sum(t.files), 0) AS files, coalesce(sum(t.bytes), 0) AS bytes
+        "WITH RECURSIVE walk (id) AS (
+             SELECT $2 UNION ALL SELECT f.id FROM walk b JOIN folders f ON f.parent_id = b.id LIMIT $3 + 1),
+         below (id) AS (SELECT id FROM walk LIMIT $3 + 1)
+         SELECT count(*) AS folders, CAST(coalesce(sum(t.files), 0) AS INTEGER) AS files,
+             CAST(coalesce(sum(t.bytes), 0) AS INTEGER) AS bytes
          FROM below b LEFT JOIN folder_totals t ON t.account_id = $1 AND t.folder_id = b.id",
     )
     .bind(account_id)
     .bind(folder_id)
     .bind(most_folders)
-    .fetch_one(db.sqlite())
+    .fetch_one(db)
     .await?;
     Ok((totals.folders <= i64::from(most_folders)).then_some(totals))
 }

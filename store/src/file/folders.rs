@@ -1,10 +1,13 @@
 //! Rows of folders: create, patch, delete, paths; depth to which they may be nested (`MAX_DEPTH`). Names may repeat, as
 //! users expect of files that they upload twice.
 
-use sqlx::{query, query_as, query_scalar};
 use uuid::Uuid;
 
-use crate::{Connection, Error, Tx, files, name_key::name_key};
+use crate::{
+    Connection, Error, Tx, files,
+    name_key::name_key,
+    statement::{query, query_as, query_scalar},
+};
 
 /// Greatest nesting depth of folders.
 pub const MAX_DEPTH: i64 = 100;
@@ -61,7 +64,7 @@ pub async fn create(
     .bind(new.color)
     .bind(new.parent_id)
     .bind(now_ms)
-    .fetch_one(tx.sqlite())
+    .fetch_one(tx)
     .await?;
     Ok(folder)
 }
@@ -71,7 +74,7 @@ pub async fn get(db: &mut impl Connection, account_id: Uuid, id: Uuid) -> Result
     query_as("SELECT * FROM folders WHERE id = $1 AND account_id = $2")
         .bind(id)
         .bind(account_id)
-        .fetch_optional(db.sqlite())
+        .fetch_optional(db)
         .await?
         .ok_or(Error::NotFound("folder"))
 }
@@ -114,7 +117,7 @@ pub async fn patch(
     .bind(patch.parent_id.is_some())
     .bind(patch.parent_id.flatten())
     .bind(now_ms)
-    .fetch_optional(tx.sqlite())
+    .fetch_optional(tx)
     .await?
     .ok_or(Error::NotFound("folder"))
 }
@@ -127,7 +130,7 @@ pub async fn delete_empty(tx: &mut Tx<'_>, account_id: Uuid, id: Uuid) -> Result
              OR EXISTS (SELECT 1 FROM folders WHERE parent_id = $1)",
     )
     .bind(id)
-    .fetch_one(tx.sqlite())
+    .fetch_one(tx)
     .await?;
     if is_used {
         return Err(Error::Conflict(
@@ -136,7 +139,7 @@ pub async fn delete_empty(tx: &mut Tx<'_>, account_id: Uuid, id: Uuid) -> Result
     }
     query("DELETE FROM folders WHERE id = $1")
         .bind(id)
-        .execute(tx.sqlite())
+        .execute(tx)
         .await?;
     Ok(folder)
 }
@@ -166,7 +169,7 @@ pub async fn delete_turn(
     )
     .bind(id)
     .bind(most)
-    .fetch_all(tx.sqlite())
+    .fetch_all(tx)
     .await?;
     for file_id in &found {
         files::delete(tx, account_id, *file_id).await?;
@@ -180,7 +183,7 @@ pub async fn delete_turn(
              DELETE FROM folders WHERE id IN (SELECT id FROM below)",
         )
         .bind(id)
-        .execute(tx.sqlite())
+        .execute(tx)
         .await?;
     }
     Ok(Emptied {
@@ -199,7 +202,7 @@ pub struct PathEnd {
 }
 
 /// Finds the folder at the end of a path below a parent, and creates what is missing of it. Of several folders of one name the
-/// oldest counts. The writer does one unit of work at a time, so that many who ask for one path get one folder.
+/// oldest counts. Within an account one unit of work runs at a time, so that many who ask for one path get one folder.
 ///
 /// `Error::NotFound` for a parent that the account does not have, `Error::Conflict` where it would be nested too deep,
 /// `Error::Invalid` for a path without names.
@@ -248,7 +251,7 @@ async fn oldest_named(
     .bind(parent_id)
     .bind(name_key(name))
     .bind(name)
-    .fetch_optional(tx.sqlite())
+    .fetch_optional(tx)
     .await?)
 }
 
@@ -263,7 +266,7 @@ pub async fn ancestors(db: &mut impl Connection, id: Uuid) -> Result<Vec<Uuid>, 
     )
     .bind(id)
     .bind(MAX_DEPTH)
-    .fetch_all(db.sqlite())
+    .fetch_all(db)
     .await?;
     Ok(ids)
 }
@@ -274,11 +277,11 @@ async fn height(db: &mut impl Connection, id: Uuid) -> Result<i64, Error> {
         "WITH RECURSIVE below (id, depth) AS (
              SELECT $1, 1 UNION
              SELECT f.id, depth + 1 FROM folders f JOIN below b ON f.parent_id = b.id WHERE depth <= $2)
-         SELECT max(depth) FROM below",
+         SELECT CAST(max(depth) AS INTEGER) FROM below",
     )
     .bind(id)
     .bind(MAX_DEPTH)
-    .fetch_one(db.sqlite())
+    .fetch_one(db)
     .await?;
     Ok(height)
 }

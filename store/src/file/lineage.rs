@@ -1,10 +1,15 @@
 //! Lineage of files: sources and operation of each derived object, products of a file.
 
 use serde_json::Value;
-use sqlx::{FromRow, query, query_as, types::Json};
+use sqlx::FromRow;
 use uuid::Uuid;
 
-use crate::{Connection, Error, Tx};
+use crate::{
+    Connection, Error, Tx,
+    rows::Json,
+    rows::JsonText,
+    statement::{query, query_as},
+};
 
 text_enum! {
     /// Kinds of objects that are made from files.
@@ -45,7 +50,7 @@ pub struct Lineage {
     /// `None`: the source was never stored, or is deleted.
     pub source_file_id: Option<Uuid>,
     /// The operation with its fields, as the operation table serialises it.
-    #[sqlx(json)]
+    #[sqlx(try_from = "JsonText")]
     pub operation: Value,
     pub created_at: i64,
 }
@@ -61,7 +66,7 @@ pub async fn record(tx: &mut Tx<'_>, lineage: Lineage) -> Result<(), Error> {
     .bind(lineage.source_file_id)
     .bind(Json(lineage.operation))
     .bind(lineage.created_at)
-    .execute(tx.sqlite())
+    .execute(tx)
     .await?;
     Ok(())
 }
@@ -73,7 +78,7 @@ pub async fn of(db: &mut impl Connection, derived: &Derived) -> Result<Vec<Linea
     )
     .bind(derived.kind)
     .bind(&derived.id)
-    .fetch_all(db.sqlite())
+    .fetch_all(db)
     .await?;
     Ok(rows)
 }
@@ -113,7 +118,7 @@ pub struct Product {
 struct Joined {
     derived_kind: DerivedKind,
     derived_id: String,
-    #[sqlx(json)]
+    #[sqlx(try_from = "JsonText")]
     operation: Value,
     lineage_at: i64,
     file_id: Option<Uuid>,
@@ -149,7 +154,7 @@ pub async fn sources(
     .bind(derived.kind)
     .bind(derived.id)
     .bind(limit)
-    .fetch_all(db.sqlite())
+    .fetch_all(db)
     .await?;
     Ok(rows
         .into_iter()
@@ -180,7 +185,7 @@ pub async fn products(
     .bind(file_id)
     .bind(limit)
     .bind(offset)
-    .fetch_all(db.sqlite())
+    .fetch_all(db)
     .await?;
     Ok(rows
         .into_iter()
@@ -198,7 +203,7 @@ pub async fn products(
 pub async fn count_products(db: &mut impl Connection, file_id: Uuid) -> Result<u64, Error> {
     let (count,): (i64,) = query_as("SELECT count(*) FROM lineage WHERE source_file_id = $1")
         .bind(file_id)
-        .fetch_one(db.sqlite())
+        .fetch_one(db)
         .await?;
     Ok(count as u64)
 }
@@ -208,7 +213,7 @@ pub async fn forget(tx: &mut Tx<'_>, derived: &Derived) -> Result<(), Error> {
     query("DELETE FROM lineage WHERE derived_kind = $1 AND derived_id = $2")
         .bind(derived.kind)
         .bind(&derived.id)
-        .execute(tx.sqlite())
+        .execute(tx)
         .await?;
     Ok(())
 }

@@ -4,10 +4,13 @@
 //! Keys are compared byte by byte, which is how an index compares them. A number is written with its length before it, and
 //! the length as digits, so that numbers keep their place among letters and signs.
 
-use sqlx::{query, query_as};
 use uuid::Uuid;
 
-use crate::{Error, Store, Tx, turns::in_turns};
+use crate::{
+    Error, Store, Tx,
+    statement::{query, query_as},
+    turns::in_turns,
+};
 
 /// Bytes of the longest key. Names that differ only after it are equal in the order.
 const MAX_BYTES: usize = 256;
@@ -60,13 +63,13 @@ async fn fill_files(tx: &mut Tx<'_>, most: u32) -> Result<u64, Error> {
     let unfilled: Vec<(Uuid, String)> =
         query_as("SELECT id, filename FROM files WHERE name_key = '' AND filename <> '' LIMIT $1")
             .bind(most)
-            .fetch_all(tx.sqlite())
+            .fetch_all(tx)
             .await?;
     for (id, name) in &unfilled {
         query("UPDATE files SET name_key = $2 WHERE id = $1")
             .bind(id)
             .bind(name_key(name))
-            .execute(tx.sqlite())
+            .execute(tx)
             .await?;
     }
     Ok(unfilled.len() as u64)
@@ -77,14 +80,14 @@ async fn fill_folders(tx: &mut Tx<'_>, most: u32) -> Result<u64, Error> {
     let unfilled: Vec<(Uuid, String)> =
         query_as("SELECT id, name FROM folders WHERE name_key = '' AND name <> '' LIMIT $1")
             .bind(most)
-            .fetch_all(tx.sqlite())
+            .fetch_all(tx)
             .await?;
     for (id, name) in &unfilled {
         query("UPDATE folders SET search_name = $2, name_key = $3 WHERE id = $1")
             .bind(id)
             .bind(name.to_lowercase())
             .bind(name_key(name))
-            .execute(tx.sqlite())
+            .execute(tx)
             .await?;
     }
     Ok(unfilled.len() as u64)

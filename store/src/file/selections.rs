@@ -1,10 +1,13 @@
 //! Selections: files and folders that were chosen to be downloaded as one archive. A selection names them; the archive
 //! is computed when it is downloaded.
 
-use sqlx::{FromRow, query, query_as};
+use sqlx::FromRow;
 use uuid::Uuid;
 
-use crate::{Connection, Error, Tx};
+use crate::{
+    Connection, Error, Tx,
+    statement::{query, query_as},
+};
 
 /// Deletes selections that have expired by the time `$1`, `$2` at most.
 pub(crate) const DELETE_EXPIRED: &str = "DELETE FROM archive_selections WHERE id IN (
@@ -73,7 +76,7 @@ pub async fn create(
     .bind(packed(&new.folders))
     .bind(now_ms)
     .bind(new.expires_at)
-    .fetch_one(tx.sqlite())
+    .fetch_one(tx)
     .await?;
     query(
         "DELETE FROM archive_selections WHERE id IN (
@@ -81,7 +84,7 @@ pub async fn create(
     )
     .bind(account_id)
     .bind(most)
-    .execute(tx.sqlite())
+    .execute(tx)
     .await?;
     Ok(row.into())
 }
@@ -96,7 +99,7 @@ pub async fn by_id(
         query_as("SELECT * FROM archive_selections WHERE id = $1 AND expires_at > $2")
             .bind(id)
             .bind(now_ms)
-            .fetch_optional(db.sqlite())
+            .fetch_optional(db)
             .await?;
     Ok(row.map(Into::into))
 }

@@ -4,7 +4,7 @@
 //! is deleted with its folder. A link shows its folder and the folders and files below: [`path`] and [`file`] are the
 //! places where that is decided.
 
-use sqlx::{FromRow, query, query_as, query_scalar};
+use sqlx::FromRow;
 use uuid::Uuid;
 
 use crate::{
@@ -12,6 +12,8 @@ use crate::{
     credentials::PasswordHash,
     files::File,
     folders::{self, Folder, MAX_DEPTH},
+    rows::Narrow,
+    statement::{query, query_as, query_scalar},
 };
 
 /// Folders that one sum covers.
@@ -30,6 +32,7 @@ pub struct Share {
     pub token_hash: String,
     pub password_hash: Option<PasswordHash>,
     /// `None`: no bound.
+    #[sqlx(try_from = "Narrow")]
     pub download_limit: Option<u32>,
     /// True when originals may be downloaded.
     pub allow_download: bool,
@@ -90,7 +93,7 @@ pub async fn create(tx: &mut Tx<'_>, new: NewShare, now_ms: i64) -> Result<Share
     .bind(new.allow_download)
     .bind(now_ms)
     .bind(new.expires_at)
-    .fetch_one(tx.sqlite())
+    .fetch_one(tx)
     .await?;
     Ok(ShareChange { share, replaced })
 }
@@ -105,7 +108,7 @@ pub async fn of_folder(
     folders::get(db, account_id, folder_id).await?;
     let share: Option<Share> = query_as("SELECT * FROM shares WHERE folder_id = $1")
         .bind(folder_id)
-        .fetch_optional(db.sqlite())
+        .fetch_optional(db)
         .await?;
     Ok(share.filter(|share| !share.has_expired(now_ms)))
 }
@@ -138,7 +141,7 @@ pub async fn delete(
     Ok(
         query_as("DELETE FROM shares WHERE folder_id = $1 RETURNING *")
             .bind(folder_id)
-            .fetch_optional(tx.sqlite())
+            .fetch_optional(tx)
             .await?,
     )
 }
@@ -150,7 +153,7 @@ pub async fn by_token_hash(
 ) -> Result<Option<Share>, Error> {
     Ok(query_as("SELECT * FROM shares WHERE token_hash = $1")
         .bind(token_hash)
-        .fetch_optional(db.sqlite())
+        .fetch_optional(db)
         .await?)
 }
 
@@ -161,7 +164,7 @@ pub async fn gone(db: &mut impl Connection, token_hashes: &[String]) -> Result<V
         "SELECT j.value FROM json_each($1) j WHERE NOT EXISTS (SELECT 1 FROM shares s WHERE s.token_hash = j.value)",
     )
     .bind(hashes)
-    .fetch_all(db.sqlite())
+    .fetch_all(db)
     .await?)
 }
 
@@ -183,7 +186,7 @@ pub async fn path(
     .bind(share.folder_id)
     .bind(share.account_id)
     .bind(MAX_DEPTH)
-    .fetch_all(db.sqlite())
+    .fetch_all(db)
     .await?;
     let is_below = path.first().is_some_and(|top| top.id == share.folder_id);
     Ok(is_below.then_some(path))
@@ -206,7 +209,7 @@ pub async fn file(
     .bind(share.folder_id)
     .bind(share.account_id)
     .bind(MAX_DEPTH)
-    .fetch_optional(db.sqlite())
+    .fetch_optional(db)
     .await?)
 }
 
@@ -229,18 +232,19 @@ pub async fn totals(
 ) -> Result<Totals, Error> {
     // CROSS JOIN keeps SQLite from walking all files; both tables are read from indexes alone.
     Ok(query_as(
-        "WITH RECURSIVE below (id) AS (
-             SELECT $1 UNION ALL SELECT f.id FROM below b JOIN folders f ON f.parent_id = b.id LIMIT $2 + 1),
+        "WITH RECURSIVE walk (id) AS (
+             SELECT $1 UNION ALL SELECT f.id FROM walk b JOIN folders f ON f.parent_id = b.id LIMIT $2 + 1),
+         below (id) AS (SELECT id FROM walk LIMIT $2 + 1),
          found (size_bytes) AS (
              SELECT f.size_bytes FROM below b CROSS JOIN files f ON f.folder_id = b.id LIMIT $3),
          sums (files, bytes, folders) AS (
-             SELECT count(*), coalesce(sum(size_bytes), 0), (SELECT count(*) FROM below) - 1 FROM found)
+             SELECT count(*), CAST(coalesce(sum(size_bytes), 0) AS INTEGER), (SELECT count(*) FROM below) - 1 FROM found)
          SELECT files, bytes, folders, files < $3 AND folders < $2 AS is_exact FROM sums",
     )
     .bind(folder_id)
     .bind(MOST_FOLDERS)
     .bind(most_files)
-    .fetch_one(db.sqlite())
+    .fetch_one(db)
     .await?)
 }
 
@@ -252,7 +256,7 @@ pub async fn count(tx: &mut Tx<'_>, id: Uuid, views: u32, downloads: u32) -> Res
     .bind(id)
     .bind(views)
     .bind(downloads)
-    .execute(tx.sqlite())
+    .execute(tx)
     .await?;
     Ok(())
 }
@@ -265,7 +269,7 @@ pub async fn take_download(tx: &mut Tx<'_>, id: Uuid) -> Result<bool, Error> {
          WHERE id = $1 AND (download_limit IS NULL OR download_count < download_limit)",
     )
     .bind(id)
-    .execute(tx.sqlite())
+    .execute(tx)
     .await?;
     Ok(taken.rows_affected() == 1)
 }

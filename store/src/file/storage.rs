@@ -1,10 +1,12 @@
 //! Storage used by an account (`files`, `bytes`), and the check of its plan's storage limit, with bytes held by
 //! unfinished uploads. Every change of a file updates the sums.
 
-use sqlx::{query, query_as, query_scalar};
 use uuid::Uuid;
 
-use crate::{Connection, Error, Tx};
+use crate::{
+    Connection, Error, Tx,
+    statement::{query, query_as, query_scalar},
+};
 
 /// Storage used by an account.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -17,7 +19,7 @@ pub async fn totals(db: &mut impl Connection, account_id: Uuid) -> Result<Totals
     let sums: Option<(i64, i64)> =
         query_as("SELECT files, bytes FROM storage_totals WHERE account_id = $1")
             .bind(account_id)
-            .fetch_optional(db.sqlite())
+            .fetch_optional(db)
             .await?;
     Ok(sums.map_or_else(Totals::default, |(files, bytes)| Totals {
         files: files.unsigned_abs(),
@@ -89,15 +91,15 @@ async fn held_by_uploads(
     now_ms: i64,
 ) -> Result<u64, Error> {
     let held: i64 = query_scalar(
-        "SELECT (SELECT coalesce(sum(held_bytes), 0) FROM tus_uploads
+        "SELECT (SELECT CAST(coalesce(sum(held_bytes), 0) AS INTEGER) FROM tus_uploads
                  WHERE account_id = $1 AND completed_at IS NULL AND expires_at > $2 AND id IS NOT $3)
-              + (SELECT coalesce(sum(size_bytes), 0) FROM uploads
+              + (SELECT CAST(coalesce(sum(size_bytes), 0) AS INTEGER) FROM uploads
                  WHERE account_id = $1 AND state = 'received' AND expires_at > $2 AND id IS NOT $3)",
     )
     .bind(account_id)
     .bind(now_ms)
     .bind(but)
-    .fetch_one(db.sqlite())
+    .fetch_one(db)
     .await?;
     Ok(held.unsigned_abs())
 }
@@ -111,12 +113,13 @@ pub(crate) async fn add(
 ) -> Result<(), Error> {
     query(
         "INSERT INTO storage_totals (account_id, files, bytes) VALUES ($1, $2, $3)
-         ON CONFLICT (account_id) DO UPDATE SET files = files + excluded.files, bytes = bytes + excluded.bytes",
+         ON CONFLICT (account_id) DO UPDATE SET files = storage_totals.files + excluded.files,
+             bytes = storage_totals.bytes + excluded.bytes",
     )
     .bind(account_id)
     .bind(files)
     .bind(bytes)
-    .execute(tx.sqlite())
+    .execute(tx)
     .await?;
     Ok(())
 }

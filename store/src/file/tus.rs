@@ -10,14 +10,15 @@
 
 use std::collections::BTreeSet;
 
-use sqlx::{query, query_as, query_scalar};
 use uuid::Uuid;
 
 use crate::{
     Connection, Error, Store, Tx,
     blob::{BlobHash, PartialState},
     files::{self, Facts, File, NewFile, Role},
-    folders, storage,
+    folders,
+    statement::{query, query_as, query_scalar},
+    storage,
     turns::in_turns,
 };
 
@@ -42,6 +43,7 @@ pub struct TusUpload {
     pub offset_bytes: i64,
     /// Bytes that are reserved in the plan's storage; no fewer than the offset.
     held_bytes: i64,
+    #[sqlx(try_from = "i64")]
     crc32: u32,
     sha256_state: Vec<u8>,
     /// Rises with every request that carries bytes.
@@ -157,7 +159,7 @@ pub async fn create(
     .bind(new.length_bytes.map(in_row).transpose()?)
     .bind(now_ms)
     .bind(new.expires_at)
-    .fetch_one(tx.sqlite())
+    .fetch_one(tx)
     .await?;
     Ok(upload)
 }
@@ -172,7 +174,7 @@ pub async fn get(
 ) -> Result<TusUpload, Error> {
     let found: Option<TusUpload> = query_as("SELECT * FROM tus_uploads WHERE id = $1")
         .bind(id)
-        .fetch_optional(db.sqlite())
+        .fetch_optional(db)
         .await?;
     let upload = found
         .filter(|upload| upload.account_id == account_id)
@@ -223,7 +225,7 @@ pub async fn claim(
     .bind(declared.map(in_row).transpose()?)
     .bind(claim.expires_at)
     .bind(in_row(held)?)
-    .fetch_one(tx.sqlite())
+    .fetch_one(tx)
     .await?)
 }
 
@@ -256,7 +258,7 @@ pub async fn hold(
     .bind(upload.attempt)
     .bind(in_row(held)?)
     .bind(now_ms)
-    .execute(tx.sqlite())
+    .execute(tx)
     .await?;
     match updated.rows_affected() {
         0 => Err(not_taken(tx, upload, now_ms).await),
@@ -271,7 +273,7 @@ pub async fn release(tx: &mut Tx<'_>, upload: &TusUpload) -> Result<(), Error> {
     )
     .bind(upload.id)
     .bind(upload.attempt)
-    .execute(tx.sqlite())
+    .execute(tx)
     .await?;
     Ok(())
 }
@@ -279,7 +281,7 @@ pub async fn release(tx: &mut Tx<'_>, upload: &TusUpload) -> Result<(), Error> {
 /// Releases all reservations, at the start: no request is in progress.
 pub(crate) async fn release_all(tx: &mut Tx<'_>) -> Result<(), Error> {
     query("UPDATE tus_uploads SET held_bytes = offset_bytes WHERE completed_at IS NULL AND held_bytes > offset_bytes")
-        .execute(tx.sqlite())
+        .execute(tx)
         .await?;
     Ok(())
 }
@@ -301,7 +303,7 @@ async fn unfinished_offset(db: &mut impl Connection, id: Uuid) -> Result<Option<
     let offset =
         query_scalar("SELECT offset_bytes FROM tus_uploads WHERE id = $1 AND completed_at IS NULL")
             .bind(id)
-            .fetch_optional(db.sqlite())
+            .fetch_optional(db)
             .await?;
     Ok(offset)
 }
@@ -349,7 +351,7 @@ pub async fn advance(
     .bind(step.expires_at)
     .bind(now_ms)
     .bind(step.is_last)
-    .execute(tx.sqlite())
+    .execute(tx)
     .await?;
     if advanced.rows_affected() == 0 {
         return Err(not_taken(tx, upload, now_ms).await);
@@ -388,7 +390,7 @@ pub async fn complete(
     .bind(upload.attempt)
     .bind(now_ms)
     .bind(in_row(arrived.size_bytes)?)
-    .fetch_optional(tx.sqlite())
+    .fetch_optional(tx)
     .await?;
     let Some(upload) = completed else {
         return Err(not_taken(tx, upload, now_ms).await);
@@ -410,7 +412,7 @@ pub async fn complete(
     query("UPDATE tus_uploads SET file_id = $2 WHERE id = $1")
         .bind(upload.id)
         .bind(file.id)
-        .execute(tx.sqlite())
+        .execute(tx)
         .await?;
     Ok(file)
 }
@@ -420,7 +422,7 @@ pub async fn delete(tx: &mut Tx<'_>, account_id: Uuid, id: Uuid) -> Result<(), E
     let deleted = query("DELETE FROM tus_uploads WHERE id = $1 AND account_id = $2")
         .bind(id)
         .bind(account_id)
-        .execute(tx.sqlite())
+        .execute(tx)
         .await?;
     match deleted.rows_affected() {
         0 => Err(Error::NotFound("upload")),
@@ -444,7 +446,7 @@ async fn delete_expired(tx: &mut Tx<'_>, before_ms: i64, rows: u32) -> Result<u6
     )
     .bind(before_ms)
     .bind(rows)
-    .execute(tx.sqlite())
+    .execute(tx)
     .await?;
     Ok(deleted.rows_affected())
 }
@@ -472,11 +474,11 @@ async fn needed(
     let mut needed = BTreeSet::new();
     for id in uploads {
         let found: Option<i64> = query_scalar(
-            "SELECT 1 FROM tus_uploads WHERE id = $1 AND completed_at IS NULL AND expires_at > $2",
+            "SELECT CAST(1 AS INTEGER) FROM tus_uploads WHERE id = $1 AND completed_at IS NULL AND expires_at > $2",
         )
         .bind(id)
         .bind(now_ms - KEPT_AFTER_MS)
-        .fetch_optional(db.sqlite())
+        .fetch_optional(db)
         .await?;
         needed.extend(found.map(|_| *id));
     }
@@ -490,7 +492,7 @@ async fn unfinished(db: &mut impl Connection, account_id: Uuid, now_ms: i64) -> 
     )
     .bind(account_id)
     .bind(now_ms)
-    .fetch_one(db.sqlite())
+    .fetch_one(db)
     .await?;
     Ok(uploads.unsigned_abs())
 }

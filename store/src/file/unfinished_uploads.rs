@@ -1,33 +1,32 @@
 //! List of an account's uploads that are not files yet: direct and resumable ones, newest first.
 
-use sqlx::query_as;
 use uuid::Uuid;
 
-use crate::{Connection, Error, Page};
+use crate::{Connection, Error, Page, statement::query_as};
 
 /// Parameters: account, time now, and those of [`Page::read`]. Each part reads its own index, no further than the page.
 pub(crate) const LIST: &str = "
     SELECT * FROM (SELECT id, 'tus' AS kind, filename, folder_id, length_bytes AS size_bytes, offset_bytes,
-                          0 AS is_received, created_at, expires_at
+                          FALSE AS is_received, created_at, expires_at
                    FROM tus_uploads
                    WHERE account_id = $1 AND completed_at IS NULL AND +expires_at > $2 AND (created_at, id) < ($3, $4)
-                   ORDER BY created_at DESC, id DESC LIMIT $5)
+                   ORDER BY created_at DESC, id DESC LIMIT $5) tus
     UNION ALL
     SELECT * FROM (SELECT id, 'direct', filename, folder_id, size_bytes, iif(state = 'received', size_bytes, 0),
                           state = 'received', created_at, expires_at
                    FROM uploads
                    WHERE account_id = $1 AND state <> 'completed' AND +expires_at > $2 AND (created_at, id) < ($3, $4)
-                   ORDER BY created_at DESC, id DESC LIMIT $5)
+                   ORDER BY created_at DESC, id DESC LIMIT $5) direct
     ORDER BY created_at DESC, id DESC LIMIT $5";
 
-/// Way in which an upload's bytes come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::Type)]
-#[sqlx(type_name = "TEXT", rename_all = "lowercase")]
-pub enum UploadKind {
-    /// By requests of tus, which go on where the last one ended.
-    Tus,
-    /// By one PUT to a signed address.
-    Direct,
+text_enum! {
+    /// Way in which an upload's bytes come.
+    pub enum UploadKind {
+        /// By requests of tus, which go on where the last one ended.
+        Tus = "tus",
+        /// By one PUT to a signed address.
+        Direct = "direct",
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]

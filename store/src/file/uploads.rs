@@ -3,30 +3,31 @@
 //! A PUT claims the upload first, and its bytes count only while no later PUT has: so a new request supersedes an
 //! interrupted one.
 
-use sqlx::{query, query_as};
 use uuid::Uuid;
 
 use crate::{
     Connection, Error, Tx,
     blob::BlobHash,
     files::{self, Facts, File, NewFile, Role},
-    folders, storage,
+    folders,
+    statement::{query, query_as},
+    storage,
 };
 
 /// Deletes uploads that have expired by the time `$1`, completed ones too, `$2` at most.
 pub(crate) const DELETE_EXPIRED: &str =
     "DELETE FROM uploads WHERE id IN (SELECT id FROM uploads WHERE expires_at <= $1 LIMIT $2)";
 
-/// State of an upload.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::Type)]
-#[sqlx(type_name = "TEXT", rename_all = "lowercase")]
-pub enum State {
-    /// Waits for its bytes.
-    Pending,
-    /// Has them.
-    Received,
-    /// Is a file.
-    Completed,
+text_enum! {
+    /// State of an upload.
+    pub enum State {
+        /// Waits for its bytes.
+        Pending = "pending",
+        /// Has them.
+        Received = "received",
+        /// Is a file.
+        Completed = "completed",
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
@@ -83,7 +84,7 @@ pub async fn create(
     .bind(size_bytes)
     .bind(now_ms)
     .bind(new.expires_at)
-    .fetch_one(tx.sqlite())
+    .fetch_one(tx)
     .await?;
     Ok(upload)
 }
@@ -92,7 +93,7 @@ pub async fn create(
 pub async fn by_id(db: &mut impl Connection, id: Uuid) -> Result<Upload, Error> {
     query_as("SELECT * FROM uploads WHERE id = $1")
         .bind(id)
-        .fetch_optional(db.sqlite())
+        .fetch_optional(db)
         .await?
         .ok_or(Error::NotFound("upload"))
 }
@@ -102,7 +103,7 @@ pub async fn claim(tx: &mut Tx<'_>, id: Uuid) -> Result<Upload, Error> {
     let upload: Upload =
         query_as("UPDATE uploads SET attempt = attempt + 1 WHERE id = $1 RETURNING *")
             .bind(id)
-            .fetch_optional(tx.sqlite())
+            .fetch_optional(tx)
             .await?
             .ok_or(Error::NotFound("upload"))?;
     match upload.state {
@@ -128,7 +129,7 @@ pub async fn receive(
     .bind(attempt)
     .bind(blob)
     .bind(mime_type)
-    .fetch_optional(tx.sqlite())
+    .fetch_optional(tx)
     .await?
     .ok_or_else(|| {
         Error::Conflict("another request has taken this upload over, or it was cancelled".into())
@@ -172,7 +173,7 @@ pub async fn complete(
     query("UPDATE uploads SET state = 'completed', file_id = $2 WHERE id = $1")
         .bind(id)
         .bind(file.id)
-        .execute(tx.sqlite())
+        .execute(tx)
         .await?;
     Ok((file, false))
 }
@@ -202,7 +203,7 @@ pub async fn take(tx: &mut Tx<'_>, account_id: Uuid, id: Uuid) -> Result<UploadC
     let (blob, mime_type) = received(&upload)?;
     query("UPDATE uploads SET state = 'completed', blob_hash = NULL WHERE id = $1")
         .bind(id)
-        .execute(tx.sqlite())
+        .execute(tx)
         .await?;
     Ok(UploadContent {
         blob,
@@ -226,7 +227,7 @@ pub async fn cancel(tx: &mut Tx<'_>, account_id: Uuid, id: Uuid) -> Result<(), E
     }
     query("DELETE FROM uploads WHERE id = $1")
         .bind(id)
-        .execute(tx.sqlite())
+        .execute(tx)
         .await?;
     Ok(())
 }

@@ -1,9 +1,11 @@
 //! Rows of accounts: name (1 to 120 characters), plan, suspension.
 
-use sqlx::{query, query_as, query_scalar};
 use uuid::Uuid;
 
-use crate::{Connection, Cursor, Error, Listed, Page, Tx};
+use crate::{
+    Connection, Cursor, Error, Listed, Page, Tx,
+    statement::{query, query_as, query_scalar},
+};
 
 /// The plan of a self-hosted account: no monthly cap, no rate limit.
 pub const UNLIMITED: &str = "unlimited";
@@ -80,7 +82,7 @@ pub async fn create_on(
         .bind(name)
         .bind(plan)
         .bind(now_ms)
-        .fetch_one(tx.sqlite())
+        .fetch_one(tx)
         .await?;
     Ok(account)
 }
@@ -105,7 +107,7 @@ pub fn normalise_name(name: &str) -> Result<&str, Error> {
 pub async fn get(db: &mut impl Connection, id: Uuid) -> Result<Account, Error> {
     query_as("SELECT * FROM accounts WHERE id = $1")
         .bind(id)
-        .fetch_optional(db.sqlite())
+        .fetch_optional(db)
         .await?
         .ok_or(Error::NotFound("account"))
 }
@@ -113,9 +115,9 @@ pub async fn get(db: &mut impl Connection, id: Uuid) -> Result<Account, Error> {
 /// The accounts of this name, compared without case; names need not be unique.
 pub async fn by_name(db: &mut impl Connection, name: &str) -> Result<Vec<Account>, Error> {
     Ok(
-        query_as("SELECT * FROM accounts WHERE name = $1 COLLATE NOCASE ORDER BY created_at, id")
+        query_as("SELECT * FROM accounts WHERE lower(name) = lower($1) ORDER BY created_at, id")
             .bind(name)
-            .fetch_all(db.sqlite())
+            .fetch_all(db)
             .await?,
     )
 }
@@ -123,7 +125,7 @@ pub async fn by_name(db: &mut impl Connection, name: &str) -> Result<Vec<Account
 /// The oldest account, which the first start made; users and keys that name no other belong to it.
 pub async fn first(db: &mut impl Connection) -> Result<Option<Account>, Error> {
     let account = query_as("SELECT * FROM accounts ORDER BY created_at, id LIMIT 1")
-        .fetch_optional(db.sqlite())
+        .fetch_optional(db)
         .await?;
     Ok(account)
 }
@@ -136,14 +138,14 @@ pub async fn list(db: &mut impl Connection) -> Result<Vec<Summary>, Error> {
              (SELECT count(*) FROM api_keys WHERE account_id = accounts.id AND revoked_at IS NULL) AS keys
          FROM accounts ORDER BY created_at, id",
     )
-    .fetch_all(db.sqlite())
+    .fetch_all(db)
     .await?)
 }
 
 /// The ids of all accounts.
 pub(crate) async fn ids(db: &mut impl Connection) -> Result<Vec<Uuid>, Error> {
     Ok(query_scalar("SELECT id FROM accounts")
-        .fetch_all(db.sqlite())
+        .fetch_all(db)
         .await?)
 }
 
@@ -167,7 +169,7 @@ pub async fn summary(db: &mut impl Connection, id: Uuid) -> Result<Summary, Erro
          FROM accounts WHERE id = $1",
     )
     .bind(id)
-    .fetch_optional(db.sqlite())
+    .fetch_optional(db)
     .await?
     .ok_or(Error::NotFound("account"))
 }
@@ -176,7 +178,7 @@ pub async fn summary(db: &mut impl Connection, id: Uuid) -> Result<Summary, Erro
 pub async fn suspended(db: &mut impl Connection) -> Result<Vec<Uuid>, Error> {
     Ok(
         query_scalar("SELECT id FROM accounts WHERE suspended_at IS NOT NULL")
-            .fetch_all(db.sqlite())
+            .fetch_all(db)
             .await?,
     )
 }
@@ -187,7 +189,7 @@ pub async fn set_plan(tx: &mut Tx<'_>, id: Uuid, plan: &str, now_ms: i64) -> Res
         .bind(id)
         .bind(plan)
         .bind(now_ms)
-        .execute(tx.sqlite())
+        .execute(tx)
         .await?;
     match changed.rows_affected() {
         0 => Err(Error::NotFound("account")),
@@ -209,13 +211,13 @@ pub async fn set_suspended(
     .bind(id)
     .bind(is_suspended)
     .bind(now_ms)
-    .fetch_optional(tx.sqlite())
+    .fetch_optional(tx)
     .await?
     .ok_or(Error::NotFound("account"))
 }
 
 pub async fn count(db: &mut impl Connection) -> Result<i64, Error> {
     Ok(query_scalar("SELECT count(*) FROM accounts")
-        .fetch_one(db.sqlite())
+        .fetch_one(db)
         .await?)
 }

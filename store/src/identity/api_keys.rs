@@ -1,10 +1,12 @@
 //! Rows of API keys: create, authenticate, list, revoke; scopes `read`, `write`, `admin`; `last_used_at`. Only hash and
 //! prefix are stored, the key itself is shown once.
 
-use sqlx::{query, query_as, query_scalar};
 use uuid::Uuid;
 
-use crate::{Connection, Error, Page, Secret, Tx, credentials};
+use crate::{
+    Connection, Error, Page, Secret, Tx, credentials,
+    statement::{query, query_as, query_scalar},
+};
 
 /// Precision of `last_used_at`: a write for every request would be wasted.
 const LAST_USED_GRAIN_MS: i64 = 5 * 60 * 1000;
@@ -79,7 +81,7 @@ pub async fn create_from(
     .bind(credentials::hash(token.expose()))
     .bind(credentials::prefix(token.expose()))
     .bind(now_ms)
-    .fetch_optional(tx.sqlite())
+    .fetch_optional(tx)
     .await?
     .ok_or_else(|| Error::Conflict("this API key is stored already".into()))
 }
@@ -93,7 +95,7 @@ pub async fn authenticate(db: &mut impl Connection, token: &str) -> Result<Optio
     let key: Option<ApiKey> =
         query_as("SELECT * FROM api_keys WHERE key_hash = $1 AND revoked_at IS NULL")
             .bind(&hash)
-            .fetch_optional(db.sqlite())
+            .fetch_optional(db)
             .await?;
     Ok(key.filter(|key| credentials::same(&key.key_hash, &hash)))
 }
@@ -103,7 +105,7 @@ pub async fn is_in_force(db: &mut impl Connection, id: Uuid) -> Result<bool, Err
     Ok(
         query_scalar("SELECT EXISTS (SELECT 1 FROM api_keys WHERE id = $1 AND revoked_at IS NULL)")
             .bind(id)
-            .fetch_one(db.sqlite())
+            .fetch_one(db)
             .await?,
     )
 }
@@ -129,7 +131,7 @@ pub async fn all(db: &mut impl Connection, account_id: Option<Uuid>) -> Result<V
          ORDER BY created_at DESC, id DESC",
     )
     .bind(account_id)
-    .fetch_all(db.sqlite())
+    .fetch_all(db)
     .await?;
     Ok(keys)
 }
@@ -145,7 +147,7 @@ pub async fn revoke(
         .bind(id)
         .bind(account_id)
         .bind(now_ms)
-        .fetch_optional(tx.sqlite())
+        .fetch_optional(tx)
         .await?
         .ok_or(Error::NotFound("API key"))
 }
@@ -155,7 +157,7 @@ pub async fn touch(tx: &mut Tx<'_>, id: Uuid, now_ms: i64) -> Result<(), Error> 
     query("UPDATE api_keys SET last_used_at = $2 WHERE id = $1 AND (last_used_at IS NULL OR last_used_at < $2)")
         .bind(id)
         .bind(now_ms)
-        .execute(tx.sqlite())
+        .execute(tx)
         .await?;
     Ok(())
 }

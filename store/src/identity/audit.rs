@@ -3,11 +3,12 @@
 //! Names are kept as they were then: user, key and target may be deleted later. No entry holds a secret: names come from the
 //! columns of [`NAMES`], which hold none.
 
-use sqlx::{query, query_as, query_scalar};
 use uuid::Uuid;
 
 use crate::{
-    Connection, Error, Page, Store, Tx, accounts, connection::sealed::Driver as _, turns::in_turns,
+    Connection, Error, Page, Store, Tx, accounts,
+    statement::{query, query_as, query_scalar},
+    turns::in_turns,
 };
 
 /// Longest `detail` and name that are kept, in characters.
@@ -165,7 +166,7 @@ pub async fn append(tx: &mut Tx<'_>, new: NewEntry, now_ms: i64) -> Result<Entry
     .bind(new.network)
     .bind(cut(new.detail.as_deref()))
     .bind(now_ms)
-    .fetch_one(tx.sqlite())
+    .fetch_one(tx)
     .await?;
     Ok(entry)
 }
@@ -178,7 +179,7 @@ pub async fn actor_name(db: &mut impl Connection, actor: Actor) -> Result<String
     };
     let name: Option<String> = query_scalar(statement)
         .bind(actor.id())
-        .fetch_optional(db.sqlite())
+        .fetch_optional(db)
         .await?;
     Ok(name.unwrap_or_default())
 }
@@ -196,7 +197,7 @@ pub async fn target_name(
     let name: Option<Option<String>> = query_scalar(*statement)
         .bind(id)
         .bind(account_id)
-        .fetch_optional(db.sqlite())
+        .fetch_optional(db)
         .await?;
     Ok(name.flatten())
 }
@@ -213,7 +214,7 @@ pub(crate) async fn sweep_beyond(store: &Store, most: u32) -> Result<u64, Error>
         )
         .bind(account_id)
         .bind(most)
-        .fetch_optional(store.read().await?.sqlite())
+        .fetch_optional(&mut store.read().await?)
         .await?;
         let Some((created_at, id)) = newest_beyond else {
             continue;
@@ -228,7 +229,7 @@ pub(crate) async fn sweep_beyond(store: &Store, most: u32) -> Result<u64, Error>
                 .bind(created_at)
                 .bind(id)
                 .bind(rows)
-                .execute(tx.sqlite())
+                .execute(tx)
                 .await?;
                 Ok(gone.rows_affected())
             })
@@ -252,7 +253,7 @@ pub async fn list(
     let query = query_as(
         "SELECT * FROM audit WHERE account_id = $1 AND (created_at, id) < ($6, $7)
              AND ($2 IS NULL OR actor_id = $2)
-             AND ($3 IS NULL OR action = $3 OR (substr($3, -1) = '.' AND substr(action, 1, length($3)) = $3))
+             AND ($3 IS NULL OR action = $3 OR ($3 LIKE '%.' AND substr(action, 1, length($3)) = $3))
              AND ($4 IS NULL OR created_at >= $4) AND ($5 IS NULL OR created_at < $5)
          ORDER BY created_at DESC, id DESC LIMIT $8",
     )

@@ -4,13 +4,13 @@
 //! The secrets are stored as hashes only. Until [`first_credentials_shown`] notes that a person could read them, each
 //! start replaces them, so that a start that failed or was killed before it printed them loses nothing.
 
-use sqlx::{query, query_as};
 use uuid::Uuid;
 
 use crate::{
     Connection, Error, Secret, Store, Tx, accounts, api_keys,
     credentials::{self, PasswordHash},
     live_inputs::{self, LiveInput, NewLiveInput},
+    statement::{query, query_as},
     users::{self, NewUser, Role},
     welcome_codes,
 };
@@ -155,7 +155,7 @@ async fn replace(
     // Deleted, not revoked: the operator may have fixed the same key at both starts.
     query("DELETE FROM api_keys WHERE id = $1")
         .bind(unshown.api_key_id)
-        .execute(tx.sqlite())
+        .execute(tx)
         .await?;
     let scope = api_keys::Scope::Admin;
     let key = api_keys::create_from(tx, account_id, KEY_NAME, scope, &chosen.api_key, now_ms);
@@ -197,7 +197,7 @@ async fn unshown(db: &mut impl Connection) -> Result<Option<Unshown>, Error> {
          JOIN api_keys ON api_keys.id = first.api_key_id
          JOIN live_inputs ON live_inputs.id = first.live_input_id",
     )
-    .fetch_optional(db.sqlite())
+    .fetch_optional(db)
     .await?;
     Ok(unshown)
 }
@@ -210,22 +210,22 @@ async fn remember(
     now_ms: i64,
 ) -> Result<(), Error> {
     query(
-        "INSERT OR REPLACE INTO first_credentials (id, user_id, api_key_id, live_input_id, made_at)
-         VALUES (1, $1, $2, $3, $4)",
+        "INSERT INTO first_credentials (id, user_id, api_key_id, live_input_id, made_at)
+         VALUES (1, $1, $2, $3, $4)
+         ON CONFLICT (id) DO UPDATE SET user_id = excluded.user_id, api_key_id = excluded.api_key_id,
+             live_input_id = excluded.live_input_id, made_at = excluded.made_at",
     )
     .bind(user_id)
     .bind(api_key_id)
     .bind(live_input_id)
     .bind(now_ms)
-    .execute(tx.sqlite())
+    .execute(tx)
     .await?;
     Ok(())
 }
 
 async fn forget(tx: &mut Tx<'_>) -> Result<(), Error> {
-    query("DELETE FROM first_credentials")
-        .execute(tx.sqlite())
-        .await?;
+    query("DELETE FROM first_credentials").execute(tx).await?;
     Ok(())
 }
 

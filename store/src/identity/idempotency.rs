@@ -2,10 +2,12 @@
 //!
 //! An account's keys are one set, whatever they refer to.
 
-use sqlx::{query, query_as};
 use uuid::Uuid;
 
-use crate::{Error, Tx};
+use crate::{
+    Error, Tx,
+    statement::{query, query_as},
+};
 
 /// Time for which a key is kept.
 const KEPT_MS: i64 = 24 * 60 * 60 * 1000;
@@ -62,7 +64,7 @@ pub(crate) async fn find(
     .bind(account_id)
     .bind(&wanted.key)
     .bind(now_ms)
-    .fetch_optional(tx.sqlite())
+    .fetch_optional(tx)
     .await?;
     match kept {
         None => Ok(None),
@@ -102,7 +104,7 @@ pub(crate) async fn remember(
     .bind(made.job())
     .bind(made.stream())
     .bind(now_ms + KEPT_MS)
-    .execute(tx.sqlite())
+    .execute(tx)
     .await?;
     Ok(())
 }

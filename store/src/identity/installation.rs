@@ -1,8 +1,9 @@
 //! Row of the installation: its random key, from which tokens are derived, and the version of the schema.
 
-use sqlx::{query_as, query_scalar};
-
-use crate::{Connection, Error, Tx, credentials};
+use crate::{
+    Connection, Error, Tx, credentials,
+    statement::{query_as, query_scalar},
+};
 
 /// The installation's own secret, made at the first start. Never in Debug output.
 #[derive(Clone, sqlx::FromRow)]
@@ -34,14 +35,14 @@ pub async fn get_or_create(tx: &mut Tx<'_>, now_ms: i64) -> Result<Installation,
     )
     .bind(credentials::random_bytes::<32>().to_vec())
     .bind(now_ms)
-    .fetch_one(tx.sqlite())
+    .fetch_one(tx)
     .await?;
     Ok(installation)
 }
 
 pub async fn get(db: &mut impl Connection) -> Result<Installation, Error> {
     query_as("SELECT key, created_at FROM installation WHERE id = 1")
-        .fetch_optional(db.sqlite())
+        .fetch_optional(db)
         .await?
         .ok_or(Error::NotFound("installation"))
 }
@@ -49,7 +50,7 @@ pub async fn get(db: &mut impl Connection) -> Result<Installation, Error> {
 /// The number of the last migration that the database has been through.
 pub async fn schema_version(db: &mut impl Connection) -> Result<i64, Error> {
     let version: Option<i64> = query_scalar("SELECT max(version) FROM _sqlx_migrations")
-        .fetch_one(db.sqlite())
+        .fetch_one(db)
         .await?;
     Ok(version.unwrap_or(0))
 }

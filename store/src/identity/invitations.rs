@@ -3,12 +3,12 @@
 //! Only the hash of a code is stored. Of two uses of one code the first commits, and the other finds it used. Names of
 //! users are kept as they were then.
 
-use sqlx::{query, query_as, query_scalar};
 use uuid::Uuid;
 
 use crate::{
     Connection, Error, Secret, Tx,
     credentials::{self, PasswordHash},
+    statement::{query, query_as, query_scalar},
     users::{self, NewUser, Role, User},
 };
 
@@ -80,7 +80,7 @@ pub async fn create(
     )
     .bind(new.account_id)
     .bind(now_ms)
-    .fetch_one(tx.sqlite())
+    .fetch_one(tx)
     .await?;
     if open >= i64::from(most) {
         return Err(Error::Conflict(format!(
@@ -101,7 +101,7 @@ pub async fn create(
     .bind(new.created_by_user)
     .bind(now_ms)
     .bind(now_ms + new.lifetime_ms)
-    .fetch_one(tx.sqlite())
+    .fetch_one(tx)
     .await?;
     Ok((invitation, code))
 }
@@ -113,7 +113,7 @@ pub async fn list(db: &mut impl Connection, account_id: Uuid) -> Result<Vec<Invi
     )
     .bind(account_id)
     .bind(MOST_LISTED)
-    .fetch_all(db.sqlite())
+    .fetch_all(db)
     .await?)
 }
 
@@ -124,7 +124,7 @@ pub async fn revoke(tx: &mut Tx<'_>, account_id: Uuid, id: Uuid) -> Result<Invit
     )
     .bind(id)
     .bind(account_id)
-    .fetch_optional(tx.sqlite())
+    .fetch_optional(tx)
     .await?
     .ok_or(Error::NotFound("invitation"))
 }
@@ -144,7 +144,7 @@ pub async fn of_code(
     )
     .bind(&hash)
     .bind(now_ms)
-    .fetch_optional(db.sqlite())
+    .fetch_optional(db)
     .await?;
     Ok(found.filter(|invitation| credentials::same(&invitation.code_hash, &hash)))
 }
@@ -174,7 +174,7 @@ pub async fn redeem(
         .bind(invitation.id)
         .bind(now_ms)
         .bind(&user.username)
-        .execute(tx.sqlite())
+        .execute(tx)
         .await?;
     Ok(Some((invitation, user)))
 }

@@ -1,12 +1,12 @@
 //! Rows of dashboard sessions: cookie token, CSRF token, expiry that moves with use, list and end. The cookie's token
 //! is stored as a hash.
 
-use sqlx::{query, query_as, query_scalar};
 use uuid::Uuid;
 
 use crate::{
     Connection, Error, Secret, Tx,
     credentials::{self, csrf_token},
+    statement::{query, query_as, query_scalar},
     users::{self, User},
 };
 
@@ -79,7 +79,7 @@ pub async fn create(
     .bind(new.user_agent)
     .bind(now_ms)
     .bind(now_ms + new.lifetime_ms)
-    .fetch_one(tx.sqlite())
+    .fetch_one(tx)
     .await?;
     users::saw(tx, new.user_id, now_ms).await?;
     Ok((session, token))
@@ -98,14 +98,14 @@ pub async fn authenticate(
         query_as("SELECT * FROM sessions WHERE token_hash = $1 AND expires_at > $2")
             .bind(credentials::hash(token))
             .bind(now_ms)
-            .fetch_optional(db.sqlite())
+            .fetch_optional(db)
             .await?;
     let Some(session) = session else {
         return Ok(None);
     };
     let user = query_as("SELECT * FROM users WHERE id = $1")
         .bind(session.user_id)
-        .fetch_optional(db.sqlite())
+        .fetch_optional(db)
         .await?;
     Ok(user.map(|user| (session, user)))
 }
@@ -123,7 +123,7 @@ pub async fn list(
     .bind(user_id)
     .bind(now_ms)
     .bind(most)
-    .fetch_all(db.sqlite())
+    .fetch_all(db)
     .await?)
 }
 
@@ -135,7 +135,7 @@ pub async fn keep_newest(tx: &mut Tx<'_>, user_id: Uuid, most: u32) -> Result<()
     )
     .bind(user_id)
     .bind(most)
-    .execute(tx.sqlite())
+    .execute(tx)
     .await?;
     Ok(())
 }
@@ -147,7 +147,7 @@ pub async fn touch(tx: &mut Tx<'_>, id: Uuid, now_ms: i64) -> Result<(), Error> 
     )
     .bind(id)
     .bind(now_ms)
-    .fetch_optional(tx.sqlite())
+    .fetch_optional(tx)
     .await?;
     match user_id {
         Some(user_id) => users::saw(tx, user_id, now_ms).await,
@@ -160,7 +160,7 @@ pub async fn end(tx: &mut Tx<'_>, user_id: Uuid, id: Uuid) -> Result<(), Error> 
     let ended = query("DELETE FROM sessions WHERE id = $1 AND user_id = $2")
         .bind(id)
         .bind(user_id)
-        .execute(tx.sqlite())
+        .execute(tx)
         .await?;
     match ended.rows_affected() {
         0 => Err(Error::NotFound("session")),
@@ -179,7 +179,7 @@ pub async fn slide(
         .bind(token_hash)
         .bind(now_ms + lifetime_ms)
         .bind(now_ms)
-        .execute(tx.sqlite())
+        .execute(tx)
         .await?;
     Ok(())
 }
@@ -188,7 +188,7 @@ pub async fn slide(
 pub async fn delete(tx: &mut Tx<'_>, token_hash: &str) -> Result<(), Error> {
     query("DELETE FROM sessions WHERE token_hash = $1")
         .bind(token_hash)
-        .execute(tx.sqlite())
+        .execute(tx)
         .await?;
     Ok(())
 }
@@ -197,7 +197,7 @@ pub async fn delete(tx: &mut Tx<'_>, token_hash: &str) -> Result<(), Error> {
 pub async fn delete_of_user(tx: &mut Tx<'_>, user_id: Uuid) -> Result<(), Error> {
     query("DELETE FROM sessions WHERE user_id = $1")
         .bind(user_id)
-        .execute(tx.sqlite())
+        .execute(tx)
         .await?;
     Ok(())
 }

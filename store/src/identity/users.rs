@@ -1,11 +1,15 @@
 //! Rows of dashboard users: username, role (`viewer`, `member`, `admin`), operator, password. A username is unique in
 //! the installation and kept in lower case.
 
-use sqlx::{query, query_as, query_scalar};
 use uuid::Uuid;
 
 use crate::{
-    Connection, Error, Tx, api_keys::Scope, credentials::PasswordHash, sessions, welcome_codes,
+    Connection, Error, Tx,
+    api_keys::Scope,
+    credentials::PasswordHash,
+    sessions,
+    statement::{query, query_as, query_scalar},
+    welcome_codes,
 };
 
 /// Longest username, in characters.
@@ -85,7 +89,7 @@ pub async fn create(tx: &mut Tx<'_>, new: NewUser, now_ms: i64) -> Result<User, 
     .bind(new.is_operator)
     .bind(new.password_hash)
     .bind(now_ms)
-    .fetch_optional(tx.sqlite())
+    .fetch_optional(tx)
     .await?
     .ok_or_else(|| Error::Conflict(format!("there is a user {username} already")))
 }
@@ -93,7 +97,7 @@ pub async fn create(tx: &mut Tx<'_>, new: NewUser, now_ms: i64) -> Result<User, 
 pub async fn get(db: &mut impl Connection, id: Uuid) -> Result<User, Error> {
     query_as("SELECT * FROM users WHERE id = $1")
         .bind(id)
-        .fetch_optional(db.sqlite())
+        .fetch_optional(db)
         .await?
         .ok_or(Error::NotFound("user"))
 }
@@ -106,7 +110,7 @@ pub async fn by_username(db: &mut impl Connection, username: &str) -> Result<Opt
     };
     let user = query_as("SELECT * FROM users WHERE username = $1")
         .bind(username)
-        .fetch_optional(db.sqlite())
+        .fetch_optional(db)
         .await?;
     Ok(user)
 }
@@ -114,7 +118,7 @@ pub async fn by_username(db: &mut impl Connection, username: &str) -> Result<Opt
 /// All users, by name.
 pub async fn list(db: &mut impl Connection) -> Result<Vec<User>, Error> {
     Ok(query_as("SELECT * FROM users ORDER BY username")
-        .fetch_all(db.sqlite())
+        .fetch_all(db)
         .await?)
 }
 
@@ -128,7 +132,7 @@ pub async fn list_of_account(
         query_as("SELECT * FROM users WHERE account_id = $1 ORDER BY username LIMIT $2")
             .bind(account_id)
             .bind(most)
-            .fetch_all(db.sqlite())
+            .fetch_all(db)
             .await?,
     )
 }
@@ -154,7 +158,7 @@ pub async fn check_count(
 ) -> Result<(), Error> {
     let count: i64 = query_scalar("SELECT count(*) FROM users WHERE account_id = $1")
         .bind(account_id)
-        .fetch_one(db.sqlite())
+        .fetch_one(db)
         .await?;
     match count < i64::from(most) {
         true => Ok(()),
@@ -179,7 +183,7 @@ pub async fn check_last(
         .bind(user.account_id)
         .bind(Role::Admin)
         .bind(user.id)
-        .fetch_one(db.sqlite())
+        .fetch_one(db)
         .await?;
         if others == 0 {
             return Err(Error::Conflict(format!(
@@ -195,7 +199,7 @@ pub async fn check_last(
                  WHERE u.is_operator = 1 AND u.id <> $1 AND a.suspended_at IS NULL",
         )
         .bind(user.id)
-        .fetch_one(db.sqlite())
+        .fetch_one(db)
         .await?;
         if others == 0 {
             return Err(Error::Conflict(format!(
@@ -212,7 +216,7 @@ pub(crate) async fn saw(tx: &mut Tx<'_>, id: Uuid, now_ms: i64) -> Result<(), Er
     query("UPDATE users SET last_seen_at = $2 WHERE id = $1 AND coalesce(last_seen_at, 0) < $2")
         .bind(id)
         .bind(now_ms)
-        .execute(tx.sqlite())
+        .execute(tx)
         .await?;
     Ok(())
 }
@@ -233,7 +237,7 @@ pub async fn set_role(
     if role != Role::Admin {
         query("DELETE FROM invitations WHERE created_by_user = $1 AND used_at IS NULL")
             .bind(id)
-            .execute(tx.sqlite())
+            .execute(tx)
             .await?;
     }
     query_as(
@@ -244,7 +248,7 @@ pub async fn set_role(
     .bind(role)
     .bind(is_operator)
     .bind(now_ms)
-    .fetch_optional(tx.sqlite())
+    .fetch_optional(tx)
     .await?
     .ok_or(Error::NotFound("user"))
 }
@@ -257,7 +261,7 @@ pub async fn has_password(
 ) -> Result<bool, Error> {
     let found: Option<PasswordHash> = query_scalar("SELECT password_hash FROM users WHERE id = $1")
         .bind(id)
-        .fetch_optional(db.sqlite())
+        .fetch_optional(db)
         .await?;
     Ok(found.as_ref() == Some(password_hash))
 }
@@ -273,7 +277,7 @@ pub async fn set_password(
         .bind(id)
         .bind(password_hash)
         .bind(now_ms)
-        .execute(tx.sqlite())
+        .execute(tx)
         .await?;
     if changed.rows_affected() == 0 {
         return Err(Error::NotFound("user"));
@@ -286,7 +290,7 @@ pub async fn set_password(
 pub async fn delete(tx: &mut Tx<'_>, id: Uuid) -> Result<(), Error> {
     let changed = query("DELETE FROM users WHERE id = $1")
         .bind(id)
-        .execute(tx.sqlite())
+        .execute(tx)
         .await?;
     match changed.rows_affected() {
         0 => Err(Error::NotFound("user")),

@@ -2,10 +2,12 @@
 //!
 //! Only the hash is stored. A user has one code at most; a new one replaces it, and its use or another password deletes it.
 
-use sqlx::{query, query_scalar};
 use uuid::Uuid;
 
-use crate::{Connection, Error, Secret, Tx, credentials};
+use crate::{
+    Connection, Error, Secret, Tx, credentials,
+    statement::{query, query_scalar},
+};
 
 /// Time for which a code can be used.
 pub const LIFETIME_MS: i64 = 24 * 60 * 60 * 1000;
@@ -20,7 +22,7 @@ pub async fn create(tx: &mut Tx<'_>, user_id: Uuid, now_ms: i64) -> Result<Secre
     .bind(user_id)
     .bind(hash(code.expose()))
     .bind(now_ms + LIFETIME_MS)
-    .execute(tx.sqlite())
+    .execute(tx)
     .await?;
     Ok(code)
 }
@@ -38,7 +40,7 @@ pub async fn user_of(
         query_scalar("SELECT user_id FROM welcome_codes WHERE code_hash = $1 AND expires_at > $2")
             .bind(hash(&code))
             .bind(now_ms)
-            .fetch_optional(db.sqlite())
+            .fetch_optional(db)
             .await?;
     Ok(user_id)
 }
@@ -47,7 +49,7 @@ pub async fn user_of(
 pub async fn delete_of_user(tx: &mut Tx<'_>, user_id: Uuid) -> Result<(), Error> {
     query("DELETE FROM welcome_codes WHERE user_id = $1")
         .bind(user_id)
-        .execute(tx.sqlite())
+        .execute(tx)
         .await?;
     Ok(())
 }

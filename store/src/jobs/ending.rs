@@ -1,6 +1,5 @@
 //! End of a job: finished, cancelled, or given up after crashes; refunds the operations of items without a result.
 
-use sqlx::{query, query_as, query_scalar};
 use uuid::Uuid;
 
 use super::{Job, JobState, KIND, by_id, get};
@@ -8,6 +7,7 @@ use crate::{
     Error, Tx,
     blob::BlobHash,
     operations,
+    statement::{query, query_as, query_scalar},
     work::{self, Lease},
 };
 
@@ -30,7 +30,7 @@ pub async fn finish(
         .bind(job.id)
         .bind(blob)
         .bind(size.map(|size| i64::try_from(size).unwrap_or(i64::MAX)))
-        .execute(tx.sqlite())
+        .execute(tx)
         .await?;
     if job.completed_files > 0 {
         return end(tx, job.id, JobState::Completed, None, keep_ms, now_ms).await;
@@ -39,7 +39,7 @@ pub async fn finish(
         "SELECT error, error_code FROM job_files WHERE job_id = $1 AND state = 'failed' ORDER BY position LIMIT 1",
     )
     .bind(job.id)
-    .fetch_optional(tx.sqlite())
+    .fetch_optional(tx)
     .await?;
     end(tx, job.id, JobState::Failed, first, keep_ms, now_ms).await
 }
@@ -64,7 +64,7 @@ pub async fn cancel(
     refund_pending(tx, &job).await?;
     query("UPDATE job_files SET state = 'cancelled' WHERE job_id = $1 AND state = 'pending'")
         .bind(id)
-        .execute(tx.sqlite())
+        .execute(tx)
         .await?;
     end(tx, id, JobState::Cancelled, None, keep_ms, now_ms).await
 }
@@ -90,12 +90,12 @@ pub async fn give_up(
     .bind(id)
     .bind(&why)
     .bind(CRASHED)
-    .execute(tx.sqlite())
+    .execute(tx)
     .await?;
     query("UPDATE jobs SET failed_files = failed_files + $2 WHERE id = $1")
         .bind(id)
         .bind(i64::try_from(failed.rows_affected()).unwrap_or(i64::MAX))
-        .execute(tx.sqlite())
+        .execute(tx)
         .await?;
     let cause = Some((why, CRASHED.to_owned()));
     let job = end(tx, id, JobState::Failed, cause, keep_ms, now_ms).await?;
@@ -104,10 +104,10 @@ pub async fn give_up(
 
 async fn refund_pending(tx: &mut Tx<'_>, job: &Job) -> Result<(), Error> {
     let unused: i64 = query_scalar(
-        "SELECT coalesce(sum(operations), 0) FROM job_files WHERE job_id = $1 AND state = 'pending'",
+        "SELECT CAST(coalesce(sum(operations), 0) AS INTEGER) FROM job_files WHERE job_id = $1 AND state = 'pending'",
     )
     .bind(job.id)
-    .fetch_one(tx.sqlite())
+    .fetch_one(tx)
     .await?;
     let unused = u64::try_from(unused).unwrap_or(0);
     operations::refund(tx, job.account_id, job.month, job.charged_work(), unused).await
@@ -125,7 +125,7 @@ async fn end(
         "DELETE FROM job_inputs WHERE job_file_id IN (SELECT id FROM job_files WHERE job_id = $1)",
     )
     .bind(id)
-    .execute(tx.sqlite())
+    .execute(tx)
     .await?;
     let (error, code) = cause.unzip();
     Ok(query_as(
@@ -138,6 +138,6 @@ async fn end(
     .bind(code)
     .bind(now_ms)
     .bind(now_ms.saturating_add(keep_ms))
-    .fetch_one(tx.sqlite())
+    .fetch_one(tx)
     .await?)
 }

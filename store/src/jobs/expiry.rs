@@ -1,11 +1,11 @@
 //! Sweeps of jobs: deletes results after their `expires_at`, and old jobs.
 
-use sqlx::{query, query_scalar};
 use uuid::Uuid;
 
 use crate::{
     Error, Tx,
     lineage::{self, Derived, DerivedKind},
+    statement::{query, query_scalar},
 };
 
 /// Deletes the results of jobs whose downloads have expired, at most `limit` rows of files and jobs together; returns
@@ -15,7 +15,7 @@ pub(crate) async fn expire_results(tx: &mut Tx<'_>, now_ms: i64, limit: u32) -> 
     while left > 0 {
         let expired = query_scalar("SELECT id FROM jobs WHERE expires_at <= $1 LIMIT 1")
             .bind(now_ms)
-            .fetch_optional(tx.sqlite())
+            .fetch_optional(tx)
             .await?;
         let Some(job_id) = expired else {
             break;
@@ -24,7 +24,7 @@ pub(crate) async fn expire_results(tx: &mut Tx<'_>, now_ms: i64, limit: u32) -> 
         if left > 0 {
             query("UPDATE jobs SET expires_at = NULL, archive_blob = NULL WHERE id = $1")
                 .bind(job_id)
-                .execute(tx.sqlite())
+                .execute(tx)
                 .await?;
             left -= 1;
         }
@@ -40,7 +40,7 @@ async fn forget_results(tx: &mut Tx<'_>, job_id: Uuid, limit: u64) -> Result<u64
     )
     .bind(job_id)
     .bind(i64::try_from(limit).unwrap_or(i64::MAX))
-    .fetch_all(tx.sqlite())
+    .fetch_all(tx)
     .await?;
     for id in &gone {
         let result = Derived {
@@ -62,7 +62,7 @@ pub(crate) async fn delete_ended_before(
     while left > 0 {
         let old: Option<Uuid> = query_scalar("SELECT id FROM jobs WHERE completed_at < $1 LIMIT 1")
             .bind(ended_before)
-            .fetch_optional(tx.sqlite())
+            .fetch_optional(tx)
             .await?;
         let Some(job_id) = old else {
             break;
@@ -72,13 +72,13 @@ pub(crate) async fn delete_ended_before(
         )
         .bind(job_id)
         .bind(i64::try_from(left).unwrap_or(i64::MAX))
-        .execute(tx.sqlite())
+        .execute(tx)
         .await?;
         left -= deleted.rows_affected();
         if left > 0 {
             query("DELETE FROM jobs WHERE id = $1")
                 .bind(job_id)
-                .execute(tx.sqlite())
+                .execute(tx)
                 .await?;
             left -= 1;
         }
@@ -89,20 +89,19 @@ pub(crate) async fn delete_ended_before(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Store, StoreSettings};
+    use crate::{Store, StoreSettings, accounts};
 
-    /// Two jobs with three results each.
+    /// Two jobs with three results each, of the account and the blob that exist.
     const ROWS: &str = "
-        INSERT INTO accounts (id, name, created_at, updated_at) VALUES (zeroblob(16), 'a', 0, 0);
-        INSERT INTO blobs (hash, size_bytes, crc32, created_at) VALUES (zeroblob(32), 0, 0, 0);
         INSERT INTO jobs (id, account_id, job_type, tool, state, lane, saves, archives, allowance, month, total_files,
                 created_at, completed_at, expires_at)
-            SELECT randomblob(16), zeroblob(16), 'convert', 'convert', 'completed', 1, 0, 0, '{}', 202611, 3, 0, 5, 5
-            FROM (VALUES (1), (2));
+            SELECT unhex('0000000000000000000000000000000' || column1), id, 'convert', 'convert', 'completed', 1, FALSE, FALSE,
+                '{}', 202611, 3, 0, 5, 5
+            FROM accounts, (VALUES (1), (2)) numbers;
         INSERT INTO job_files (id, job_id, position, operation, operations, state, original_name, original_size,
                 result_blob)
-            SELECT randomblob(16), jobs.id, column1, '{}', 1, 'completed', 'a', 0, zeroblob(32)
-            FROM jobs, (VALUES (1), (2), (3));";
+            SELECT unhex(substr(hex(jobs.id), 2) || column1), jobs.id, column1, '{}', 1, 'completed', 'a', 0, hash
+            FROM jobs, blobs, (VALUES (1), (2), (3)) numbers;";
 
     #[tokio::test]
     async fn a_turn_counts_the_files_of_jobs_too() {
@@ -111,7 +110,14 @@ mod tests {
         let store = Store::open(&settings).await.unwrap();
         let turns = store.write(|tx| {
             Box::pin(async move {
-                sqlx::raw_sql(ROWS).execute(&mut *tx.sqlite()).await?;
+                accounts::create(tx, "a", 0).await?;
+                query(
+                    "INSERT INTO blobs (hash, size_bytes, crc32, created_at) VALUES ($1, 0, 0, 0)",
+                )
+                .bind(&[0_u8; 32][..])
+                .execute(tx)
+                .await?;
+                crate::statement::script(tx, ROWS).await?;
                 let mut turns = Vec::new();
                 for _ in 0..4 {
                     turns.push(expire_results(tx, 5, 3).await?);

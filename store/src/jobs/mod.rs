@@ -9,7 +9,6 @@ mod expiry;
 mod progress;
 
 use serde::{Deserialize, Serialize};
-use sqlx::{QueryBuilder, Sqlite, query, query_as, query_scalar, types::Json};
 use uuid::Uuid;
 
 use crate::{
@@ -18,6 +17,9 @@ use crate::{
     blobs,
     idempotency::{self, Idempotency, IdempotentResult},
     operations,
+    rows::Json,
+    rows::{JsonText, Narrow},
+    statement::{Builder, query, query_as, query_scalar},
     work::{self, Lane},
 };
 
@@ -93,12 +95,15 @@ pub struct Job {
     pub folder_id: Option<Uuid>,
     /// Results are packed into one archive.
     pub archives: bool,
-    #[sqlx(json)]
+    #[sqlx(try_from = "JsonText")]
     pub allowance: Allowance,
     /// The month that was charged.
     pub month: Month,
+    #[sqlx(try_from = "i64")]
     pub total_files: u32,
+    #[sqlx(try_from = "i64")]
     pub completed_files: u32,
+    #[sqlx(try_from = "i64")]
     pub failed_files: u32,
     pub archive_blob: Option<BlobHash>,
     pub archive_size: Option<i64>,
@@ -119,7 +124,7 @@ pub struct Item {
     pub id: Uuid,
     pub job_id: Uuid,
     pub position: i64,
-    #[sqlx(json)]
+    #[sqlx(try_from = "JsonText")]
     pub operation: serde_json::Value,
     /// Operations charged for the item.
     pub operations: i64,
@@ -132,12 +137,15 @@ pub struct Item {
     pub result_name: Option<String>,
     pub result_size: Option<i64>,
     pub mime_type: Option<String>,
+    #[sqlx(try_from = "Narrow")]
     pub width: Option<u32>,
+    #[sqlx(try_from = "Narrow")]
     pub height: Option<u32>,
     pub duration_ms: Option<i64>,
+    #[sqlx(try_from = "Narrow")]
     pub applied_quality: Option<u8>,
     /// Facts that an inspection found.
-    #[sqlx(json(nullable))]
+    #[sqlx(try_from = "JsonText")]
     pub facts: Option<serde_json::Value>,
     pub stored_file_id: Option<Uuid>,
     /// A second file of the result: [`Item::attachment`].
@@ -192,6 +200,7 @@ pub struct Input {
     pub filename: String,
     pub size: i64,
     /// The member of that number of the archive in `blob`.
+    #[sqlx(try_from = "Narrow")]
     pub member: Option<u32>,
 }
 
@@ -302,7 +311,7 @@ async fn insert(tx: &mut Tx<'_>, new: &NewJob, month: Month, now_ms: i64) -> Res
     .bind(i64::try_from(new.items.len()).unwrap_or(i64::MAX))
     .bind(first_name(new))
     .bind(now_ms)
-    .fetch_one(tx.sqlite())
+    .fetch_one(tx)
     .await?)
 }
 
@@ -335,7 +344,7 @@ async fn insert_item(
     .bind(&first.filename)
     .bind(item.inputs.iter().map(|input| input.size).sum::<i64>())
     .bind(item.source_file_id)
-    .execute(tx.sqlite())
+    .execute(tx)
     .await?;
     for (number, input) in item.inputs.iter().enumerate() {
         query("INSERT INTO job_inputs (job_file_id, number, blob, filename, size, member) VALUES ($1, $2, $3, $4, $5, $6)")
@@ -345,7 +354,7 @@ async fn insert_item(
             .bind(&input.filename)
             .bind(input.size)
             .bind(input.member)
-            .execute(tx.sqlite())
+            .execute(tx)
             .await?;
     }
     Ok(())
@@ -356,7 +365,7 @@ pub async fn get(db: &mut impl Connection, account_id: Uuid, id: Uuid) -> Result
     query_as("SELECT * FROM jobs WHERE id = $1 AND account_id = $2")
         .bind(id)
         .bind(account_id)
-        .fetch_optional(db.sqlite())
+        .fetch_optional(db)
         .await?
         .ok_or(Error::NotFound("job"))
 }
@@ -365,7 +374,7 @@ pub async fn get(db: &mut impl Connection, account_id: Uuid, id: Uuid) -> Result
 pub async fn by_id(db: &mut impl Connection, id: Uuid) -> Result<Job, Error> {
     query_as("SELECT * FROM jobs WHERE id = $1")
         .bind(id)
-        .fetch_optional(db.sqlite())
+        .fetch_optional(db)
         .await?
         .ok_or(Error::NotFound("job"))
 }
@@ -375,7 +384,7 @@ pub async fn items(db: &mut impl Connection, job_id: Uuid) -> Result<Vec<Item>, 
     Ok(
         query_as("SELECT * FROM job_files WHERE job_id = $1 ORDER BY position")
             .bind(job_id)
-            .fetch_all(db.sqlite())
+            .fetch_all(db)
             .await?,
     )
 }
@@ -393,7 +402,7 @@ pub async fn items_of_state(
     .bind(job_id)
     .bind(state)
     .bind(i64::try_from(limit).unwrap_or(i64::MAX))
-    .fetch_all(db.sqlite())
+    .fetch_all(db)
     .await?)
 }
 
@@ -403,7 +412,7 @@ pub async fn index_of(db: &mut impl Connection, item: &Item) -> Result<u64, Erro
         query_scalar("SELECT count(*) FROM job_files WHERE job_id = $1 AND position < $2")
             .bind(item.job_id)
             .bind(item.position)
-            .fetch_one(db.sqlite())
+            .fetch_one(db)
             .await?;
     Ok(u64::try_from(before).unwrap_or(0))
 }
@@ -412,7 +421,7 @@ pub async fn index_of(db: &mut impl Connection, item: &Item) -> Result<u64, Erro
 pub async fn item(db: &mut impl Connection, id: Uuid) -> Result<Item, Error> {
     query_as("SELECT * FROM job_files WHERE id = $1")
         .bind(id)
-        .fetch_optional(db.sqlite())
+        .fetch_optional(db)
         .await?
         .ok_or(Error::NotFound("result"))
 }
@@ -423,7 +432,7 @@ pub async fn inputs(db: &mut impl Connection, item_id: Uuid) -> Result<Vec<Input
         "SELECT blob, filename, size, member FROM job_inputs WHERE job_file_id = $1 ORDER BY number",
     )
     .bind(item_id)
-    .fetch_all(db.sqlite())
+    .fetch_all(db)
     .await?)
 }
 
@@ -446,7 +455,7 @@ pub async fn list(
     page: Page,
     offset: u32,
 ) -> Result<Vec<Job>, Error> {
-    let mut list = QueryBuilder::<Sqlite>::new("SELECT * FROM jobs");
+    let mut list = Builder::new("SELECT * FROM jobs");
     push_filter(&mut list, account_id, filter);
     let (created_at, id) = page.before();
     list.push(" AND (created_at, id) < (")
@@ -457,11 +466,11 @@ pub async fn list(
         .push_bind(page.limit)
         .push(" OFFSET ")
         .push_bind(offset);
-    Ok(list.build_query_as().fetch_all(db.sqlite()).await?)
+    Ok(list.build_query_as().fetch_all(db).await?)
 }
 
 /// The type names the index where there is one, else the state.
-fn push_filter(list: &mut QueryBuilder<Sqlite>, account_id: Uuid, filter: &JobFilter) {
+fn push_filter(list: &mut Builder, account_id: Uuid, filter: &JobFilter) {
     list.push(" WHERE account_id = ").push_bind(account_id);
     if let Some(job_type) = filter.job_type {
         list.push(" AND job_type = ").push_bind(job_type);
@@ -489,15 +498,15 @@ pub async fn count(
     account_id: Uuid,
     filter: &JobFilter,
 ) -> Result<u64, Error> {
-    let mut counting = QueryBuilder::<Sqlite>::new("SELECT count(*) FROM jobs");
+    let mut counting = Builder::new("SELECT count(*) FROM jobs");
     push_filter(&mut counting, account_id, filter);
-    let count: i64 = counting.build_query_scalar().fetch_one(db.sqlite()).await?;
+    let count: i64 = counting.build_query_scalar().fetch_one(db).await?;
     Ok(u64::try_from(count).unwrap_or(0))
 }
 
 /// Jobs of all accounts by state, for metrics; a state without jobs is missing.
 pub async fn count_by_state(db: &mut impl Connection) -> Result<Vec<(JobState, i64)>, Error> {
     Ok(query_as("SELECT state, count(*) FROM jobs GROUP BY state")
-        .fetch_all(db.sqlite())
+        .fetch_all(db)
         .await?)
 }

@@ -1,7 +1,6 @@
 //! Progress of a job: begin, results of items, failures, members of archives. Every write checks the owner's lease
 //! first, so that an owner that was replaced changes nothing and nothing is doubled.
 
-use sqlx::{query, query_as, types::Json};
 use uuid::Uuid;
 
 use super::{Item, ItemState, Job, NewItem, get, insert_item, item};
@@ -9,6 +8,8 @@ use crate::{
     Error, Tx,
     blob::BlobHash,
     operations::{self, Charge},
+    rows::Json,
+    statement::{query, query_as},
     work::{self, Lease},
 };
 
@@ -47,7 +48,7 @@ pub async fn begin(tx: &mut Tx<'_>, job_id: Uuid, now_ms: i64) -> Result<Option<
     )
     .bind(job_id)
     .bind(now_ms)
-    .fetch_optional(tx.sqlite())
+    .fetch_optional(tx)
     .await?)
 }
 
@@ -80,7 +81,7 @@ pub async fn expand(
     }
     let deleted = query("DELETE FROM job_files WHERE id = $1 AND state = 'pending'")
         .bind(archive.id)
-        .execute(tx.sqlite())
+        .execute(tx)
         .await?;
     if deleted.rows_affected() == 0 {
         return Err(Error::Conflict("the archive was taken apart before".into()));
@@ -92,7 +93,7 @@ pub async fn expand(
     query("UPDATE jobs SET total_files = total_files - 1 + $2 WHERE id = $1")
         .bind(job.id)
         .bind(i64::try_from(members.len()).unwrap_or(i64::MAX))
-        .execute(tx.sqlite())
+        .execute(tx)
         .await?;
     Ok(charge)
 }
@@ -123,7 +124,7 @@ pub async fn complete_item(
     .bind(result.facts.map(Json))
     .bind(result.stored_file_id)
     .bind(result.duration_ms.map(signed))
-    .execute(tx.sqlite())
+    .execute(tx)
     .await?;
     check_pending(completed.rows_affected())?;
     if let Some(attachment) = &result.attachment {
@@ -132,7 +133,7 @@ pub async fn complete_item(
     Ok(
         query_as("UPDATE jobs SET completed_files = completed_files + 1 WHERE id = $1 RETURNING *")
             .bind(lease.id)
-            .fetch_one(tx.sqlite())
+            .fetch_one(tx)
             .await?,
     )
 }
@@ -149,7 +150,7 @@ async fn attach(tx: &mut Tx<'_>, item_id: Uuid, attachment: &NewAttachment) -> R
     .bind(&attachment.mime_type)
     .bind(signed(attachment.size))
     .bind(attachment.stored_file_id)
-    .execute(tx.sqlite())
+    .execute(tx)
     .await?;
     Ok(())
 }
@@ -170,7 +171,7 @@ pub async fn fail_item(
     .bind(lease.id)
     .bind(message)
     .bind(code)
-    .execute(tx.sqlite())
+    .execute(tx)
     .await?;
     check_pending(failed.rows_affected())?;
     let item = item(tx, item_id).await?;
@@ -178,7 +179,7 @@ pub async fn fail_item(
     let job: Job =
         query_as("UPDATE jobs SET failed_files = failed_files + 1 WHERE id = $1 RETURNING *")
             .bind(lease.id)
-            .fetch_one(tx.sqlite())
+            .fetch_one(tx)
             .await?;
     operations::refund(
         tx,

@@ -1,10 +1,12 @@
 //! Rows of broadcasts: begin, end, bytes, peak viewers, list of an input, those that a crash left live. A broadcast is
 //! one run of an input on air, across reconnects. Writes carry the owner's fence.
 
-use sqlx::{query, query_as, query_scalar};
 use uuid::Uuid;
 
-use crate::{Connection, Error, Tx};
+use crate::{
+    Connection, Error, Tx,
+    statement::{query, query_as, query_scalar},
+};
 
 /// Broadcasts that [`end_lost`] ends at once.
 pub const MOST_ENDED: u32 = 1_000;
@@ -14,12 +16,12 @@ pub(crate) const DELETE_ENDED: &str = "DELETE FROM broadcasts WHERE id IN (
      SELECT b.id FROM broadcasts b WHERE b.ended_at < $1
      AND NOT EXISTS (SELECT 1 FROM recordings r WHERE r.broadcast = b.id) LIMIT $2)";
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::Type)]
-#[sqlx(type_name = "TEXT", rename_all = "lowercase")]
-pub enum BroadcastState {
-    /// On air, or waiting for its encoder to reconnect.
-    Live,
-    Ended,
+text_enum! {
+    pub enum BroadcastState {
+        /// On air, or waiting for its encoder to reconnect.
+        Live = "live",
+        Ended = "ended",
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
@@ -65,7 +67,7 @@ pub async fn begin(
     .bind(input_id)
     .bind(started_at)
     .bind(fence)
-    .fetch_one(tx.sqlite())
+    .fetch_one(tx)
     .await?;
     Ok(broadcast)
 }
@@ -83,7 +85,7 @@ pub async fn end(
         .bind(id)
         .bind(ended_at)
         .bind(fence)
-        .fetch_one(tx.sqlite())
+        .fetch_one(tx)
         .await?;
     Ok(ended)
 }
@@ -104,7 +106,7 @@ pub async fn add_totals(
         .bind(totals.bytes as i64)
         .bind(peak)
         .bind(seen_at)
-        .execute(tx.sqlite())
+        .execute(tx)
         .await?;
     Ok(())
 }
@@ -112,7 +114,7 @@ pub async fn add_totals(
 pub async fn get(db: &mut impl Connection, id: &str) -> Result<BroadcastRow, Error> {
     query_as("SELECT * FROM broadcasts WHERE id = $1")
         .bind(id)
-        .fetch_optional(db.sqlite())
+        .fetch_optional(db)
         .await?
         .ok_or(Error::NotFound("broadcast"))
 }
@@ -147,7 +149,7 @@ pub async fn list(
     .bind(input_id)
     .bind(limit)
     .bind(offset)
-    .fetch_all(db.sqlite())
+    .fetch_all(db)
     .await?;
     Ok(broadcasts)
 }
@@ -157,7 +159,7 @@ pub async fn peak_viewers(db: &mut impl Connection, id: &str) -> Result<Option<u
     let peak: Option<Option<i64>> =
         query_scalar("SELECT peak_viewers FROM broadcasts WHERE id = $1")
             .bind(id)
-            .fetch_optional(db.sqlite())
+            .fetch_optional(db)
             .await?;
     Ok(peak.flatten().map(i64::unsigned_abs))
 }
@@ -166,7 +168,7 @@ pub async fn peak_viewers(db: &mut impl Connection, id: &str) -> Result<Option<u
 pub async fn count(db: &mut impl Connection, input_id: Uuid) -> Result<u64, Error> {
     let (count,): (i64,) = query_as("SELECT count(*) FROM broadcasts WHERE input_id = $1")
         .bind(input_id)
-        .fetch_one(db.sqlite())
+        .fetch_one(db)
         .await?;
     Ok(count as u64)
 }
@@ -175,7 +177,7 @@ pub async fn count(db: &mut impl Connection, input_id: Uuid) -> Result<u64, Erro
 pub async fn live(db: &mut impl Connection) -> Result<Vec<BroadcastRow>, Error> {
     Ok(
         query_as("SELECT * FROM broadcasts WHERE state = 'live' ORDER BY started_at, id")
-            .fetch_all(db.sqlite())
+            .fetch_all(db)
             .await?,
     )
 }
@@ -193,7 +195,7 @@ pub async fn end_lost(tx: &mut Tx<'_>, keep: &[String], now_ms: i64) -> Result<u
     .bind(now_ms)
     .bind(keep)
     .bind(MOST_ENDED)
-    .execute(tx.sqlite())
+    .execute(tx)
     .await?;
     Ok(ended.rows_affected())
 }
@@ -202,7 +204,7 @@ pub async fn end_lost(tx: &mut Tx<'_>, keep: &[String], now_ms: i64) -> Result<u
 pub(crate) async fn check_fence(tx: &mut Tx<'_>, input_id: Uuid, fence: i64) -> Result<(), Error> {
     let current: Option<(i64,)> = query_as("SELECT fence FROM live_inputs WHERE id = $1")
         .bind(input_id)
-        .fetch_optional(tx.sqlite())
+        .fetch_optional(tx)
         .await?;
     match current {
         None => Err(Error::NotFound("live input")),

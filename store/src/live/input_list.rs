@@ -3,11 +3,10 @@
 //! What is on air is known to the process alone, so a caller passes it in ([`OnAir`]): the database narrows and sorts by status
 //! and viewers too, and a page is read with one statement however many inputs there are.
 
-use sqlx::{query_as, types::Json};
 use uuid::Uuid;
 
 use super::live_inputs::LiveInput;
-use crate::{Connection, Cursor, Error, like};
+use crate::{Connection, Cursor, Error, like, rows::Json, statement::query_as};
 
 /// An input that is live or within its reconnect window.
 #[derive(Clone, Debug)]
@@ -86,7 +85,7 @@ impl Counts {
 macro_rules! select {
     ($order:literal) => {
         concat!(
-            "WITH air (id, viewers) AS MATERIALIZED (SELECT value ->> 0, value ->> 1 FROM json_each($2))
+            "WITH air (id, viewers) AS MATERIALIZED (SELECT value ->> 0, CAST(value ->> 1 AS INTEGER) FROM json_each($2))
              SELECT * FROM live_inputs WHERE account_id = $1
                  AND ($3 IS NULL OR name LIKE $3 ESCAPE '\\' OR $11 IN (input_slug, playback_id))
                  AND ($4 IS NULL OR (hex(id) IN (SELECT value FROM json_each($5))) = $4)
@@ -103,15 +102,15 @@ fn statement(sort: Sort, descending: bool) -> &'static str {
     match (sort, descending) {
         (Sort::Created, true) => select!("created_at DESC, id DESC"),
         (Sort::Created, false) => select!("created_at, id"),
-        (Sort::Name, true) => select!("name COLLATE NOCASE DESC, id DESC"),
-        (Sort::Name, false) => select!("name COLLATE NOCASE, id"),
+        (Sort::Name, true) => select!("lower(name) DESC, id DESC"),
+        (Sort::Name, false) => select!("lower(name), id"),
         (Sort::LastLive, true) => select!(
             "hex(id) NOT IN (SELECT id FROM air), last_started_at IS NULL,
-                 coalesce(last_ended_at, last_started_at) DESC, id DESC"
+                 coalesce(last_ended_at, last_started_at, 0) DESC, id DESC"
         ),
         (Sort::LastLive, false) => select!(
             "last_started_at IS NULL AND hex(id) NOT IN (SELECT id FROM air), hex(id) IN (SELECT id FROM air),
-                 coalesce(last_ended_at, last_started_at), id"
+                 coalesce(last_ended_at, last_started_at, 0), id"
         ),
         (Sort::Viewers, true) => select!(
             "CASE WHEN hex(id) IN (SELECT id FROM air)
@@ -151,7 +150,7 @@ pub async fn list(
         .bind(query.limit)
         .bind(query.offset)
         .bind(&query.text)
-        .fetch_all(db.sqlite())
+        .fetch_all(db)
         .await?;
     Ok(inputs)
 }
@@ -181,7 +180,7 @@ pub async fn count(
     .bind(Json(with_status(query.status, on_air)))
     .bind(query.enabled)
     .bind(&query.text)
-    .fetch_one(db.sqlite())
+    .fetch_one(db)
     .await?;
     Ok(counts)
 }
@@ -206,19 +205,19 @@ fn hex(id: Uuid) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Store, StoreSettings, connection::sealed::Driver as _};
+    use crate::{Store, StoreSettings};
 
     /// An account may have thousands of inputs.
     #[tokio::test(flavor = "multi_thread")]
     async fn the_newest_inputs_come_from_an_index_without_a_sort() {
         let folder = tempfile::tempdir().unwrap();
-        let settings = StoreSettings::without_reserve(folder.path());
+        let settings = StoreSettings::on_sqlite(folder.path());
         let store = Store::open(&settings).await.unwrap();
         let mut db = store.read().await.unwrap();
         let explained = format!("EXPLAIN QUERY PLAN {}", statement(Sort::Created, true));
-        let plan: Vec<(i64, i64, i64, String)> = query_as(sqlx::AssertSqlSafe(explained))
+        let plan: Vec<(i64, i64, i64, String)> = query_as(explained)
             .bind(Uuid::nil())
-            .fetch_all(db.sqlite())
+            .fetch_all(&mut db)
             .await
             .unwrap();
         let plan: Vec<_> = plan.into_iter().map(|(_, _, _, step)| step).collect();

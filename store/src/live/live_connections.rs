@@ -1,10 +1,13 @@
 //! Publishers whose connection event was sent and whose end event was not yet. The rows survive the process, so that
 //! each connection event gets its one end event.
 
-use sqlx::{query, query_as};
 use uuid::Uuid;
 
-use crate::{Error, Tx};
+use crate::{
+    Error, Tx, rows,
+    rows::JsonText,
+    statement::{query, query_as},
+};
 
 /// Connections that [`take_lost`] takes at once.
 pub const MOST_TAKEN: u32 = 500;
@@ -18,7 +21,7 @@ pub struct LiveConnection {
     pub account_id: Uuid,
     pub broadcast_id: String,
     /// Payload of the connection event.
-    #[sqlx(json, rename = "told")]
+    #[sqlx(try_from = "JsonText", rename = "told")]
     pub payload: serde_json::Value,
 }
 
@@ -31,8 +34,8 @@ pub async fn open(tx: &mut Tx<'_>, connection: &LiveConnection) -> Result<(), Er
     .bind(connection.id)
     .bind(connection.account_id)
     .bind(&connection.broadcast_id)
-    .bind(sqlx::types::Json(&connection.payload))
-    .execute(tx.sqlite())
+    .bind(rows::Json(&connection.payload))
+    .execute(tx)
     .await?;
     Ok(())
 }
@@ -42,7 +45,7 @@ pub async fn take(tx: &mut Tx<'_>, input_id: Uuid) -> Result<Option<LiveConnecti
     Ok(
         query_as("DELETE FROM live_connections WHERE input_id = $1 RETURNING *")
             .bind(input_id)
-            .fetch_optional(tx.sqlite())
+            .fetch_optional(tx)
             .await?,
     )
 }
@@ -57,7 +60,7 @@ pub async fn take_this(
         query_as("DELETE FROM live_connections WHERE input_id = $1 AND id = $2 RETURNING *")
             .bind(input_id)
             .bind(id)
-            .fetch_optional(tx.sqlite())
+            .fetch_optional(tx)
             .await?,
     )
 }
@@ -73,7 +76,7 @@ pub async fn take_of_broadcast(
     )
     .bind(input_id)
     .bind(broadcast_id)
-    .fetch_optional(tx.sqlite())
+    .fetch_optional(tx)
     .await?)
 }
 
@@ -88,6 +91,6 @@ pub async fn take_lost(tx: &mut Tx<'_>, keep: &[String]) -> Result<Vec<LiveConne
     )
     .bind(keep)
     .bind(MOST_TAKEN)
-    .fetch_all(tx.sqlite())
+    .fetch_all(tx)
     .await?)
 }

@@ -1,10 +1,16 @@
 //! Rows of live inputs: create, patch, stream keys, record mode, latency, defaults such as the reconnect window. The
 //! row is the truth that actors work from.
 
-use sqlx::{query_as, types::Json};
 use uuid::Uuid;
 
-use crate::{Connection, Error, Page, Secret, Tx, credentials, derived::DerivedTokens, page};
+use crate::{
+    Connection, Error, Page, Secret, Tx, credentials,
+    derived::DerivedTokens,
+    page,
+    rows::Json,
+    rows::{JsonText, Narrow},
+    statement::query_as,
+};
 
 text_enum! {
     /// Recording mode: whether broadcasts are kept.
@@ -33,9 +39,10 @@ pub struct LiveInput {
     pub playback_id: String,
     pub enabled: bool,
     /// Seconds for which the playlist stays open after a drop, 0 to 1800.
+    #[sqlx(try_from = "i64")]
     pub reconnect_window_s: u32,
     pub require_signed_playback: bool,
-    #[sqlx(json)]
+    #[sqlx(try_from = "JsonText")]
     pub allowed_domains: Vec<String>,
     pub record_mode: RecordMode,
     pub latency: Latency,
@@ -46,6 +53,7 @@ pub struct LiveInput {
     /// The id that the stream key is derived from; `None`: an earlier version made the key, and only its hash is known.
     pub stream_key_id: Option<Uuid>,
     /// The target duration that fits the key-frame interval of the last broadcast.
+    #[sqlx(try_from = "Narrow")]
     pub last_target_duration_s: Option<u32>,
     pub last_started_at: Option<i64>,
     /// `None` while a broadcast is on air.
@@ -132,7 +140,7 @@ pub async fn create(
     .bind(credentials::prefix(stream_key.expose()))
     .bind(now_ms)
     .bind(key_id)
-    .fetch_one(tx.sqlite())
+    .fetch_one(tx)
     .await?;
     Ok((input, stream_key))
 }
@@ -160,7 +168,7 @@ pub async fn get(db: &mut impl Connection, account_id: Uuid, id: Uuid) -> Result
     query_as("SELECT * FROM live_inputs WHERE id = $1 AND account_id = $2")
         .bind(id)
         .bind(account_id)
-        .fetch_optional(db.sqlite())
+        .fetch_optional(db)
         .await?
         .ok_or(Error::NotFound("live input"))
 }
@@ -169,7 +177,7 @@ pub async fn get(db: &mut impl Connection, account_id: Uuid, id: Uuid) -> Result
 pub async fn by_id(db: &mut impl Connection, id: Uuid) -> Result<Option<LiveInput>, Error> {
     Ok(query_as("SELECT * FROM live_inputs WHERE id = $1")
         .bind(id)
-        .fetch_optional(db.sqlite())
+        .fetch_optional(db)
         .await?)
 }
 
@@ -179,7 +187,7 @@ pub async fn by_slug(
 ) -> Result<Option<LiveInput>, Error> {
     let input = query_as("SELECT * FROM live_inputs WHERE input_slug = $1")
         .bind(input_slug)
-        .fetch_optional(db.sqlite())
+        .fetch_optional(db)
         .await?;
     Ok(input)
 }
@@ -190,7 +198,7 @@ pub async fn by_playback_id(
 ) -> Result<Option<LiveInput>, Error> {
     let input = query_as("SELECT * FROM live_inputs WHERE playback_id = $1")
         .bind(playback_id)
-        .fetch_optional(db.sqlite())
+        .fetch_optional(db)
         .await?;
     Ok(input)
 }
@@ -214,7 +222,7 @@ pub async fn all_of(db: &mut impl Connection, account_id: Uuid) -> Result<Vec<Li
     Ok(
         query_as("SELECT * FROM live_inputs WHERE account_id = $1 ORDER BY id")
             .bind(account_id)
-            .fetch_all(db.sqlite())
+            .fetch_all(db)
             .await?,
     )
 }
@@ -261,7 +269,7 @@ pub async fn patch(
     .bind(patch.pull_url.is_some())
     .bind(patch.pull_url.flatten())
     .bind(now_ms)
-    .fetch_optional(tx.sqlite())
+    .fetch_optional(tx)
     .await?
     .ok_or(Error::NotFound("live input"))
 }
@@ -284,7 +292,7 @@ pub async fn rotate_key(
     .bind(credentials::prefix(stream_key.expose()))
     .bind(now_ms)
     .bind(key_id)
-    .fetch_optional(tx.sqlite())
+    .fetch_optional(tx)
     .await?
     .ok_or(Error::NotFound("live input"))?;
     Ok((input, stream_key))
@@ -295,7 +303,7 @@ pub async fn delete(tx: &mut Tx<'_>, account_id: Uuid, id: Uuid) -> Result<LiveI
     query_as("DELETE FROM live_inputs WHERE id = $1 AND account_id = $2 RETURNING *")
         .bind(id)
         .bind(account_id)
-        .fetch_optional(tx.sqlite())
+        .fetch_optional(tx)
         .await?
         .ok_or(Error::NotFound("live input"))
 }
@@ -305,7 +313,7 @@ pub async fn set_started(tx: &mut Tx<'_>, id: Uuid, started_at: i64) -> Result<L
     query_as("UPDATE live_inputs SET last_started_at = $2, last_ended_at = NULL WHERE id = $1 RETURNING *")
         .bind(id)
         .bind(started_at)
-        .fetch_optional(tx.sqlite())
+        .fetch_optional(tx)
         .await?
         .ok_or(Error::NotFound("live input"))
 }
@@ -315,7 +323,7 @@ pub async fn set_ended(tx: &mut Tx<'_>, id: Uuid, ended_at: i64) -> Result<LiveI
     query_as("UPDATE live_inputs SET last_ended_at = $2 WHERE id = $1 RETURNING *")
         .bind(id)
         .bind(ended_at)
-        .fetch_optional(tx.sqlite())
+        .fetch_optional(tx)
         .await?
         .ok_or(Error::NotFound("live input"))
 }
@@ -329,7 +337,7 @@ pub async fn set_target_duration(
     query_as("UPDATE live_inputs SET last_target_duration_s = $2 WHERE id = $1 RETURNING *")
         .bind(id)
         .bind(target_duration_s)
-        .fetch_optional(tx.sqlite())
+        .fetch_optional(tx)
         .await?
         .ok_or(Error::NotFound("live input"))
 }
@@ -339,7 +347,7 @@ pub async fn set_target_duration(
 pub async fn bump_fence(tx: &mut Tx<'_>, id: Uuid) -> Result<LiveInput, Error> {
     query_as("UPDATE live_inputs SET fence = fence + 1 WHERE id = $1 RETURNING *")
         .bind(id)
-        .fetch_optional(tx.sqlite())
+        .fetch_optional(tx)
         .await?
         .ok_or(Error::NotFound("live input"))
 }

@@ -3,10 +3,12 @@
 
 use std::fmt;
 
-use sqlx::{query_as, query_scalar};
 use uuid::Uuid;
 
-use crate::{Connection, Error, Tx};
+use crate::{
+    Connection, Error, Tx,
+    statement::{query_as, query_scalar},
+};
 
 /// `Debug` hides the address, for the target's stream key is in it.
 #[derive(Clone, PartialEq, Eq, sqlx::FromRow)]
@@ -58,20 +60,20 @@ pub async fn create(
     limits: OutputLimits,
     now_ms: i64,
 ) -> Result<Output, Error> {
-    let of_input: u32 = query_scalar("SELECT count(*) FROM live_outputs WHERE input_id = $1")
+    let of_input: i64 = query_scalar("SELECT count(*) FROM live_outputs WHERE input_id = $1")
         .bind(new.input_id)
-        .fetch_one(tx.sqlite())
+        .fetch_one(tx)
         .await?;
-    if of_input >= limits.of_input {
+    if of_input >= i64::from(limits.of_input) {
         return Err(Error::Conflict(format!(
             "a live input has at most {} outputs (restream.max_outputs_per_input): delete one first",
             limits.of_input
         )));
     }
-    let in_all: u32 = query_scalar("SELECT count(*) FROM live_outputs")
-        .fetch_one(tx.sqlite())
+    let in_all: i64 = query_scalar("SELECT count(*) FROM live_outputs")
+        .fetch_one(tx)
         .await?;
-    if in_all >= limits.in_all {
+    if in_all >= i64::from(limits.in_all) {
         return Err(Error::Conflict(format!(
             "the service has at most {} outputs (restream.max_outputs)",
             limits.in_all
@@ -86,7 +88,7 @@ pub async fn create(
     .bind(new.url)
     .bind(new.enabled)
     .bind(now_ms)
-    .fetch_one(tx.sqlite())
+    .fetch_one(tx)
     .await?)
 }
 
@@ -95,7 +97,7 @@ pub async fn get(db: &mut impl Connection, input_id: Uuid, id: Uuid) -> Result<O
     query_as("SELECT * FROM live_outputs WHERE id = $1 AND input_id = $2")
         .bind(id)
         .bind(input_id)
-        .fetch_optional(db.sqlite())
+        .fetch_optional(db)
         .await?
         .ok_or(Error::NotFound("output"))
 }
@@ -107,7 +109,7 @@ pub async fn list(db: &mut impl Connection, input_id: Uuid) -> Result<Vec<Output
             "SELECT * FROM live_outputs WHERE input_id = $1 ORDER BY created_at DESC, id DESC",
         )
         .bind(input_id)
-        .fetch_all(db.sqlite())
+        .fetch_all(db)
         .await?,
     )
 }
@@ -115,7 +117,7 @@ pub async fn list(db: &mut impl Connection, input_id: Uuid) -> Result<Vec<Output
 /// Every output, for the start of the service; their number has a bound.
 pub async fn all(db: &mut impl Connection) -> Result<Vec<Output>, Error> {
     Ok(query_as("SELECT * FROM live_outputs ORDER BY id")
-        .fetch_all(db.sqlite())
+        .fetch_all(db)
         .await?)
 }
 
@@ -139,7 +141,7 @@ pub async fn patch(
     .bind(patch.url)
     .bind(patch.enabled)
     .bind(now_ms)
-    .fetch_optional(tx.sqlite())
+    .fetch_optional(tx)
     .await?
     .ok_or(Error::NotFound("output"))
 }
@@ -149,7 +151,7 @@ pub async fn delete(tx: &mut Tx<'_>, input_id: Uuid, id: Uuid) -> Result<Output,
     query_as("DELETE FROM live_outputs WHERE id = $1 AND input_id = $2 RETURNING *")
         .bind(id)
         .bind(input_id)
-        .fetch_optional(tx.sqlite())
+        .fetch_optional(tx)
         .await?
         .ok_or(Error::NotFound("output"))
 }

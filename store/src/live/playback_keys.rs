@@ -1,10 +1,12 @@
 //! Rows of playback keys, with which accounts sign playback tokens themselves: at most 20 for an account. Only that a
 //! key exists is stored: its secret is derived from the installation's key and its id.
 
-use sqlx::{query_as, query_scalar};
 use uuid::Uuid;
 
-use crate::{Connection, Error, Tx, page};
+use crate::{
+    Connection, Error, Tx, page,
+    statement::{query_as, query_scalar},
+};
 
 /// Keys of one account: enough to rotate them without a gap, and a bound on the service's memory.
 const MOST_KEYS: i64 = 20;
@@ -27,7 +29,7 @@ pub async fn create(
 ) -> Result<PlaybackKey, Error> {
     let count: i64 = query_scalar("SELECT count(*) FROM playback_keys WHERE account_id = $1")
         .bind(account_id)
-        .fetch_one(tx.sqlite())
+        .fetch_one(tx)
         .await?;
     if count >= MOST_KEYS {
         return Err(Error::Conflict(format!(
@@ -41,7 +43,7 @@ pub async fn create(
     .bind(account_id)
     .bind(name)
     .bind(now_ms)
-    .fetch_one(tx.sqlite())
+    .fetch_one(tx)
     .await?)
 }
 
@@ -52,7 +54,7 @@ pub async fn list(db: &mut impl Connection, account_id: Uuid) -> Result<Vec<Play
     )
     .bind(account_id)
     .bind(MOST_KEYS)
-    .fetch_all(db.sqlite())
+    .fetch_all(db)
     .await?)
 }
 
@@ -70,7 +72,7 @@ pub async fn delete(tx: &mut Tx<'_>, account_id: Uuid, id: Uuid) -> Result<Playb
     query_as("DELETE FROM playback_keys WHERE id = $1 AND account_id = $2 RETURNING *")
         .bind(id)
         .bind(account_id)
-        .fetch_optional(tx.sqlite())
+        .fetch_optional(tx)
         .await?
         .ok_or(Error::NotFound("playback key"))
 }

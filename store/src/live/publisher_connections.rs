@@ -1,10 +1,12 @@
 //! Rows of publishers' connections to live inputs: protocol, address, encoder, times and reason of the end. An input's
 //! owner reads there why a stream dropped.
 
-use sqlx::{query, query_as};
 use uuid::Uuid;
 
-use crate::{Connection, Cursor, Error, Listed, Page, Tx};
+use crate::{
+    Connection, Cursor, Error, Listed, Page, Tx,
+    statement::{query, query_as},
+};
 
 /// Characters of an encoder's name that are kept.
 const MOST_CHARACTERS: usize = 200;
@@ -64,7 +66,7 @@ pub async fn open(tx: &mut Tx<'_>, connection: &PublisherConnection) -> Result<(
     .bind(&connection.remote_address)
     .bind(cut(connection.encoder.as_deref()))
     .bind(connection.connected_at)
-    .execute(tx.sqlite())
+    .execute(tx)
     .await?;
     Ok(())
 }
@@ -82,7 +84,7 @@ pub async fn close(tx: &mut Tx<'_>, id: Uuid, end: End<'_>, now_ms: i64) -> Resu
     .bind(cut(end.encoder))
     .bind(end.at_ms)
     .bind(now_ms)
-    .execute(tx.sqlite())
+    .execute(tx)
     .await?;
     Ok(())
 }

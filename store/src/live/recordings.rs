@@ -5,12 +5,15 @@
 //! - A recording is ready when all its files are stored and their streams have ended, successfully or not: only the
 //!   files count.
 
-use sqlx::{FromRow, query, query_as, query_scalar, types::Json};
+use sqlx::FromRow;
 use uuid::Uuid;
 
 use crate::{
     Connection, Error, Page, Tx,
     live_inputs::LiveInput,
+    rows::Json,
+    rows::{JsonText, Narrow},
+    statement::{query, query_as, query_scalar},
     work::{self, Lane, Lease},
 };
 
@@ -51,7 +54,7 @@ pub struct Recording {
     /// True when the input's playback needed a token when the broadcast began; `allowed_domains` are the sites that
     /// might play it then.
     pub is_signed: bool,
-    #[sqlx(json)]
+    #[sqlx(try_from = "JsonText")]
     pub allowed_domains: Vec<String>,
     pub status: RecordingStatus,
     /// Reason why nothing more was recorded before the broadcast's end.
@@ -72,6 +75,7 @@ pub struct Recording {
 pub struct RecordingFile {
     pub recording_id: Uuid,
     /// Number from 0.
+    #[sqlx(try_from = "i64")]
     pub number: u32,
     /// `None`: deleted.
     pub file_id: Option<Uuid>,
@@ -80,7 +84,9 @@ pub struct RecordingFile {
     pub filename: String,
     pub size_bytes: i64,
     pub duration_ms: i64,
+    #[sqlx(try_from = "Narrow")]
     pub width: Option<u32>,
+    #[sqlx(try_from = "Narrow")]
     pub height: Option<u32>,
     pub is_settled: bool,
 }
@@ -115,7 +121,7 @@ pub async fn begin(
     .bind(started_at)
     .bind(input.require_signed_playback)
     .bind(Json(&input.allowed_domains))
-    .execute(tx.sqlite())
+    .execute(tx)
     .await?;
     Ok(())
 }
@@ -133,7 +139,7 @@ pub async fn stopped(
     .bind(broadcast)
     .bind(reason)
     .bind(now_ms)
-    .execute(tx.sqlite())
+    .execute(tx)
     .await?;
     Ok(())
 }
@@ -152,7 +158,7 @@ pub async fn end(
     .bind(broadcast)
     .bind(ended_at)
     .bind(now_ms)
-    .fetch_optional(tx.sqlite())
+    .fetch_optional(tx)
     .await?;
     if let Some(recording) = ended {
         let (id, account_id) = (recording.id, recording.account_id);
@@ -177,7 +183,7 @@ pub async fn end_lost(
     .bind(keep)
     .bind(MOST_ENDED)
     .bind(before_ms)
-    .fetch_all(tx.sqlite())
+    .fetch_all(tx)
     .await?;
     for broadcast in &lost {
         end(tx, broadcast, now_ms, now_ms).await?;
@@ -189,7 +195,7 @@ pub async fn end_lost(
 pub async fn by_id(db: &mut impl Connection, id: Uuid) -> Result<Recording, Error> {
     query_as("SELECT * FROM recordings WHERE id = $1")
         .bind(id)
-        .fetch_optional(db.sqlite())
+        .fetch_optional(db)
         .await?
         .ok_or(Error::NotFound("recording"))
 }
@@ -201,7 +207,7 @@ pub async fn by_broadcast(
 ) -> Result<Option<Recording>, Error> {
     Ok(query_as("SELECT * FROM recordings WHERE broadcast = $1")
         .bind(broadcast)
-        .fetch_optional(db.sqlite())
+        .fetch_optional(db)
         .await?)
 }
 
@@ -226,7 +232,7 @@ pub async fn files(db: &mut impl Connection, id: Uuid) -> Result<Vec<RecordingFi
     Ok(
         query_as("SELECT * FROM recording_files WHERE recording_id = $1 ORDER BY number")
             .bind(id)
-            .fetch_all(db.sqlite())
+            .fetch_all(db)
             .await?,
     )
 }
@@ -250,7 +256,7 @@ pub async fn stored(tx: &mut Tx<'_>, lease: &Lease, file: &RecordingFile) -> Res
     .bind(file.width)
     .bind(file.height)
     .bind(file.is_settled)
-    .execute(tx.sqlite())
+    .execute(tx)
     .await?;
     Ok(())
 }
@@ -268,7 +274,7 @@ pub async fn waits(
         .bind(reason.map(|reason| &reason.message))
         .bind(reason.map(|reason| &reason.code))
         .bind(now_ms)
-        .execute(tx.sqlite())
+        .execute(tx)
         .await?;
     Ok(())
 }
@@ -284,14 +290,14 @@ pub async fn finish(
     if files(tx, lease.id).await?.is_empty() {
         query("DELETE FROM recordings WHERE id = $1")
             .bind(lease.id)
-            .execute(tx.sqlite())
+            .execute(tx)
             .await?;
         return Ok(None);
     }
     query("UPDATE recordings SET is_stored = 1, error = NULL, error_code = NULL, updated_at = $2 WHERE id = $1")
         .bind(lease.id)
         .bind(now_ms)
-        .execute(tx.sqlite())
+        .execute(tx)
         .await?;
     settle(tx, lease.id, now_ms).await.map(Some)
 }
@@ -325,7 +331,7 @@ async fn failed(tx: &mut Tx<'_>, id: Uuid, failure: &Failure, now_ms: i64) -> Re
     .bind(&failure.message)
     .bind(&failure.code)
     .bind(now_ms)
-    .execute(tx.sqlite())
+    .execute(tx)
     .await?;
     Ok(())
 }
@@ -341,7 +347,7 @@ pub async fn stream_ended(
         "UPDATE recording_files SET is_settled = 1 WHERE stream_id = $1 AND is_settled = 0 RETURNING *",
     )
     .bind(stream_id)
-    .fetch_optional(tx.sqlite())
+    .fetch_optional(tx)
     .await?;
     let Some(file) = settled else {
         return Ok(None);
@@ -359,7 +365,7 @@ async fn settle(tx: &mut Tx<'_>, id: Uuid, now_ms: i64) -> Result<Recording, Err
     )
     .bind(id)
     .bind(now_ms)
-    .execute(tx.sqlite())
+    .execute(tx)
     .await?;
     by_id(tx, id).await
 }

@@ -4,10 +4,12 @@
 //! let an account pass its cap. A month of the meter is never older than the newest one the account has used: a clock
 //! set back reopens nothing.
 
-use sqlx::{query, query_as, query_scalar};
 use uuid::Uuid;
 
-use crate::{Connection, Error, Month, Tx};
+use crate::{
+    Connection, Error, Month, Tx,
+    statement::{query, query_as, query_scalar},
+};
 
 /// The largest block.
 const LARGEST_BLOCK: u64 = 1_000;
@@ -83,7 +85,7 @@ pub async fn give_back(
         .bind(account_id)
         .bind(month)
         .bind(signed(unused))
-        .execute(tx.sqlite())
+        .execute(tx)
         .await?;
     Ok(())
 }
@@ -110,7 +112,7 @@ async fn current_month(
     let newest: Option<Month> =
         query_scalar("SELECT max(month) FROM delivery_months WHERE account_id = $1")
             .bind(account_id)
-            .fetch_one(db.sqlite())
+            .fetch_one(db)
             .await?;
     let now = Month::of(now_ms);
     Ok(newest.map_or(now, |newest| newest.max(now)))
@@ -121,7 +123,7 @@ async fn taken_in(db: &mut impl Connection, account_id: Uuid, month: Month) -> R
         query_scalar("SELECT taken FROM delivery_months WHERE account_id = $1 AND month = $2")
             .bind(account_id)
             .bind(month)
-            .fetch_optional(db.sqlite())
+            .fetch_optional(db)
             .await?;
     Ok(taken.map_or(0, i64::unsigned_abs))
 }
@@ -129,12 +131,12 @@ async fn taken_in(db: &mut impl Connection, account_id: Uuid, month: Month) -> R
 async fn add(tx: &mut Tx<'_>, account_id: Uuid, month: Month, added: i64) -> Result<u64, Error> {
     let taken: i64 = query_scalar(
         "INSERT INTO delivery_months (account_id, month, taken) VALUES ($1, $2, $3)
-         ON CONFLICT (account_id, month) DO UPDATE SET taken = taken + $3 RETURNING taken",
+         ON CONFLICT (account_id, month) DO UPDATE SET taken = delivery_months.taken + $3 RETURNING taken",
     )
     .bind(account_id)
     .bind(month)
     .bind(added)
-    .fetch_one(tx.sqlite())
+    .fetch_one(tx)
     .await?;
     Ok(taken.unsigned_abs())
 }
@@ -160,14 +162,15 @@ impl Day {
 pub async fn add_to_day(tx: &mut Tx<'_>, account_id: Uuid, added: Day) -> Result<(), Error> {
     query(
         "INSERT INTO delivery_days (account_id, day, hits, misses, bytes) VALUES ($1, $2, $3, $4, $5)
-         ON CONFLICT (account_id, day) DO UPDATE SET hits = hits + $3, misses = misses + $4, bytes = bytes + $5",
+         ON CONFLICT (account_id, day) DO UPDATE SET hits = delivery_days.hits + $3,
+             misses = delivery_days.misses + $4, bytes = delivery_days.bytes + $5",
     )
     .bind(account_id)
     .bind(added.day)
     .bind(added.hits)
     .bind(added.misses)
     .bind(added.bytes)
-    .execute(tx.sqlite())
+    .execute(tx)
     .await?;
     Ok(())
 }
@@ -184,7 +187,7 @@ pub async fn days(
     .bind(account_id)
     .bind(since)
     .bind(MOST_DAYS)
-    .fetch_all(db.sqlite())
+    .fetch_all(db)
     .await?;
     Ok(days)
 }

@@ -1,10 +1,12 @@
 //! Usage by day: media operations by kind, deliveries by key; kept for 400 days ([`KEPT_DAYS`]).
 
-use sqlx::{query, query_as};
 use uuid::Uuid;
 
 use super::deliveries::Day;
-use crate::{Connection, Error, Tx, rows};
+use crate::{
+    Connection, Error, Tx, rows,
+    statement::{query, query_as},
+};
 
 /// Days that are kept, the present one included.
 pub const KEPT_DAYS: i64 = 400;
@@ -50,7 +52,7 @@ pub async fn operation_days(
     )
     .bind(account_id)
     .bind(since)
-    .fetch_all(db.sqlite())
+    .fetch_all(db)
     .await?)
 }
 
@@ -64,7 +66,8 @@ pub async fn add_to_key_days(tx: &mut Tx<'_>, days: &[KeyDay]) -> Result<(), Err
     {
         query(
             "INSERT INTO delivery_key_days (account_id, day, key_id, hits, misses, bytes) VALUES ($1, $2, $3, $4, $5, $6)
-             ON CONFLICT (account_id, day, key_id) DO UPDATE SET hits = hits + $4, misses = misses + $5, bytes = bytes + $6",
+             ON CONFLICT (account_id, day, key_id) DO UPDATE SET hits = delivery_key_days.hits + $4,
+                 misses = delivery_key_days.misses + $5, bytes = delivery_key_days.bytes + $6",
         )
         .bind(account_id)
         .bind(day.day)
@@ -72,7 +75,7 @@ pub async fn add_to_key_days(tx: &mut Tx<'_>, days: &[KeyDay]) -> Result<(), Err
         .bind(day.hits)
         .bind(day.misses)
         .bind(day.bytes)
-        .execute(tx.sqlite())
+        .execute(tx)
         .await?;
     }
     Ok(())
@@ -88,7 +91,8 @@ pub async fn key_totals(
 ) -> Result<Vec<KeyTotal>, Error> {
     Ok(query_as(
         "SELECT k.id AS key_id, k.name, k.revoked_at IS NOT NULL AS is_revoked, d.hits, d.misses, d.bytes
-         FROM (SELECT key_id, sum(hits) AS hits, sum(misses) AS misses, sum(bytes) AS bytes FROM delivery_key_days
+         FROM (SELECT key_id, CAST(sum(hits) AS INTEGER) AS hits, CAST(sum(misses) AS INTEGER) AS misses,
+                   CAST(sum(bytes) AS INTEGER) AS bytes FROM delivery_key_days
                WHERE account_id = $1 AND day >= $2 AND ($3 IS NULL OR key_id = $3) GROUP BY key_id) d
          CROSS JOIN delivery_keys k ON k.id = d.key_id
          ORDER BY d.hits + d.misses DESC, k.id LIMIT $4",
@@ -97,7 +101,7 @@ pub async fn key_totals(
     .bind(since)
     .bind(key)
     .bind(most)
-    .fetch_all(db.sqlite())
+    .fetch_all(db)
     .await?)
 }
 
@@ -115,7 +119,7 @@ pub async fn key_days(
     .bind(account_id)
     .bind(since)
     .bind(rows::ids(keys)?)
-    .fetch_all(db.sqlite())
+    .fetch_all(db)
     .await?)
 }
 
@@ -125,7 +129,7 @@ pub async fn forget_before(tx: &mut Tx<'_>, day: i64) -> Result<(), Error> {
         "DELETE FROM operation_days WHERE day < $1",
         "DELETE FROM delivery_key_days WHERE day < $1",
     ] {
-        query(statement).bind(day).execute(tx.sqlite()).await?;
+        query(statement).bind(day).execute(tx).await?;
     }
     Ok(())
 }

@@ -8,6 +8,10 @@ use jiff::{Timestamp, civil::Date, tz::TimeZone};
 pub struct Month(i64);
 
 impl Month {
+    pub(crate) fn number(self) -> i64 {
+        self.0
+    }
+
     /// The month of a time in milliseconds since 1970.
     pub fn of(now_ms: i64) -> Self {
         let time = Timestamp::from_millisecond(now_ms).unwrap_or(Timestamp::UNIX_EPOCH);

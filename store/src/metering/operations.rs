@@ -5,11 +5,13 @@
 //! be doubled or lost. The counter's key includes the month (UTC). A clock that is set back never reopens a month:
 //! charges continue in the newest one that the account has.
 
-use sqlx::{query, query_as};
 use uuid::Uuid;
 
 use super::deliveries::Day;
-use crate::{Connection, Error, Month, Tx};
+use crate::{
+    Connection, Error, Month, Tx,
+    statement::{query, query_as},
+};
 
 /// Operations that an account has used of a month.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,12 +55,12 @@ pub async fn charge(
     }
     query(
         "INSERT INTO operation_months (account_id, month, operations) VALUES ($1, $2, $3)
-         ON CONFLICT (account_id, month) DO UPDATE SET operations = operations + excluded.operations",
+         ON CONFLICT (account_id, month) DO UPDATE SET operations = operation_months.operations + excluded.operations",
     )
     .bind(account_id)
     .bind(used.month)
     .bind(signed(operations))
-    .execute(tx.sqlite())
+    .execute(tx)
     .await?;
     add_to_day(tx, account_id, work, operations).await?;
     Ok(Charge::Charged(used.month))
@@ -72,13 +74,13 @@ async fn add_to_day(
 ) -> Result<(), Error> {
     query(
         "INSERT INTO operation_days (account_id, day, kind, operations) VALUES ($1, $2, $3, $4)
-         ON CONFLICT (account_id, day, kind) DO UPDATE SET operations = operations + excluded.operations",
+         ON CONFLICT (account_id, day, kind) DO UPDATE SET operations = operation_days.operations + excluded.operations",
     )
     .bind(account_id)
     .bind(Day::of(work.asked_at))
     .bind(work.kind)
     .bind(signed(operations))
-    .execute(tx.sqlite())
+    .execute(tx)
     .await?;
     Ok(())
 }
@@ -97,7 +99,7 @@ pub async fn refund(
     .bind(account_id)
     .bind(month)
     .bind(signed(operations))
-    .execute(tx.sqlite())
+    .execute(tx)
     .await?;
     query(
         "UPDATE operation_days SET operations = max(operations - $4, 0) WHERE account_id = $1 AND day = $2 AND kind = $3",
@@ -106,7 +108,7 @@ pub async fn refund(
     .bind(Day::of(work.asked_at))
     .bind(work.kind)
     .bind(signed(operations))
-    .execute(tx.sqlite())
+    .execute(tx)
     .await?;
     Ok(())
 }
@@ -121,7 +123,7 @@ pub async fn used(db: &mut impl Connection, account_id: Uuid, now_ms: i64) -> Re
         "SELECT month, operations FROM operation_months WHERE account_id = $1 ORDER BY month DESC LIMIT 1",
     )
     .bind(account_id)
-    .fetch_optional(db.sqlite())
+    .fetch_optional(db)
     .await?;
     let month = Month::of(now_ms);
     Ok(match newest {

@@ -2,14 +2,16 @@
 
 use std::collections::HashMap;
 
-use sqlx::{FromRow, query, query_as, query_scalar};
+use sqlx::FromRow;
 use uuid::Uuid;
 
 use super::get;
 use crate::{
     Connection, Error, Tx,
     blob::{BlobHash, Sealed},
-    blobs, rows, storage,
+    blobs, rows,
+    statement::{query, query_as, query_scalar},
+    storage,
 };
 
 #[derive(Clone, Debug, PartialEq, Eq, FromRow)]
@@ -56,12 +58,12 @@ pub async fn add_caption(
     )
     .bind(stream.id)
     .bind(&new.language)
-    .fetch_all(tx.sqlite())
+    .fetch_all(tx)
     .await?;
     storage::add(tx, account_id, 0, -replaced.iter().sum::<i64>()).await?;
     let count: i64 = query_scalar("SELECT count(*) FROM video_captions WHERE stream_id = $1")
         .bind(stream.id)
-        .fetch_one(tx.sqlite())
+        .fetch_one(tx)
         .await?;
     if usize::try_from(count).is_ok_and(|count| count >= new.most) {
         return Err(Error::Conflict(format!(
@@ -76,7 +78,7 @@ pub async fn add_caption(
     if new.is_default {
         query("UPDATE video_captions SET is_default = 0 WHERE stream_id = $1")
             .bind(stream_id)
-            .execute(tx.sqlite())
+            .execute(tx)
             .await?;
     }
     Ok(query_as(
@@ -91,7 +93,7 @@ pub async fn add_caption(
     .bind(blob.hash)
     .bind(size_bytes)
     .bind(now_ms)
-    .fetch_one(tx.sqlite())
+    .fetch_one(tx)
     .await?)
 }
 
@@ -107,7 +109,7 @@ pub async fn remove_caption(
         query_as("DELETE FROM video_captions WHERE id = $1 AND stream_id = $2 RETURNING *")
             .bind(id)
             .bind(stream_id)
-            .fetch_optional(tx.sqlite())
+            .fetch_optional(tx)
             .await?;
     let removed = removed.ok_or(Error::NotFound("caption"))?;
     storage::add(tx, account_id, 0, -removed.size_bytes).await?;
@@ -119,7 +121,7 @@ pub async fn captions(db: &mut impl Connection, stream_id: Uuid) -> Result<Vec<C
     Ok(
         query_as("SELECT * FROM video_captions WHERE stream_id = $1 ORDER BY created_at, id")
             .bind(stream_id)
-            .fetch_all(db.sqlite())
+            .fetch_all(db)
             .await?,
     )
 }
@@ -134,7 +136,7 @@ pub async fn captions_of(
          ORDER BY v.stream_id, v.created_at, v.id",
     )
     .bind(rows::ids(streams)?)
-    .fetch_all(db.sqlite())
+    .fetch_all(db)
     .await?;
     let mut found: HashMap<Uuid, Vec<Caption>> = HashMap::new();
     for row in rows {
@@ -146,10 +148,10 @@ pub async fn captions_of(
 pub(super) async fn size_of_captions(tx: &mut Tx<'_>, stream_id: Uuid) -> Result<i64, Error> {
     Ok(
         query_scalar(
-            "SELECT coalesce(sum(size_bytes), 0) FROM video_captions WHERE stream_id = $1",
+            "SELECT CAST(coalesce(sum(size_bytes), 0) AS INTEGER) FROM video_captions WHERE stream_id = $1",
         )
         .bind(stream_id)
-        .fetch_one(tx.sqlite())
+        .fetch_one(tx)
         .await?,
     )
 }

@@ -1,6 +1,5 @@
 //! Begin and end of the work on a video stream: ready, failed, given up after crashes, or deleted; refunds.
 
-use sqlx::{query, query_as};
 use uuid::Uuid;
 
 use super::{
@@ -11,7 +10,9 @@ use super::{
     streams::{by_id, charged_work, derived},
 };
 use crate::{
-    Error, Tx, lineage, operations, storage,
+    Error, Tx, lineage, operations,
+    statement::{query, query_as},
+    storage,
     work::{self, Lease},
 };
 
@@ -36,7 +37,7 @@ pub async fn begin(tx: &mut Tx<'_>, id: Uuid, now_ms: i64) -> Result<Option<Stre
     )
     .bind(id)
     .bind(now_ms)
-    .fetch_optional(tx.sqlite())
+    .fetch_optional(tx)
     .await?)
 }
 
@@ -47,7 +48,7 @@ pub async fn finish(tx: &mut Tx<'_>, lease: &Lease, now_ms: i64) -> Result<Strea
     query("DELETE FROM video_renditions WHERE stream_id = $1 AND kind = $2 AND segment_count = 0")
         .bind(lease.id)
         .bind(RenditionKind::Audio)
-        .execute(tx.sqlite())
+        .execute(tx)
         .await?;
     query_as(
         "UPDATE video_streams SET status = 'ready', playable = 1, progress = 100, source_blob = NULL, ready_at = $2,
@@ -56,7 +57,7 @@ pub async fn finish(tx: &mut Tx<'_>, lease: &Lease, now_ms: i64) -> Result<Strea
     )
     .bind(lease.id)
     .bind(now_ms)
-    .fetch_optional(tx.sqlite())
+    .fetch_optional(tx)
     .await?
     .ok_or(Error::NotFound("stream"))
 }
@@ -97,7 +98,7 @@ async fn failed(
 ) -> Result<Stream, Error> {
     query("DELETE FROM video_renditions WHERE stream_id = $1")
         .bind(stream.id)
-        .execute(tx.sqlite())
+        .execute(tx)
         .await?;
     refund(tx, &stream).await?;
     let bytes = stream.size_bytes;
@@ -111,7 +112,7 @@ async fn failed(
     .bind(&failure.message)
     .bind(&failure.code)
     .bind(now_ms)
-    .fetch_one(tx.sqlite())
+    .fetch_one(tx)
     .await?)
 }
 
@@ -128,7 +129,7 @@ pub async fn delete(tx: &mut Tx<'_>, account_id: Uuid, id: Uuid) -> Result<Strea
     lineage::forget(tx, &derived(id)).await?;
     query("DELETE FROM video_streams WHERE id = $1")
         .bind(id)
-        .execute(tx.sqlite())
+        .execute(tx)
         .await?;
     Ok(stream)
 }

@@ -2,35 +2,42 @@
 
 use std::collections::HashMap;
 
-use sqlx::{FromRow, query, query_as};
+use sqlx::FromRow;
 use uuid::Uuid;
 
 use super::Stream;
 use crate::{
     Connection, Error, Tx, rows,
+    rows::Narrow,
+    statement::{query, query_as},
     work::{self, Lease},
 };
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, sqlx::Type)]
-#[sqlx(type_name = "TEXT", rename_all = "lowercase")]
-pub enum RenditionKind {
-    Video,
-    Audio,
+text_enum! {
+    pub enum RenditionKind {
+        Video = "video",
+        Audio = "audio",
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, FromRow)]
 pub struct Rendition {
     pub stream_id: Uuid,
     /// Number among the stream's renditions, video first, from 0.
+    #[sqlx(try_from = "i64")]
     pub number: u8,
     /// Name in addresses and of its file, such as `720p` and `audio`; unique in the stream.
     pub name: String,
     pub kind: RenditionKind,
     /// Width in pixels; `None` for audio.
+    #[sqlx(try_from = "Narrow")]
     pub width: Option<u32>,
+    #[sqlx(try_from = "Narrow")]
     pub height: Option<u32>,
     /// Target bit rate, in bits per second, and the maximum over a second or so.
+    #[sqlx(try_from = "i64")]
     pub bitrate: u32,
+    #[sqlx(try_from = "i64")]
     pub max_bitrate: u32,
     /// True when the source's own video or audio is copied as coded.
     pub is_copy: bool,
@@ -41,6 +48,7 @@ pub struct Rendition {
     /// Bytes of its file before the first segment.
     pub init_length: Option<i64>,
     /// Segments that are stored.
+    #[sqlx(try_from = "i64")]
     pub segment_count: u32,
     /// Size of its init section and segments.
     pub size_bytes: i64,
@@ -104,7 +112,7 @@ pub async fn plan(
     .bind(width)
     .bind(height)
     .bind(now_ms)
-    .fetch_optional(tx.sqlite())
+    .fetch_optional(tx)
     .await?
     .ok_or(Error::NotFound("stream"))
 }
@@ -128,7 +136,7 @@ async fn insert(
     .bind(rendition.bitrate)
     .bind(rendition.max_bitrate)
     .bind(rendition.is_copy)
-    .execute(tx.sqlite())
+    .execute(tx)
     .await?;
     Ok(())
 }
@@ -141,7 +149,7 @@ pub async fn renditions(
     Ok(
         query_as("SELECT * FROM video_renditions WHERE stream_id = $1 ORDER BY number")
             .bind(stream_id)
-            .fetch_all(db.sqlite())
+            .fetch_all(db)
             .await?,
     )
 }
@@ -156,7 +164,7 @@ pub async fn renditions_of(
          ORDER BY v.stream_id, v.number",
     )
     .bind(rows::ids(streams)?)
-    .fetch_all(db.sqlite())
+    .fetch_all(db)
     .await?;
     let mut found: HashMap<Uuid, Vec<Rendition>> = HashMap::new();
     for row in rows {

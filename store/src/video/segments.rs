@@ -2,13 +2,14 @@
 //! after an interruption.
 
 use serde::Serialize;
-use sqlx::{FromRow, query, query_as, query_scalar};
+use sqlx::FromRow;
 use uuid::Uuid;
 
 use super::{RenditionKind, Stream};
 use crate::{
     Connection, Error, Tx,
     rows::json,
+    statement::{query, query_as, query_scalar},
     storage,
     work::{self, Lease},
 };
@@ -24,8 +25,10 @@ const STRIDE: u8 = 5;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromRow, Serialize)]
 pub struct Segment {
     /// The rendition's number.
+    #[sqlx(try_from = "i64")]
     pub rendition: u8,
     /// Number from 0.
+    #[sqlx(try_from = "i64")]
     pub number: u32,
     /// Bytes of the rendition's file.
     #[sqlx(try_from = "i64")]
@@ -34,6 +37,7 @@ pub struct Segment {
     pub length: u64,
     /// Start on the stream's timeline, which starts at 0.
     pub start_90k: i64,
+    #[sqlx(try_from = "i64")]
     pub duration_90k: u32,
     /// Bytes from `offset` on that hold its first frame; 0 for audio.
     #[sqlx(try_from = "i64")]
@@ -89,12 +93,12 @@ pub async fn record(
     now_ms: i64,
 ) -> Result<Stream, Error> {
     work::hold(tx, lease).await?;
-    let before: u8 = query_scalar("SELECT progress FROM video_streams WHERE id = $1")
+    let before: i64 = query_scalar("SELECT progress FROM video_streams WHERE id = $1")
         .bind(lease.id)
-        .fetch_optional(tx.sqlite())
+        .fetch_optional(tx)
         .await?
         .ok_or(Error::NotFound("stream"))?;
-    if group.progress / STRIDE > before / STRIDE {
+    if i64::from(group.progress / STRIDE) > before / i64::from(STRIDE) {
         work::progressed(tx, lease).await?;
     }
     for init in &group.inits {
@@ -108,18 +112,19 @@ pub async fn record(
         .bind(&init.codecs)
         .bind(init.frame_rate)
         .bind(init.is_copy)
-        .execute(tx.sqlite())
+        .execute(tx)
         .await?;
     }
     query(
-        "INSERT INTO video_segments (stream_id, rendition, number, offset, length, start_90k, duration_90k, key_length)
-         SELECT $1, value ->> 'rendition', value ->> 'number', value ->> 'offset', value ->> 'length',
-             value ->> 'start_90k', value ->> 'duration_90k', value ->> 'key_length'
+        "INSERT INTO video_segments (stream_id, rendition, number, \"offset\", length, start_90k, duration_90k, key_length)
+         SELECT $1, CAST(value ->> 'rendition' AS INTEGER), CAST(value ->> 'number' AS INTEGER),
+             CAST(value ->> 'offset' AS INTEGER), CAST(value ->> 'length' AS INTEGER), CAST(value ->> 'start_90k' AS INTEGER),
+             CAST(value ->> 'duration_90k' AS INTEGER), CAST(value ->> 'key_length' AS INTEGER)
          FROM json_each($2)",
     )
     .bind(lease.id)
     .bind(json(&group.segments)?)
-    .execute(tx.sqlite())
+    .execute(tx)
     .await?;
     let mut bytes = 0;
     for (rendition, sums) in sums(group) {
@@ -133,7 +138,7 @@ pub async fn record(
     .bind(group.progress)
     .bind(is_playable(tx, lease.id).await?)
     .bind(now_ms)
-    .fetch_optional(tx.sqlite())
+    .fetch_optional(tx)
     .await?
     .ok_or(Error::NotFound("stream"))?;
     grown(tx, stream, bytes).await
@@ -189,18 +194,18 @@ async fn add(tx: &mut Tx<'_>, stream_id: Uuid, rendition: u8, sums: &Sums) -> Re
     .bind(sums.segments)
     .bind(i64::try_from(sums.bytes).unwrap_or(i64::MAX))
     .bind(sums.duration_90k)
-    .execute(tx.sqlite())
+    .execute(tx)
     .await?;
     Ok(())
 }
 
 async fn is_playable(tx: &mut Tx<'_>, stream_id: Uuid) -> Result<bool, Error> {
-    let fewest: Option<u32> =
+    let fewest: Option<i64> =
         query_scalar("SELECT min(segment_count) FROM video_renditions WHERE stream_id = $1")
             .bind(stream_id)
-            .fetch_one(tx.sqlite())
+            .fetch_one(tx)
             .await?;
-    Ok(fewest.is_some_and(|fewest| fewest >= PLAYABLE_SEGMENTS))
+    Ok(fewest.is_some_and(|fewest| fewest >= i64::from(PLAYABLE_SEGMENTS)))
 }
 
 /// Adds bytes of a stream to the account's storage; returns the stream as it is then. `Error::OverQuota` when they do
@@ -217,7 +222,7 @@ pub(super) async fn resized(tx: &mut Tx<'_>, stream: Stream, bytes: i64) -> Resu
         query_as("UPDATE video_streams SET size_bytes = size_bytes + $2 WHERE id = $1 RETURNING *")
             .bind(stream.id)
             .bind(bytes)
-            .fetch_one(tx.sqlite())
+            .fetch_one(tx)
             .await?,
     )
 }
@@ -238,7 +243,7 @@ pub async fn step_back(
     .bind(lease.id)
     .bind(kept)
     .bind(RenditionKind::Audio)
-    .execute(tx.sqlite())
+    .execute(tx)
     .await?;
     let before = size(tx, lease.id).await?;
     query(
@@ -248,16 +253,17 @@ pub async fn step_back(
     .bind(lease.id)
     .bind(RenditionKind::Audio)
     .bind(kept)
-    .execute(tx.sqlite())
+    .execute(tx)
     .await?;
     query(
         "UPDATE video_renditions AS r SET (segment_count, size_bytes, duration_90k) =
-             (SELECT count(*), coalesce(sum(s.length), 0) + coalesce(r.init_length, 0), coalesce(sum(s.duration_90k), 0)
+             (SELECT count(*), CAST(coalesce(sum(s.length), 0) AS INTEGER) + coalesce(r.init_length, 0),
+                 CAST(coalesce(sum(s.duration_90k), 0) AS INTEGER)
               FROM video_segments s WHERE s.stream_id = r.stream_id AND s.rendition = r.number)
          WHERE stream_id = $1",
     )
     .bind(lease.id)
-    .execute(tx.sqlite())
+    .execute(tx)
     .await?;
     let after = size(tx, lease.id).await?;
     let stream: Option<Stream> = query_as(
@@ -265,7 +271,7 @@ pub async fn step_back(
     )
     .bind(lease.id)
     .bind(now_ms)
-    .fetch_optional(tx.sqlite())
+    .fetch_optional(tx)
     .await?;
     resized(tx, stream.ok_or(Error::NotFound("stream"))?, after - before).await
 }
@@ -273,10 +279,10 @@ pub async fn step_back(
 /// Returns the size of all renditions.
 async fn size(tx: &mut Tx<'_>, stream_id: Uuid) -> Result<i64, Error> {
     Ok(query_scalar(
-        "SELECT coalesce(sum(size_bytes), 0) FROM video_renditions WHERE stream_id = $1",
+        "SELECT CAST(coalesce(sum(size_bytes), 0) AS INTEGER) FROM video_renditions WHERE stream_id = $1",
     )
     .bind(stream_id)
-    .fetch_one(tx.sqlite())
+    .fetch_one(tx)
     .await?)
 }
 
@@ -284,11 +290,11 @@ async fn size(tx: &mut Tx<'_>, stream_id: Uuid) -> Result<i64, Error> {
 /// not be swept yet.
 pub async fn segments(db: &mut impl Connection, stream_id: Uuid) -> Result<Vec<Segment>, Error> {
     Ok(query_as(
-        "SELECT rendition, number, offset, length, start_90k, duration_90k, key_length FROM video_segments
+        "SELECT rendition, number, \"offset\", length, start_90k, duration_90k, key_length FROM video_segments
          WHERE stream_id = $1 AND NOT EXISTS (SELECT 1 FROM video_discarded WHERE stream_id = $1)
          ORDER BY rendition, number",
     )
     .bind(stream_id)
-    .fetch_all(db.sqlite())
+    .fetch_all(db)
     .await?)
 }

@@ -2,7 +2,7 @@
 //! storyboard.
 
 use serde::{Deserialize, Serialize};
-use sqlx::{FromRow, query_as, types::Json};
+use sqlx::FromRow;
 use uuid::Uuid;
 
 use super::{KIND, OPERATIONS, segments::grown};
@@ -14,6 +14,9 @@ use crate::{
     jobs::Allowance,
     lineage::{self, Derived, DerivedKind, Lineage},
     operations::{self, Charge, ChargedWork},
+    rows::Json,
+    rows::{JsonText, Narrow},
+    statement::query_as,
     work::{self, Lane, Lease},
 };
 
@@ -65,29 +68,34 @@ pub struct Stream {
     pub playback_id: String,
     pub status: StreamStatus,
     /// Progress of 100, as of the last change of the row.
+    #[sqlx(try_from = "i64")]
     pub progress: u8,
     /// True when three segments of every rendition are stored, or all.
     pub playable: bool,
     pub profile: String,
     /// Renditions of a custom profile.
-    #[sqlx(json)]
+    #[sqlx(try_from = "JsonText")]
     pub custom_renditions: Vec<CustomRendition>,
+    #[sqlx(try_from = "i64")]
     pub segment_duration_s: u32,
     pub access: Access,
     /// Lifetime of tokens for which none is requested.
+    #[sqlx(try_from = "Narrow")]
     pub token_ttl_s: Option<u32>,
-    #[sqlx(json)]
+    #[sqlx(try_from = "JsonText")]
     pub allowed_domains: Vec<String>,
     /// `None` until the source has been inspected, like width and height, which a stream without video never has.
     pub duration_ms: Option<i64>,
     /// Width as shown, in pixels.
+    #[sqlx(try_from = "Narrow")]
     pub width: Option<u32>,
+    #[sqlx(try_from = "Narrow")]
     pub height: Option<u32>,
     pub has_poster: bool,
     pub has_storyboard: bool,
     /// Size of everything in its folder, as it counts into the account's storage.
     pub size_bytes: i64,
-    #[sqlx(json)]
+    #[sqlx(try_from = "JsonText")]
     pub allowance: Allowance,
     /// The month that was charged.
     pub month: Month,
@@ -229,7 +237,7 @@ async fn insert(
     .bind(Json(new.allowance))
     .bind(month)
     .bind(now_ms)
-    .fetch_one(tx.sqlite())
+    .fetch_one(tx)
     .await?)
 }
 
@@ -238,7 +246,7 @@ pub async fn get(db: &mut impl Connection, account_id: Uuid, id: Uuid) -> Result
     query_as("SELECT * FROM video_streams WHERE id = $1 AND account_id = $2")
         .bind(id)
         .bind(account_id)
-        .fetch_optional(db.sqlite())
+        .fetch_optional(db)
         .await?
         .ok_or(Error::NotFound("stream"))
 }
@@ -247,7 +255,7 @@ pub async fn get(db: &mut impl Connection, account_id: Uuid, id: Uuid) -> Result
 pub async fn by_id(db: &mut impl Connection, id: Uuid) -> Result<Stream, Error> {
     query_as("SELECT * FROM video_streams WHERE id = $1")
         .bind(id)
-        .fetch_optional(db.sqlite())
+        .fetch_optional(db)
         .await?
         .ok_or(Error::NotFound("stream"))
 }
@@ -258,6 +266,7 @@ pub struct Showing {
     pub source_file_id: Uuid,
     pub playback_id: String,
     pub access: Access,
+    #[sqlx(try_from = "Narrow")]
     pub token_ttl_s: Option<u32>,
 }
 
@@ -271,7 +280,7 @@ pub async fn showing(db: &mut impl Connection, file_ids: &[Uuid]) -> Result<Vec<
          WHERE v.status = 'ready' AND v.allowed_domains = '[]' ORDER BY v.created_at, v.id",
     )
     .bind(ids)
-    .fetch_all(db.sqlite())
+    .fetch_all(db)
     .await?)
 }
 
@@ -279,7 +288,7 @@ pub async fn showing(db: &mut impl Connection, file_ids: &[Uuid]) -> Result<Vec<
 pub async fn by_playback_id(db: &mut impl Connection, playback_id: &str) -> Result<Stream, Error> {
     query_as("SELECT * FROM video_streams WHERE playback_id = $1")
         .bind(playback_id)
-        .fetch_optional(db.sqlite())
+        .fetch_optional(db)
         .await?
         .ok_or(Error::NotFound("stream"))
 }
@@ -335,7 +344,7 @@ pub async fn update(
     .bind(patch.token_ttl_s.flatten())
     .bind(patch.allowed_domains.map(Json))
     .bind(now_ms)
-    .fetch_optional(tx.sqlite())
+    .fetch_optional(tx)
     .await?
     .ok_or(Error::NotFound("stream"))
 }
@@ -358,14 +367,14 @@ pub async fn images_made(
 ) -> Result<Stream, Error> {
     work::progressed(tx, lease).await?;
     let changed: Option<Stream> = query_as(
-        "UPDATE video_streams SET has_poster = has_poster + $2, has_storyboard = has_storyboard + $3, updated_at = $4
+        "UPDATE video_streams SET has_poster = has_poster OR $2, has_storyboard = has_storyboard OR $3, updated_at = $4
          WHERE id = $1 AND NOT (has_poster AND $2) AND NOT (has_storyboard AND $3) RETURNING *",
     )
     .bind(lease.id)
     .bind(images.poster_bytes.is_some())
     .bind(images.storyboard_bytes.is_some())
     .bind(now_ms)
-    .fetch_optional(tx.sqlite())
+    .fetch_optional(tx)
     .await?;
     let stream = changed.ok_or_else(|| Error::Conflict("the images are there already".into()))?;
     let bytes = images.poster_bytes.unwrap_or(0) + images.storyboard_bytes.unwrap_or(0);
@@ -382,9 +391,9 @@ pub struct StreamCounts {
 /// Counts along the index of unfinished streams.
 pub async fn count_by_status(db: &mut impl Connection) -> Result<StreamCounts, Error> {
     Ok(query_as(
-        "SELECT coalesce(sum(status = 'pending'), 0) AS pending, coalesce(sum(status = 'processing'), 0) AS processing
+        "SELECT count(*) FILTER (WHERE status = 'pending') AS pending, count(*) FILTER (WHERE status = 'processing') AS processing
          FROM video_streams WHERE status IN ('pending', 'processing')",
     )
-    .fetch_one(db.sqlite())
+    .fetch_one(db)
     .await?)
 }

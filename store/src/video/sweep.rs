@@ -3,11 +3,14 @@
 
 use std::collections::BTreeSet;
 
-use sqlx::{query, query_scalar};
 use uuid::Uuid;
 
 use super::folder::{self, Folder};
-use crate::{Connection, Error, Store, Tx, rows, turns::in_turns};
+use crate::{
+    Connection, Error, Store, Tx, rows,
+    statement::{query, query_scalar},
+    turns::in_turns,
+};
 
 /// Folders that are looked up at a time.
 const PAGE: usize = 200;
@@ -25,7 +28,7 @@ pub(super) async fn delete_discarded(tx: &mut Tx<'_>, most: u32) -> Result<u64, 
     while rows < most {
         let discarded: Option<Uuid> =
             query_scalar("SELECT stream_id FROM video_discarded ORDER BY stream_id LIMIT 1")
-                .fetch_optional(tx.sqlite())
+                .fetch_optional(tx)
                 .await?;
         let Some(id) = discarded else { break };
         let room = most - rows;
@@ -34,7 +37,7 @@ pub(super) async fn delete_discarded(tx: &mut Tx<'_>, most: u32) -> Result<u64, 
         if segments < room {
             query("DELETE FROM video_discarded WHERE stream_id = $1")
                 .bind(id)
-                .execute(tx.sqlite())
+                .execute(tx)
                 .await?;
             rows += 1;
         }
@@ -49,7 +52,7 @@ async fn delete_segments(tx: &mut Tx<'_>, stream_id: Uuid, most: u64) -> Result<
     )
     .bind(stream_id)
     .bind(i64::try_from(most).unwrap_or(i64::MAX))
-    .execute(tx.sqlite())
+    .execute(tx)
     .await?;
     Ok(deleted.rows_affected())
 }
@@ -80,7 +83,7 @@ async fn needed(db: &mut impl Connection, streams: &[Uuid]) -> Result<BTreeSet<U
          WHERE v.status <> 'failed'",
     )
     .bind(rows::ids(streams)?)
-    .fetch_all(db.sqlite())
+    .fetch_all(db)
     .await?;
     Ok(needed.into_iter().collect())
 }

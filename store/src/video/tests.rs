@@ -12,11 +12,11 @@ use crate::{
     Error, Store, StoreSettings, Tx, Work,
     blob::{BlobHash, Sealed},
     blobs,
-    connection::sealed::Driver as _,
     files::{self, NewFile, Role},
     jobs::Allowance,
     lineage, operations,
     rows::hex,
+    statement::query_as,
     storage,
     webhooks::tests::{NOW, World},
     work::{self, Lane, Lease, Room},
@@ -439,10 +439,10 @@ impl Bench {
         self.record(&lease, group(0..4)).await.unwrap();
         let id = hex(lease.id);
         let more = format!(
-            "WITH RECURSIVE n(number) AS (SELECT 4 UNION ALL SELECT number + 1 FROM n WHERE number + 1 < {MANY})
-             INSERT INTO video_segments (stream_id, rendition, number, offset, length, start_90k, duration_90k, key_length)
+            "WITH RECURSIVE n(number) AS (SELECT CAST(4 AS BIGINT) UNION ALL SELECT number + 1 FROM n WHERE number + 1 < {MANY})
+             INSERT INTO video_segments (stream_id, rendition, number, \"offset\", length, start_90k, duration_90k, key_length)
              SELECT r.stream_id, r.number, n.number, 10 + 100 * n.number, 100, 540000 * n.number, 540000, 40
-             FROM video_renditions r CROSS JOIN n WHERE r.stream_id = unhex('{id}')"
+             FROM video_renditions r, n WHERE r.stream_id = unhex('{id}')"
         );
         self.world.run(more).await.unwrap();
         lease
@@ -454,10 +454,7 @@ async fn rows_left(store: &Store) -> (i64, i64) {
     let statement =
         "SELECT (SELECT count(*) FROM video_segments), (SELECT count(*) FROM video_discarded)";
     let mut reader = store.read().await.unwrap();
-    sqlx::query_as(statement)
-        .fetch_one(reader.sqlite())
-        .await
-        .unwrap()
+    query_as(statement).fetch_one(&mut reader).await.unwrap()
 }
 
 #[tokio::test]

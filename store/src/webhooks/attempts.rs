@@ -2,13 +2,14 @@
 //! interruption.
 
 use serde::Serialize;
-use sqlx::{query, query_as, query_scalar};
 use uuid::Uuid;
 
 use super::MOST_PREVIEW_CHARACTERS;
 use crate::{
     Connection, Error, Tx,
+    rows::Narrow,
     rows::{self, hex, json},
+    statement::{query, query_as, query_scalar},
 };
 
 /// Characters that are kept of an error.
@@ -31,10 +32,12 @@ text_enum! {
 #[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
 pub struct Attempt {
     /// Number from 1.
+    #[sqlx(try_from = "i64")]
     pub number: u32,
     pub status: AttemptStatus,
     /// True when the attempt probed a suspended endpoint.
     pub is_probe: bool,
+    #[sqlx(try_from = "Narrow")]
     pub http_status: Option<u16>,
     pub error: Option<String>,
     pub started_at: i64,
@@ -78,11 +81,11 @@ pub enum Next {
 pub async fn attempts(db: &mut impl Connection, delivery_id: Uuid) -> Result<Vec<Attempt>, Error> {
     Ok(query_as(
         "SELECT * FROM (SELECT a.* FROM webhook_deliveries d JOIN webhook_attempts a ON a.delivery_seq = d.seq WHERE d.id = $1
-             ORDER BY a.number DESC LIMIT $2) ORDER BY number",
+             ORDER BY a.number DESC LIMIT $2) newest ORDER BY number",
     )
     .bind(delivery_id)
     .bind(MOST_ATTEMPTS)
-    .fetch_all(db.sqlite())
+    .fetch_all(db)
     .await?)
 }
 
@@ -105,12 +108,13 @@ struct Outcome(
 /// `due_at`: a delivery that only waits is `retrying` without a new time. Nothing waits any more for an endpoint that
 /// was deleted meanwhile.
 const OUTCOMES: &str = "WITH held AS MATERIALIZED (
-         SELECT d.seq, o.value ->> 2 AS number, o.value ->> 3 AS ended_at, o.value ->> 4 AS http_status, o.value ->> 5 AS preview,
-             o.value ->> 6 AS error, o.value ->> 8 AS due_at, o.value ->> 9 AS signed_at,
+         SELECT d.seq, CAST(o.value ->> 2 AS INTEGER) AS number, CAST(o.value ->> 3 AS INTEGER) AS ended_at,
+             CAST(o.value ->> 4 AS INTEGER) AS http_status, o.value ->> 5 AS preview, o.value ->> 6 AS error,
+             CAST(o.value ->> 8 AS INTEGER) AS due_at, CAST(o.value ->> 9 AS INTEGER) AS signed_at,
              iif(o.value ->> 7 = 'retrying' AND e.deleted_at IS NOT NULL, 'failed', o.value ->> 7) AS status
          FROM json_each($1) o CROSS JOIN webhook_deliveries d
-             ON d.id = unhex(o.value ->> 0) AND d.fence = o.value ->> 1 AND d.status = 'delivering'
-         CROSS JOIN webhook_endpoints e ON e.id = d.endpoint_id) ";
+             ON d.id = unhex(o.value ->> 0) AND d.fence = CAST(o.value ->> 1 AS INTEGER) AND d.status = 'delivering'
+         CROSS JOIN webhook_endpoints e ON e.id = d.endpoint_id /*lock d*/) ";
 
 impl From<&Attempted> for Outcome {
     fn from(attempted: &Attempted) -> Self {
@@ -143,7 +147,7 @@ const END_ATTEMPTS: &str = "UPDATE webhook_attempts AS a SET http_status = h.htt
 
 const ADVANCE_DELIVERIES: &str = "UPDATE webhook_deliveries AS d SET status = h.status, http_status = h.http_status,
          response_preview = h.preview, error = h.error, lease_owner = NULL, lease_expires_at = NULL,
-         due_at = coalesce(h.due_at, d.due_at), failures = d.failures + (h.status = 'failed' OR h.due_at IS NOT NULL),
+         due_at = coalesce(h.due_at, d.due_at), failures = d.failures + iif(h.status = 'failed' OR h.due_at IS NOT NULL, 1, 0),
          is_replay = d.is_replay AND h.status = 'retrying',
          delivered_at = iif(h.status = 'delivered', h.ended_at, d.delivered_at),
          ended_at = iif(h.status = 'retrying', NULL, h.ended_at)
@@ -164,10 +168,7 @@ pub async fn record(tx: &mut Tx<'_>, attempted: &[Attempted]) -> Result<u64, Err
     let outcomes = json(&outcomes)?;
     let mut recorded = 0;
     for statement in recording() {
-        let changed = query(sqlx::AssertSqlSafe(statement))
-            .bind(&outcomes)
-            .execute(tx.sqlite())
-            .await?;
+        let changed = query(statement).bind(&outcomes).execute(tx).await?;
         recorded = changed.rows_affected();
     }
     Ok(recorded)
@@ -186,7 +187,7 @@ pub async fn mend_due_times(
         .bind(now_ms)
         .bind(horizon_ms)
         .bind(rows)
-        .execute(tx.sqlite())
+        .execute(tx)
         .await?;
     Ok(mended.rows_affected())
 }
@@ -198,10 +199,10 @@ const MEND_DUE_TIMES: &str = "WITH RECURSIVE waiting (id) AS (
          SELECT (SELECT min(endpoint_id) FROM webhook_deliveries WHERE endpoint_id > waiting.id AND status IN ('pending', 'retrying'))
          FROM waiting WHERE waiting.id IS NOT NULL)
      UPDATE webhook_deliveries SET due_at = $1 WHERE seq IN (
-         SELECT d.seq FROM waiting CROSS JOIN (SELECT 0 AS is_replay UNION ALL SELECT 1) kind
+         SELECT d.seq FROM waiting CROSS JOIN (SELECT FALSE AS is_replay UNION ALL SELECT TRUE) kind ON TRUE
              CROSS JOIN webhook_deliveries d ON d.endpoint_id = waiting.id AND d.is_replay = kind.is_replay
                  AND d.status IN ('pending', 'retrying') AND d.due_at > $1
-         WHERE d.failures = 0 OR d.last_attempt_at > $1 OR d.due_at > $2 LIMIT $3)";
+         WHERE d.failures = 0 OR d.last_attempt_at > $1 OR d.due_at > $2 LIMIT $3 /*lock d*/)";
 
 /// Takes at most `rows` deliveries from an owner that has ended, or from every owner: for the start, when all holders
 /// are of an earlier process. Their attempts are marked as interrupted; they are due as before, and the attempt does
@@ -215,20 +216,21 @@ pub async fn interrupt(
     let interrupted: Vec<i64> = query_scalar(
         "UPDATE webhook_deliveries SET status = 'retrying', lease_owner = NULL, lease_expires_at = NULL, http_status = NULL,
              response_preview = NULL, error = 'the service ended during the attempt'
-         WHERE seq IN (SELECT seq FROM webhook_deliveries WHERE status = 'delivering' AND ($1 IS NULL OR lease_owner = $1) LIMIT $2)
+         WHERE seq IN (SELECT seq FROM webhook_deliveries WHERE status = 'delivering' AND ($1 IS NULL OR lease_owner = $1)
+             LIMIT $2 /*skip*/)
          RETURNING seq",
     )
     .bind(owner)
     .bind(rows)
-    .fetch_all(tx.sqlite())
+    .fetch_all(tx)
     .await?;
     query(
         "UPDATE webhook_attempts SET status = 'interrupted', ended_at = $2
-         WHERE delivery_seq IN (SELECT value FROM json_each($1)) AND status = 'running'",
+         WHERE delivery_seq IN (SELECT CAST(value AS INTEGER) FROM json_each($1)) AND status = 'running'",
     )
     .bind(json(&interrupted)?)
     .bind(now_ms)
-    .execute(tx.sqlite())
+    .execute(tx)
     .await?;
     Ok(interrupted.len() as u64)
 }

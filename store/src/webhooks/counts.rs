@@ -2,10 +2,12 @@
 
 use std::collections::HashMap;
 
-use sqlx::{query_as, query_scalar};
 use uuid::Uuid;
 
-use crate::{Connection, Error, rows};
+use crate::{
+    Connection, Error, rows,
+    statement::{query_as, query_scalar},
+};
 
 /// Waiting deliveries of an endpoint that are counted; more of them read like as many.
 pub const MOST_COUNTED: u32 = 10_000;
@@ -41,8 +43,8 @@ pub async fn counts(db: &mut impl Connection) -> Result<Counts, Error> {
              WHERE d.endpoint_id = e.id AND d.is_replay = 0 AND d.status IN ('pending', 'retrying')
              ORDER BY d.due_at LIMIT 1)) FROM webhook_endpoints e WHERE e.status = 'active' AND e.deleted_at IS NULL)
              AS oldest_due_at,
-             (SELECT coalesce(sum((SELECT count(*) FROM webhook_deliveries d
-             WHERE d.endpoint_id = e.id AND d.is_replay = 0 AND d.status IN ('pending', 'retrying'))), 0)
+             (SELECT CAST(coalesce(sum((SELECT count(*) FROM webhook_deliveries d
+             WHERE d.endpoint_id = e.id AND d.is_replay = 0 AND d.status IN ('pending', 'retrying'))), 0) AS INTEGER)
              FROM webhook_endpoints e WHERE e.status IN ('suspended', 'paused') AND e.deleted_at IS NULL) AS held",
         deliveries("pending"),
         deliveries("delivering"),
@@ -50,14 +52,12 @@ pub async fn counts(db: &mut impl Connection) -> Result<Counts, Error> {
         endpoints("suspended"),
         endpoints("paused"),
     );
-    Ok(query_as(sqlx::AssertSqlSafe(statement))
-        .fetch_one(db.sqlite())
-        .await?)
+    Ok(query_as(statement).fetch_one(db).await?)
 }
 
 /// `$1` the endpoints, `$2` the most that is counted of one.
 pub(super) const WAITING: &str = "SELECT e.id, (SELECT count(*) FROM (SELECT 1 FROM webhook_deliveries d
-         WHERE d.endpoint_id = e.id AND d.is_replay = 0 AND d.status IN ('pending', 'retrying') LIMIT $2))
+         WHERE d.endpoint_id = e.id AND d.is_replay = 0 AND d.status IN ('pending', 'retrying') LIMIT $2) some_rows)
      FROM json_each($1) w CROSS JOIN webhook_endpoints e ON e.id = unhex(w.value)";
 
 /// Counts the deliveries that wait for each endpoint, at most [`MOST_COUNTED`] of one.
@@ -65,18 +65,22 @@ pub async fn waiting(
     db: &mut impl Connection,
     endpoints: &[Uuid],
 ) -> Result<HashMap<Uuid, u32>, Error> {
-    let counts: Vec<(Uuid, u32)> = query_as(WAITING)
+    let counts: Vec<(Uuid, i64)> = query_as(WAITING)
         .bind(rows::ids(endpoints)?)
         .bind(MOST_COUNTED)
-        .fetch_all(db.sqlite())
+        .fetch_all(db)
         .await?;
-    Ok(counts.into_iter().collect())
+    let bounded = |count: i64| u32::try_from(count).unwrap_or(MOST_COUNTED);
+    Ok(counts
+        .into_iter()
+        .map(|(id, count)| (id, bounded(count)))
+        .collect())
 }
 
 /// Bytes that events, deliveries and attempts take, about; a total that is kept, not counted.
 pub(crate) async fn kept_bytes(db: &mut impl Connection) -> Result<u64, Error> {
     let bytes: i64 = query_scalar("SELECT bytes FROM event_storage")
-        .fetch_one(db.sqlite())
+        .fetch_one(db)
         .await?;
     Ok(u64::try_from(bytes).unwrap_or(0))
 }

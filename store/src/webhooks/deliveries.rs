@@ -1,10 +1,9 @@
 //! Webhook deliveries as lists show them: statuses, filters (status, event type, HTTP status, time), length of the
 //! response preview.
 
-use sqlx::{QueryBuilder, Sqlite};
 use uuid::Uuid;
 
-use crate::{Connection, Error, Page};
+use crate::{Connection, Error, Page, rows::Narrow, statement::Builder};
 
 /// Characters that are kept of a receiver's answer.
 pub const MOST_PREVIEW_CHARACTERS: usize = 1_000;
@@ -34,14 +33,17 @@ pub struct Delivery {
     pub event_type: String,
     pub status: DeliveryStatus,
     /// The receiver's last answer.
+    #[sqlx(try_from = "Narrow")]
     pub http_status: Option<u16>,
     /// The beginning of its body, at most [`MOST_PREVIEW_CHARACTERS`].
     pub response_preview: Option<String>,
     /// Error of the last attempt.
     pub error: Option<String>,
     /// Attempts of any kind, interrupted ones included.
+    #[sqlx(try_from = "i64")]
     pub attempts: u32,
     /// Attempts that failed and count: the position in the retry schedule.
+    #[sqlx(try_from = "i64")]
     pub failures: u32,
     /// True when its next attempt is one that its owner asked for.
     pub is_replay: bool,
@@ -100,7 +102,7 @@ pub async fn deliveries(
 ) -> Result<Vec<Delivery>, Error> {
     Ok(listing("", account_id, filter, page)
         .build_query_as()
-        .fetch_all(db.sqlite())
+        .fetch_all(db)
         .await?)
 }
 
@@ -111,7 +113,7 @@ pub(super) fn listing(
     account_id: Uuid,
     filter: &DeliveryFilter,
     page: Page,
-) -> QueryBuilder<Sqlite> {
+) -> Builder {
     match (filter.event_id, filter.http_status) {
         (Some(event_id), _) => of_event(prefix, account_id, event_id, filter, page),
         (None, Some(codes)) => by_answer(prefix, account_id, codes, filter, page),
@@ -120,13 +122,8 @@ pub(super) fn listing(
 }
 
 /// Statuses are literals in it, so that SQLite finds the index of the rare ones.
-fn plain(
-    prefix: &str,
-    account_id: Uuid,
-    filter: &DeliveryFilter,
-    page: Page,
-) -> QueryBuilder<Sqlite> {
-    let mut list = QueryBuilder::new(format!(
+fn plain(prefix: &str, account_id: Uuid, filter: &DeliveryFilter, page: Page) -> Builder {
+    let mut list = Builder::new(format!(
         "{prefix}{COLUMNS} FROM webhook_deliveries d {JOINS}"
     ));
     list.push("WHERE d.account_id = ").push_bind(account_id);
@@ -161,8 +158,8 @@ fn of_event(
     event_id: Uuid,
     filter: &DeliveryFilter,
     page: Page,
-) -> QueryBuilder<Sqlite> {
-    let mut list = QueryBuilder::new(format!(
+) -> Builder {
+    let mut list = Builder::new(format!(
         "{prefix}{COLUMNS} FROM webhook_deliveries d {JOINS}"
     ));
     list.push("WHERE d.event_seq = (SELECT seq FROM events WHERE id = ")
@@ -186,8 +183,8 @@ fn by_answer(
     (from, to): (u16, u16),
     filter: &DeliveryFilter,
     page: Page,
-) -> QueryBuilder<Sqlite> {
-    let mut list = QueryBuilder::new(format!(
+) -> Builder {
+    let mut list = Builder::new(format!(
         "{prefix}WITH RECURSIVE answers (code) AS (
              SELECT min(http_status) FROM webhook_deliveries WHERE http_status >= "
     ));
@@ -201,7 +198,7 @@ fn by_answer(
     list.push_bind(to);
     list.push(" AND account_id = ").push_bind(account_id);
     list.push(format_args!(
-        ") FROM answers WHERE code IS NOT NULL) {COLUMNS} FROM answers CROSS JOIN webhook_deliveries d ON d.seq IN (
+        ") FROM answers WHERE code IS NOT NULL) {COLUMNS} FROM answers CROSS JOIN webhook_deliveries d ON d.seq IN (/*each*/
              SELECT d.seq FROM webhook_deliveries d INDEXED BY webhook_deliveries_by_http_status
              WHERE d.http_status = answers.code AND d.account_id = "
     ));
@@ -209,13 +206,13 @@ fn by_answer(
     push_filters(&mut list, filter);
     push_time(&mut list, filter, page);
     list.push(ORDER).push_bind(page.limit);
-    list.push(format_args!(") {JOINS} {ORDER}"));
+    list.push(format_args!("/*each*/) {JOINS} {ORDER}"));
     list.push_bind(page.limit);
     list
 }
 
 /// The filters that name no index.
-fn push_filters(list: &mut QueryBuilder<Sqlite>, filter: &DeliveryFilter) {
+fn push_filters(list: &mut Builder, filter: &DeliveryFilter) {
     if let Some(endpoint_id) = filter.endpoint_id {
         list.push(" AND +d.endpoint_id = ").push_bind(endpoint_id);
     }
@@ -228,7 +225,7 @@ fn push_filters(list: &mut QueryBuilder<Sqlite>, filter: &DeliveryFilter) {
     }
 }
 
-fn push_time(list: &mut QueryBuilder<Sqlite>, filter: &DeliveryFilter, page: Page) {
+fn push_time(list: &mut Builder, filter: &DeliveryFilter, page: Page) {
     let (created_at, id) = match filter.until {
         Some(until) => page.before().min((until, Uuid::nil())),
         None => page.before(),
@@ -249,14 +246,13 @@ pub async fn delivery(
     account_id: Uuid,
     id: Uuid,
 ) -> Result<Delivery, Error> {
-    let mut one =
-        QueryBuilder::<Sqlite>::new(format!("{COLUMNS} FROM webhook_deliveries d {JOINS}"));
+    let mut one = Builder::new(format!("{COLUMNS} FROM webhook_deliveries d {JOINS}"));
     one.push("WHERE d.id = ")
         .push_bind(id)
         .push(" AND d.account_id = ")
         .push_bind(account_id)
         .build_query_as()
-        .fetch_optional(db.sqlite())
+        .fetch_optional(db)
         .await?
         .ok_or(Error::NotFound("delivery"))
 }

@@ -1,11 +1,15 @@
 //! Rows of webhook endpoints: create, patch, pause and resume, delete, rotate the secret (`webhooks.max_endpoints`). An
 //! endpoint is an address to which an account's events are sent.
 
-use sqlx::{query_as, query_scalar, types::Json};
 use uuid::Uuid;
 
 use super::{retention, subscriptions};
-use crate::{Connection, Error, Page, Secret, Tx, credentials};
+use crate::{
+    Connection, Error, Page, Secret, Tx, credentials,
+    rows::Json,
+    rows::JsonText,
+    statement::{query_as, query_scalar},
+};
 
 text_enum! {
     pub enum EndpointStatus {
@@ -24,7 +28,7 @@ pub struct Endpoint {
     pub account_id: Uuid,
     pub url: String,
     /// Types as the owner gave them; `*` means all that are documented for everyone (`docs/reference/events.md`).
-    #[sqlx(json)]
+    #[sqlx(try_from = "JsonText")]
     pub event_types: Vec<String>,
     pub description: Option<String>,
     /// False when it is paused.
@@ -36,6 +40,7 @@ pub struct Endpoint {
     /// The one before it, which signs too until `old_secret_until`.
     pub old_secret: Option<Secret>,
     pub old_secret_until: Option<i64>,
+    #[sqlx(try_from = "i64")]
     pub consecutive_failures: u32,
     /// Time of the first of the consecutive failures.
     pub first_failure_at: Option<i64>,
@@ -125,7 +130,7 @@ pub async fn create(
     .bind((!new.is_active).then_some(PAUSED_BY_OWNER))
     .bind(secret.expose())
     .bind(now_ms)
-    .fetch_one(tx.sqlite())
+    .fetch_one(tx)
     .await?;
     subscriptions::replace(tx, account_id, endpoint.id, &event_types).await?;
     Ok((endpoint, secret))
@@ -137,7 +142,7 @@ async fn check_room(tx: &mut Tx<'_>, account_id: Uuid, most: usize) -> Result<()
          WHERE account_id = $1 AND deleted_at IS NULL AND workflow_id IS NULL",
     )
     .bind(account_id)
-    .fetch_one(tx.sqlite())
+    .fetch_one(tx)
     .await?;
     match usize::try_from(count).unwrap_or(usize::MAX) < most {
         true => Ok(()),
@@ -166,7 +171,7 @@ pub async fn get(db: &mut impl Connection, account_id: Uuid, id: Uuid) -> Result
     )
     .bind(id)
     .bind(account_id)
-    .fetch_optional(db.sqlite())
+    .fetch_optional(db)
     .await?
     .ok_or(Error::NotFound("webhook"))
 }
@@ -177,7 +182,7 @@ pub(super) async fn is_there(db: &mut impl Connection, id: Uuid) -> Result<bool,
         "SELECT EXISTS (SELECT 1 FROM webhook_endpoints WHERE id = $1 AND deleted_at IS NULL)",
     )
     .bind(id)
-    .fetch_one(db.sqlite())
+    .fetch_one(db)
     .await?)
 }
 
@@ -243,7 +248,7 @@ pub async fn patch(
     .bind(next.is_releasing)
     .bind(next.revision)
     .bind(now_ms)
-    .fetch_one(tx.sqlite())
+    .fetch_one(tx)
     .await?)
 }
 
@@ -283,7 +288,7 @@ pub async fn delete(
     .bind(id)
     .bind(account_id)
     .bind(now_ms)
-    .fetch_optional(tx.sqlite())
+    .fetch_optional(tx)
     .await?;
     let endpoint = deleted.ok_or(Error::NotFound("webhook"))?;
     subscriptions::remove(tx, id).await?;
@@ -311,7 +316,7 @@ pub async fn rotate_secret(
     .bind(secret.expose())
     .bind(now_ms.saturating_add(overlap_ms))
     .bind(now_ms)
-    .fetch_optional(tx.sqlite())
+    .fetch_optional(tx)
     .await?;
     Ok((rotated.ok_or(Error::NotFound("webhook"))?, secret))
 }

@@ -2,13 +2,13 @@
 //! deliveries.
 
 use serde::Serialize;
-use sqlx::{query, query_scalar};
 use uuid::Uuid;
 
 use super::{Endpoint, EndpointStatus};
 use crate::{
     Error, Tx,
     rows::{hex, json},
+    statement::{query, query_scalar},
 };
 
 /// Health of an endpoint as found by attempts.
@@ -61,11 +61,12 @@ struct Found<'a>(
 /// The healths of an earlier revision, and those of endpoints that are paused, do not count.
 pub(super) const SET_HEALTHS: &str =
     "WITH found AS MATERIALIZED (
-         SELECT e.id, f.value ->> 6 AS last_success_at, f.value ->> 7 AS last_failure_at,
-             e.revision = f.value ->> 1 AND e.status <> 'paused' AS counts,
-             f.value ->> 2 AS status, f.value ->> 3 AS status_reason, f.value ->> 4 AS consecutive_failures,
-             f.value ->> 5 AS first_failure_at, f.value ->> 8 AS next_probe_at, f.value ->> 9 AS is_releasing
-         FROM json_each($1) f CROSS JOIN webhook_endpoints e ON e.id = unhex(f.value ->> 0) AND e.deleted_at IS NULL)
+         SELECT e.id, CAST(f.value ->> 6 AS INTEGER) AS last_success_at, CAST(f.value ->> 7 AS INTEGER) AS last_failure_at,
+             e.revision = CAST(f.value ->> 1 AS INTEGER) AND e.status <> 'paused' AS counts,
+             f.value ->> 2 AS status, f.value ->> 3 AS status_reason, CAST(f.value ->> 4 AS INTEGER) AS consecutive_failures,
+             CAST(f.value ->> 5 AS INTEGER) AS first_failure_at, CAST(f.value ->> 8 AS INTEGER) AS next_probe_at,
+             CAST(f.value ->> 9 AS BOOLEAN) AS is_releasing
+         FROM json_each($1) f CROSS JOIN webhook_endpoints e ON e.id = unhex(f.value ->> 0) AND e.deleted_at IS NULL /*lock e*/)
      UPDATE webhook_endpoints AS e SET
          last_success_at = max(coalesce(f.last_success_at, e.last_success_at), coalesce(e.last_success_at, f.last_success_at)),
          last_failure_at = max(coalesce(f.last_failure_at, e.last_failure_at), coalesce(e.last_failure_at, f.last_failure_at)),
@@ -90,8 +91,11 @@ pub async fn set_healths(tx: &mut Tx<'_>, healths: &[(Uuid, EndpointHealth)]) ->
     if healths.is_empty() {
         return Ok(());
     }
-    let found: Vec<Found> = healths
-        .iter()
+    // Every unit locks endpoints in the same order, so that two never wait for each other.
+    let mut ordered: Vec<_> = healths.iter().collect();
+    ordered.sort_by_key(|(id, _)| *id);
+    let found: Vec<Found> = ordered
+        .into_iter()
         .map(|(id, health)| {
             Found(
                 hex(*id),
@@ -107,17 +111,14 @@ pub async fn set_healths(tx: &mut Tx<'_>, healths: &[(Uuid, EndpointHealth)]) ->
             )
         })
         .collect();
-    query(SET_HEALTHS)
-        .bind(json(&found)?)
-        .execute(tx.sqlite())
-        .await?;
+    query(SET_HEALTHS).bind(json(&found)?).execute(tx).await?;
     Ok(())
 }
 
 pub(super) const REWIND: &str = "UPDATE webhook_deliveries SET due_at = created_at WHERE seq IN (
          SELECT seq FROM webhook_deliveries
          WHERE endpoint_id = $1 AND status = 'retrying' AND is_replay = 0 AND due_at > created_at
-         ORDER BY event_seq LIMIT $2)";
+         ORDER BY event_seq LIMIT $2 /*lock*/)";
 
 /// Makes at most `rows` of an endpoint's waiting deliveries due when their events were, so that they go in that order; returns
 /// how many. Call it again while it is `rows`, then [`finish_release`].
@@ -125,7 +126,7 @@ pub async fn rewind(tx: &mut Tx<'_>, endpoint_id: Uuid, rows: u32) -> Result<u64
     let rewound = query(REWIND)
         .bind(endpoint_id)
         .bind(rows)
-        .execute(tx.sqlite())
+        .execute(tx)
         .await?;
     Ok(rewound.rows_affected())
 }
@@ -133,14 +134,14 @@ pub async fn rewind(tx: &mut Tx<'_>, endpoint_id: Uuid, rows: u32) -> Result<u64
 /// Records that nothing of an endpoint is left to rewind, so that its deliveries may be claimed; false when something
 /// is.
 pub async fn finish_release(tx: &mut Tx<'_>, endpoint_id: Uuid) -> Result<bool, Error> {
-    let finished: Option<i64> = query_scalar(
+    let finished: Option<Uuid> = query_scalar(
         "UPDATE webhook_endpoints SET is_releasing = 0 WHERE id = $1 AND NOT EXISTS (
              SELECT 1 FROM webhook_deliveries
              WHERE endpoint_id = $1 AND status = 'retrying' AND is_replay = 0 AND due_at > created_at)
-         RETURNING 1",
+         RETURNING id",
     )
     .bind(endpoint_id)
-    .fetch_optional(tx.sqlite())
+    .fetch_optional(tx)
     .await?;
     Ok(finished.is_some())
 }

@@ -3,11 +3,14 @@
 
 use std::collections::HashMap;
 
-use sqlx::{query, query_as};
 use uuid::Uuid;
 
 use super::{endpoints::ENDED_AT_ONCE, retention};
-use crate::{Error, Secret, Tx, rows::json};
+use crate::{
+    Error, Secret, Tx,
+    rows::json,
+    statement::{query, query_as},
+};
 
 /// The workflow that endpoints are made for.
 pub(crate) struct Owner<'a> {
@@ -34,7 +37,7 @@ pub(crate) async fn replace(
     )
     .bind(owner.workflow_id)
     .bind(now_ms)
-    .execute(tx.sqlite())
+    .execute(tx)
     .await?;
     ensure(tx, owner, urls, now_ms).await?;
     Ok(())
@@ -51,7 +54,7 @@ pub(crate) async fn ensure(
         "SELECT url, id FROM webhook_endpoints WHERE workflow_id = $1 AND deleted_at IS NULL",
     )
     .bind(owner.workflow_id)
-    .fetch_all(tx.sqlite())
+    .fetch_all(tx)
     .await?;
     let mut by_url: HashMap<String, Uuid> = there.into_iter().collect();
     let mut ids = Vec::with_capacity(urls.len());
@@ -79,7 +82,7 @@ async fn create(tx: &mut Tx<'_>, owner: &Owner<'_>, url: &str, now_ms: i64) -> R
     .bind(owner.secret.expose())
     .bind(now_ms)
     .bind(owner.workflow_id)
-    .execute(tx.sqlite())
+    .execute(tx)
     .await?;
     Ok(id)
 }
@@ -98,7 +101,7 @@ pub(crate) async fn delete_others(
     .bind(workflow_id)
     .bind(json(kept)?)
     .bind(now_ms)
-    .execute(tx.sqlite())
+    .execute(tx)
     .await?;
     match deleted.rows_affected() {
         0 => Ok(()),
@@ -125,7 +128,7 @@ pub(crate) async fn rotate(
     .bind(secret.expose())
     .bind(now_ms.saturating_add(overlap_ms))
     .bind(now_ms)
-    .execute(tx.sqlite())
+    .execute(tx)
     .await?;
     Ok(())
 }

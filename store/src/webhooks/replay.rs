@@ -2,13 +2,13 @@
 //! owner's request. Each makes one attempt, whatever the endpoint's state.
 
 use serde_json::{Map, Value};
-use sqlx::{query, query_scalar};
 use uuid::Uuid;
 
 use super::{Delivery, DeliveryStatus, Endpoint, EndpointStatus, delivery, endpoints, get};
 use crate::{
     Error, Tx,
     events::{self, Audience, EventPosition, NewEvent},
+    statement::{query, query_scalar},
 };
 
 /// Sends a delivery again: one more attempt now, also of one that was delivered. One that waits for an attempt anyway
@@ -41,7 +41,7 @@ pub async fn replay(
             "UPDATE webhook_deliveries SET status = 'retrying', is_replay = 1, due_at = $2, ended_at = NULL WHERE id = $1",
         ),
     };
-    again.bind(id).bind(now_ms).execute(tx.sqlite()).await?;
+    again.bind(id).bind(now_ms).execute(tx).await?;
     delivery(tx, account_id, id).await
 }
 
@@ -80,11 +80,11 @@ pub async fn probe(
     query("UPDATE webhook_endpoints SET next_probe_at = $2 WHERE id = $1")
         .bind(id)
         .bind(now_ms)
-        .execute(tx.sqlite())
+        .execute(tx)
         .await?;
     let oldest: Option<Uuid> = query_scalar(OLDEST_WAITING)
         .bind(id)
-        .fetch_optional(tx.sqlite())
+        .fetch_optional(tx)
         .await?;
     let delivery = match oldest {
         Some(oldest) => delivery(tx, account_id, oldest).await?,
@@ -107,7 +107,7 @@ const MEANWHILE_MS: i64 = 60 * 60 * 1000;
 pub(super) const RECOVER: &str = "UPDATE webhook_deliveries SET status = 'retrying', is_replay = 1, due_at = $4, ended_at = NULL WHERE seq IN (
          SELECT seq FROM webhook_deliveries
          WHERE status = 'failed' AND status <> 'delivered' AND endpoint_id = $1 AND created_at >= $2 AND NOT ended_at BETWEEN $4 AND $5
-         ORDER BY created_at, id LIMIT $3)";
+         ORDER BY created_at, id LIMIT $3 /*lock*/)";
 
 /// Sends an endpoint's deliveries again that were made since a time and have failed before now, at most `rows`, oldest
 /// first; returns how many. Call it again with the same times while it is `rows`: one that fails again meanwhile is
@@ -129,7 +129,7 @@ pub async fn recover(
         .bind(rows)
         .bind(now_ms)
         .bind(now_ms.saturating_add(MEANWHILE_MS))
-        .execute(tx.sqlite())
+        .execute(tx)
         .await?;
     Ok(recovered.rows_affected())
 }
@@ -160,7 +160,7 @@ pub async fn test(
     let event = events::append(tx, new, now_ms).await?;
     let id = query_scalar("SELECT id FROM webhook_deliveries WHERE event_seq = $1")
         .bind(event.seq)
-        .fetch_one(tx.sqlite())
+        .fetch_one(tx)
         .await?;
     delivery(tx, account_id, id).await
 }

@@ -1,10 +1,10 @@
 //! The request of a webhook delivery, as it was sent or will be: endpoint, event, body, time of the last attempt.
 
-use sqlx::{FromRow, query_as};
+use sqlx::FromRow;
 use uuid::Uuid;
 
 use super::Endpoint;
-use crate::{Connection, Error};
+use crate::{Connection, Error, statement::query_as};
 
 /// Parts of a delivery's request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,7 +55,7 @@ pub async fn request(
     )
     .bind(delivery_id)
     .bind(account_id)
-    .fetch_optional(db.sqlite())
+    .fetch_optional(db)
     .await?;
     let row = row.ok_or(Error::NotFound("delivery"))?;
     let signed = row.signed_at.map(AttemptTime::Signed);

@@ -12,11 +12,11 @@
 
 use std::time::Duration;
 
-use sqlx::{query, query_scalar};
 use tracing::warn;
 
 use crate::{
-    Connection, Error, Store, Tx, duration_ms,
+    Connection, Error, Store, Tx, duration_ms, rows,
+    statement::{query, query_scalar},
     turns::{SweepResult, in_turns, turns},
 };
 
@@ -132,10 +132,7 @@ fn within_excess(bytes: u64, keep_bytes: u64, most: u32) -> u32 {
 /// Deletes at most `most` rows of the kind that is next.
 async fn delete_oldest(tx: &mut Tx<'_>, most: u32) -> Result<u64, Error> {
     for ended in ENDED {
-        let oldest: Option<i64> = query_scalar(FIRST_END)
-            .bind(ended)
-            .fetch_one(tx.sqlite())
-            .await?;
+        let oldest: Option<i64> = query_scalar(FIRST_END).bind(ended).fetch_one(tx).await?;
         let Some(oldest) = oldest else {
             continue;
         };
@@ -162,29 +159,29 @@ async fn delete(tx: &mut Tx<'_>, seqs: &[i64], most: u32) -> Result<Deleted, Err
     if seqs.is_empty() {
         return Ok(Deleted::default());
     }
-    let seqs = sqlx::types::Json(seqs);
+    let seqs = rows::Json(seqs);
     let attempts = query(
         "DELETE FROM webhook_attempts WHERE (delivery_seq, number) IN (
-             SELECT a.delivery_seq, a.number FROM json_each($1) d CROSS JOIN webhook_attempts a ON a.delivery_seq = d.value
-             LIMIT $2)",
+             SELECT a.delivery_seq, a.number FROM json_each($1) d
+             CROSS JOIN webhook_attempts a ON a.delivery_seq = CAST(d.value AS INTEGER) LIMIT $2)",
     )
     .bind(seqs)
     .bind(most.saturating_mul(ATTEMPTS))
-    .execute(tx.sqlite())
+    .execute(tx)
     .await?;
     let named: Vec<i64> = query_scalar(
-        "DELETE FROM webhook_deliveries WHERE seq IN (SELECT value FROM json_each($1))
+        "DELETE FROM webhook_deliveries WHERE seq IN (SELECT CAST(value AS INTEGER) FROM json_each($1))
              AND NOT EXISTS (SELECT 1 FROM webhook_attempts WHERE delivery_seq = webhook_deliveries.seq)
          RETURNING event_seq",
     )
     .bind(seqs)
-    .fetch_all(tx.sqlite())
+    .fetch_all(tx)
     .await?;
     let events = query(
-        "DELETE FROM events WHERE seq IN (SELECT value FROM json_each($1)) AND deliveries = 0",
+        "DELETE FROM events WHERE seq IN (SELECT CAST(value AS INTEGER) FROM json_each($1)) AND deliveries = 0",
     )
-    .bind(sqlx::types::Json(&named))
-    .execute(tx.sqlite())
+    .bind(rows::Json(&named))
+    .execute(tx)
     .await?;
     let deliveries = named.len() as u64;
     Ok(Deleted {
@@ -205,7 +202,7 @@ async fn delete_ended(
         .bind(ended)
         .bind(ended_before)
         .bind(most)
-        .fetch_all(tx.sqlite())
+        .fetch_all(tx)
         .await?;
     Ok(delete(tx, &oldest, most).await?.rows)
 }
@@ -220,7 +217,7 @@ async fn delete_waiting_before(
     let old: Vec<i64> = query_scalar(WAITING_BEFORE)
         .bind(created_before)
         .bind(most)
-        .fetch_all(tx.sqlite())
+        .fetch_all(tx)
         .await?;
     Ok(delete(tx, &old, most).await?.rows)
 }
@@ -234,7 +231,7 @@ async fn delete_unnamed_events(
     let deleted = query(DELETE_UNNAMED)
         .bind(created_before)
         .bind(most)
-        .execute(tx.sqlite())
+        .execute(tx)
         .await?;
     Ok(deleted.rows_affected())
 }
@@ -276,7 +273,7 @@ async fn waiting_after(db: &mut impl Connection, after: i64) -> Result<Vec<i64>,
     )
     .bind(after)
     .bind(PAGE)
-    .fetch_all(db.sqlite())
+    .fetch_all(db)
     .await?)
 }
 
@@ -291,13 +288,13 @@ struct Dropped {
 async fn drop_some(tx: &mut Tx<'_>, page: Vec<i64>, keep_bytes: u64) -> Result<Dropped, Error> {
     let most = within_excess(kept_bytes(tx).await?, keep_bytes, PAGE);
     let waiting: Vec<i64> = query_scalar(
-        "SELECT d.seq FROM json_each($1) p CROSS JOIN webhook_deliveries d ON d.seq = p.value
+        "SELECT d.seq FROM json_each($1) p CROSS JOIN webhook_deliveries d ON d.seq = CAST(p.value AS INTEGER)
          CROSS JOIN webhook_endpoints e ON e.id = d.endpoint_id
          WHERE d.status IN ('pending', 'retrying') AND d.is_replay = 0 AND e.status <> 'active' ORDER BY d.seq LIMIT $2",
     )
-    .bind(sqlx::types::Json(&page))
+    .bind(rows::Json(&page))
     .bind(most)
-    .fetch_all(tx.sqlite())
+    .fetch_all(tx)
     .await?;
     let deleted = delete(tx, &waiting, most).await?;
     let is_enough = kept_bytes(tx).await? <= keep_bytes;
@@ -328,7 +325,7 @@ async fn delete_sequences(tx: &mut Tx<'_>, before: i64, most: u32) -> Result<u64
     )
     .bind(before)
     .bind(most)
-    .execute(tx.sqlite())
+    .execute(tx)
     .await?;
     Ok(deleted.rows_affected())
 }
@@ -350,15 +347,15 @@ pub(super) async fn end_without_endpoint(
 ) -> Result<u64, Error> {
     let waiting: Vec<i64> = query_scalar(WITHOUT_ENDPOINT)
         .bind(most)
-        .fetch_all(tx.sqlite())
+        .fetch_all(tx)
         .await?;
     let ended = query(
         "UPDATE webhook_deliveries SET status = 'failed', ended_at = $1, is_replay = 0, error = 'the webhook was deleted'
-         WHERE seq IN (SELECT value FROM json_each($2))",
+         WHERE seq IN (SELECT CAST(value AS INTEGER) FROM json_each($2))",
     )
     .bind(now_ms)
-    .bind(sqlx::types::Json(waiting))
-    .execute(tx.sqlite())
+    .bind(rows::Json(waiting))
+    .execute(tx)
     .await?;
     Ok(ended.rows_affected())
 }
@@ -370,7 +367,7 @@ async fn delete_endpoints(tx: &mut Tx<'_>, most: u32) -> Result<u64, Error> {
                  AND NOT EXISTS (SELECT 1 FROM webhook_deliveries WHERE endpoint_id = e.id) LIMIT $1)",
     )
     .bind(most)
-    .execute(tx.sqlite())
+    .execute(tx)
     .await?;
     Ok(deleted.rows_affected())
 }

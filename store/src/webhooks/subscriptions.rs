@@ -1,12 +1,12 @@
 //! Subscriptions of webhook endpoints to event types (`*` for all), and the deliveries that an event makes.
 
-use sqlx::{query, query_scalar};
 use uuid::Uuid;
 
 use crate::{
     Error, Tx,
     events::{Audience, Event, NewEvent},
     rows::{self, hex, json},
+    statement::{query, query_scalar},
 };
 
 /// Subscription to every type of the documented list.
@@ -27,7 +27,7 @@ pub(super) async fn replace(
     .bind(account_id)
     .bind(endpoint_id)
     .bind(json(event_types)?)
-    .execute(tx.sqlite())
+    .execute(tx)
     .await?;
     Ok(())
 }
@@ -36,7 +36,7 @@ pub(super) async fn replace(
 pub(super) async fn remove(tx: &mut Tx<'_>, endpoint_id: Uuid) -> Result<(), Error> {
     query("DELETE FROM webhook_subscriptions WHERE endpoint_id = $1")
         .bind(endpoint_id)
-        .execute(tx.sqlite())
+        .execute(tx)
         .await?;
     Ok(())
 }
@@ -56,7 +56,7 @@ pub(crate) async fn endpoints_of(tx: &mut Tx<'_>, new: &NewEvent) -> Result<Vec<
         )
         .bind(rows::ids(&new.also)?)
         .bind(new.account_id)
-        .fetch_all(tx.sqlite())
+        .fetch_all(tx)
         .await?;
         endpoints.extend(also);
         endpoints.sort_unstable();
@@ -77,7 +77,7 @@ async fn audience_of(tx: &mut Tx<'_>, new: &NewEvent) -> Result<Vec<Uuid>, Error
         .bind(new.account_id)
         .bind(new.event_type)
         .bind(also)
-        .fetch_all(tx.sqlite())
+        .fetch_all(tx)
         .await?)
 }
 
@@ -106,7 +106,7 @@ pub(crate) async fn fan_out(
     .bind(&event.event_type)
     .bind(is_replay)
     .bind(event.created_at)
-    .execute(tx.sqlite())
+    .execute(tx)
     .await?;
     Ok(())
 }

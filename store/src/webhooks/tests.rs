@@ -9,7 +9,7 @@ mod releases;
 mod replays;
 mod requests;
 
-use std::time::Duration;
+use std::{path::Path, time::Duration};
 
 use serde_json::{Map, Value};
 use tempfile::TempDir;
@@ -36,9 +36,17 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) async fn new() -> Self {
+        Self::open(StoreSettings::without_reserve).await
+    }
+
+    /// For query plans and what else is SQLite's own.
+    pub(crate) async fn on_sqlite() -> Self {
+        Self::open(StoreSettings::on_sqlite).await
+    }
+
+    async fn open(settings: fn(&Path) -> StoreSettings) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let settings = StoreSettings::without_reserve(folder.path());
-        let store = Store::open(&settings).await.unwrap();
+        let store = Store::open(&settings(folder.path())).await.unwrap();
         let account = add_account(&store).await;
         Self {
             store,
@@ -57,12 +65,9 @@ impl World {
 
     /// Runs statements of SQL in one unit of work: for states that no verb makes.
     pub(crate) async fn run(&self, statements: impl Into<String>) -> Result<(), Error> {
-        let statements = sqlx::AssertSqlSafe(statements.into());
+        let statements = statements.into();
         self.write(move |tx| {
-            Box::pin(async move {
-                sqlx::raw_sql(statements).execute(tx.sqlite()).await?;
-                Ok(())
-            })
+            Box::pin(async move { Ok(crate::statement::script(tx, statements).await?) })
         })
         .await
     }

@@ -3,13 +3,14 @@
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use serde::Serialize;
-use sqlx::{FromRow, query, query_as};
+use sqlx::FromRow;
 use uuid::Uuid;
 
 use super::Endpoint;
 use crate::{
     Connection, Error, Tx, duration_ms,
     rows::{self, hex, json},
+    statement::{query, query_as},
 };
 
 /// An endpoint with open deliveries.
@@ -42,10 +43,7 @@ pub(super) const LANES: &str = "WITH RECURSIVE waiting (id) AS (
 /// Returns the endpoints that are not deleted and for which something waits, or whose release is not finished, and
 /// those of `also`, to which something is in flight. Nothing depends on the time: later due times are returned too.
 pub async fn lanes(db: &mut impl Connection, also: &[Uuid]) -> Result<Vec<Lane>, Error> {
-    Ok(query_as(LANES)
-        .bind(rows::ids(also)?)
-        .fetch_all(db.sqlite())
-        .await?)
+    Ok(query_as(LANES).bind(rows::ids(also)?).fetch_all(db).await?)
 }
 
 /// Number and kind of the deliveries wanted of one endpoint.
@@ -92,7 +90,9 @@ struct ClaimedRow {
     id: Uuid,
     endpoint_id: Uuid,
     fence: i64,
+    #[sqlx(try_from = "i64")]
     attempts: u32,
+    #[sqlx(try_from = "i64")]
     failures: u32,
     is_replay: bool,
     event_seq: i64,
@@ -157,23 +157,23 @@ const TAKE: [&str; 3] = [
          lease_owner = $5, lease_expires_at = $6
      WHERE seq IN (SELECT d.seq FROM json_each($1) w
          CROSS JOIN webhook_endpoints e ON e.id = unhex(w.value) AND e.deleted_at IS NULL AND ",
-    " CROSS JOIN webhook_deliveries d ON d.seq IN (",
-    "))
+    " CROSS JOIN webhook_deliveries d ON d.seq IN (/*each*/ ",
+    "/*each*/))
      RETURNING seq, id, endpoint_id, fence, attempts, failures, is_replay, event_seq, due_at, created_at",
 ];
 
 /// Selects rows of the endpoint `e.id` that are due, and then those postponed by a wrong clock, each along the index.
 fn due(is_replay: u8) -> String {
-    let part = |due: &str| {
+    let part = |name: &str, condition: &str| {
         format!(
             "SELECT seq FROM (SELECT seq FROM webhook_deliveries WHERE endpoint_id = e.id AND is_replay = {is_replay}
-                 AND status IN ('pending', 'retrying') AND {due} ORDER BY due_at, event_seq LIMIT $2)"
+                 AND status IN ('pending', 'retrying') AND {condition} ORDER BY due_at, event_seq LIMIT $2 /*skip*/) {name}"
         )
     };
     format!(
         "{} UNION ALL {} LIMIT $2",
-        part("due_at <= $3"),
-        part("due_at > max($3, $4)")
+        part("due", "due_at <= $3"),
+        part("postponed", "due_at > max($3, $4)")
     )
 }
 
@@ -184,7 +184,7 @@ pub(super) fn taking(what: What) -> String {
         What::Probe => (
             "e.status = 'suspended'",
             "SELECT seq FROM webhook_deliveries WHERE endpoint_id = e.id AND is_replay = 0
-                 AND status IN ('pending', 'retrying') ORDER BY event_seq LIMIT $2"
+                 AND status IN ('pending', 'retrying') ORDER BY event_seq LIMIT $2 /*skip*/"
                 .to_owned(),
         ),
         What::Replay => ("true", due(1)),
@@ -201,14 +201,14 @@ async fn take(
     endpoints: &[String],
     clock: Clock,
 ) -> Result<Vec<ClaimedRow>, Error> {
-    Ok(query_as(sqlx::AssertSqlSafe(taking(what)))
+    Ok(query_as(taking(what))
         .bind(json(endpoints)?)
         .bind(rows)
         .bind(clock.now_ms)
         .bind(clock.horizon_ms)
         .bind(owner)
         .bind(clock.lease_expires_at)
-        .fetch_all(tx.sqlite())
+        .fetch_all(tx)
         .await?)
 }
 
@@ -227,11 +227,12 @@ async fn begin_attempts(
         .collect();
     query(
         "INSERT INTO webhook_attempts (delivery_seq, number, status, is_probe, started_at)
-         SELECT value ->> 0, value ->> 1, 'running', value ->> 2, $2 FROM json_each($1)",
+         SELECT CAST(value ->> 0 AS INTEGER), CAST(value ->> 1 AS INTEGER), 'running', CAST(value ->> 2 AS BOOLEAN), $2
+         FROM json_each($1)",
     )
     .bind(json(&begun)?)
     .bind(now_ms)
-    .execute(tx.sqlite())
+    .execute(tx)
     .await?;
     Ok(())
 }
@@ -244,10 +245,10 @@ async fn with_bodies(
     wanted.sort_unstable();
     wanted.dedup();
     let rows: Vec<(i64, Uuid, String, String)> = query_as(
-        "SELECT seq, id, event_type, body FROM events WHERE seq IN (SELECT value FROM json_each($1))",
+        "SELECT seq, id, event_type, body FROM events WHERE seq IN (SELECT CAST(value AS INTEGER) FROM json_each($1))",
     )
     .bind(json(&wanted)?)
-    .fetch_all(tx.sqlite())
+    .fetch_all(tx)
     .await?;
     let events: HashMap<i64, (Uuid, String, Arc<str>)> = rows
         .into_iter()

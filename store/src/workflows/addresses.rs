@@ -1,11 +1,11 @@
 //! Webhook addresses of a workflow: endpoints that get only events of its runs ([`crate::webhooks`]), and their secret.
 
-use sqlx::{query, query_scalar};
 use uuid::Uuid;
 
 use super::{Run, Workflow, get};
 use crate::{
     Error, Secret, Tx, credentials,
+    statement::{query, query_scalar},
     webhooks::owned::{self, Owner},
 };
 
@@ -42,7 +42,7 @@ pub async fn ensure_addresses(
     let secret: Option<Secret> =
         query_scalar("SELECT webhook_secret FROM workflows WHERE id = $1 AND deleted_at IS NULL")
             .bind(run.workflow_id)
-            .fetch_optional(tx.sqlite())
+            .fetch_optional(tx)
             .await?;
     let Some(secret) = secret else {
         return Ok(Vec::new());
@@ -71,7 +71,7 @@ pub async fn rotate_secret(
     .bind(account_id)
     .bind(secret.expose())
     .bind(now_ms)
-    .execute(tx.sqlite())
+    .execute(tx)
     .await?;
     let workflow = get(tx, account_id, id).await?;
     owned::rotate(tx, id, &secret, overlap_ms, now_ms).await?;

@@ -4,13 +4,14 @@
 //! Admitted runs have a row in [`crate::work`], in the transaction that admits them. The number of them is counted
 //! there too, along an index that holds nothing else, so that two runs that end at once admit two.
 
-use sqlx::{FromRow, query_as, query_scalar};
+use sqlx::FromRow;
 use uuid::Uuid;
 
 use super::{KIND, Run, submission::OPERATIONS};
 use crate::{
     Connection, Error, Month, Store, Tx,
     operations::{self, Charge, ChargedWork},
+    statement::{query_as, query_scalar},
     turns::{SweepResult, turns},
     work,
 };
@@ -42,7 +43,7 @@ pub(super) async fn target(
     )
     .bind(workflow_id)
     .bind(account_id)
-    .fetch_optional(tx.sqlite())
+    .fetch_optional(tx)
     .await?
     .ok_or(Error::NotFound("workflow"))
 }
@@ -120,11 +121,11 @@ async fn admit(
     // Counted only as far as it matters.
     let waiting: i64 = query_scalar(
         "SELECT count(*) FROM (SELECT 1 FROM workflow_runs
-             WHERE account_id = $1 AND status = 'queued' AND is_admitted = 0 LIMIT $2)",
+             WHERE account_id = $1 AND status = 'queued' AND is_admitted = 0 LIMIT $2) some_rows",
     )
     .bind(account_id)
     .bind(signed(limits.max_queued))
-    .fetch_one(tx.sqlite())
+    .fetch_one(tx)
     .await?;
     Ok(match waiting < signed(limits.max_queued) {
         true => RunAdmission::Waits,
@@ -156,7 +157,7 @@ pub(super) async fn admit_next(
     let admitted: Option<Run> = query_as(ADMIT)
         .bind(workflow_id)
         .bind(signed(max_active))
-        .fetch_optional(tx.sqlite())
+        .fetch_optional(tx)
         .await?;
     match admitted {
         Some(run) => {
@@ -208,7 +209,7 @@ pub(super) async fn refill(store: &Store, max_active: usize, now_ms: i64) -> Res
 async fn with_room(db: &mut impl Connection, max_active: usize) -> Result<Vec<Uuid>, Error> {
     Ok(query_scalar(WAITING)
         .bind(signed(max_active))
-        .fetch_all(db.sqlite())
+        .fetch_all(db)
         .await?)
 }
 

@@ -1,11 +1,13 @@
 //! Rows of workflows and their versions: create, replace, pause, list, delete; workflows of a folder
 //! (`MOST_OF_FOLDER`).
 
-use sqlx::{query, query_as, query_scalar};
 use uuid::Uuid;
 
 use super::{EndingTerms, Run, addresses, ending};
-use crate::{Connection, Error, Page, Secret, Tx, credentials};
+use crate::{
+    Connection, Error, Page, Secret, Tx, credentials,
+    statement::{query, query_as, query_scalar},
+};
 
 /// Workflows that one folder may start: each file stored there makes a run of each, in the transaction that stores it.
 const MOST_OF_FOLDER: i64 = 20;
@@ -99,7 +101,7 @@ pub async fn create(
     .bind(new.trigger_folder_id)
     .bind(credentials::webhook_secret().expose())
     .bind(now_ms)
-    .execute(tx.sqlite())
+    .execute(tx)
     .await?;
     add_version(tx, id, 1, &new.definition, now_ms).await?;
     let workflow = get(tx, account_id, id).await?;
@@ -111,7 +113,7 @@ async fn check_room(tx: &mut Tx<'_>, account_id: Uuid, most: usize) -> Result<()
     let count: i64 =
         query_scalar("SELECT count(*) FROM workflows WHERE account_id = $1 AND deleted_at IS NULL")
             .bind(account_id)
-            .fetch_one(tx.sqlite())
+            .fetch_one(tx)
             .await?;
     match usize::try_from(count).unwrap_or(usize::MAX) < most {
         true => Ok(()),
@@ -131,7 +133,7 @@ async fn check_folder(tx: &mut Tx<'_>, id: Uuid, new: &NewWorkflow) -> Result<()
     )
     .bind(folder_id)
     .bind(id)
-    .fetch_one(tx.sqlite())
+    .fetch_one(tx)
     .await?;
     match others < MOST_OF_FOLDER {
         true => Ok(()),
@@ -153,7 +155,7 @@ async fn add_version(
         .bind(version)
         .bind(definition)
         .bind(now_ms)
-        .execute(tx.sqlite())
+        .execute(tx)
         .await?;
     Ok(())
 }
@@ -193,7 +195,7 @@ pub async fn replace(
     .bind(&new.compression_mode)
     .bind(new.trigger_folder_id)
     .bind(now_ms)
-    .execute(tx.sqlite())
+    .execute(tx)
     .await?;
     forget_versions(tx, id, version, keep_versions).await?;
     let workflow = get(tx, account_id, id).await?;
@@ -207,7 +209,7 @@ async fn version_of(db: &mut impl Connection, account_id: Uuid, id: Uuid) -> Res
     )
     .bind(id)
     .bind(account_id)
-    .fetch_optional(db.sqlite())
+    .fetch_optional(db)
     .await?
     .ok_or(Error::NotFound("workflow"))
 }
@@ -226,7 +228,7 @@ async fn forget_versions(
     )
     .bind(id)
     .bind(version.saturating_sub(kept))
-    .execute(tx.sqlite())
+    .execute(tx)
     .await?;
     Ok(())
 }
@@ -247,7 +249,7 @@ pub async fn set_active(
     .bind(account_id)
     .bind(is_active)
     .bind(now_ms)
-    .execute(tx.sqlite())
+    .execute(tx)
     .await?;
     get(tx, account_id, id).await
 }
@@ -256,10 +258,10 @@ pub async fn set_active(
 pub async fn get(db: &mut impl Connection, account_id: Uuid, id: Uuid) -> Result<Workflow, Error> {
     let statement =
         format!("{SELECT} WHERE w.id = $1 AND w.account_id = $2 AND w.deleted_at IS NULL");
-    query_as(sqlx::AssertSqlSafe(statement))
+    query_as(statement)
         .bind(id)
         .bind(account_id)
-        .fetch_optional(db.sqlite())
+        .fetch_optional(db)
         .await?
         .ok_or(Error::NotFound("workflow"))
 }
@@ -274,7 +276,7 @@ pub async fn list(
         "{SELECT} WHERE w.account_id = $1 AND w.deleted_at IS NULL AND (w.created_at, w.id) < ($2, $3)
          ORDER BY w.created_at DESC, w.id DESC LIMIT $4"
     );
-    let query = query_as(sqlx::AssertSqlSafe(statement)).bind(account_id);
+    let query = query_as(statement).bind(account_id);
     page.read(query, db).await
 }
 
@@ -288,7 +290,7 @@ pub async fn definition_of(
     query_scalar("SELECT definition FROM workflow_versions WHERE workflow_id = $1 AND version = $2")
         .bind(workflow_id)
         .bind(version)
-        .fetch_optional(db.sqlite())
+        .fetch_optional(db)
         .await?
         .ok_or(Error::NotFound("version"))
 }
@@ -306,7 +308,7 @@ pub async fn versions(
     )
     .bind(id)
     .bind(limit)
-    .fetch_all(db.sqlite())
+    .fetch_all(db)
     .await?)
 }
 
@@ -328,7 +330,7 @@ pub async fn delete(
     .bind(id)
     .bind(account_id)
     .bind(now_ms)
-    .execute(tx.sqlite())
+    .execute(tx)
     .await?;
     if deleted.rows_affected() == 0 {
         return Err(Error::NotFound("workflow"));

@@ -3,7 +3,6 @@
 //! Every end is one transaction: the journal's last rows, the refund, the row's new state, and the next run's
 //! admission. Nudge the registry after it, since another run may be due.
 
-use sqlx::{query_as, query_scalar};
 use uuid::Uuid;
 
 use super::{KIND, Run, RunStatus, Step, admission, get_run, runs, steps, submission::OPERATIONS};
@@ -11,6 +10,7 @@ use crate::{
     Error, Tx,
     blob::BlobHash,
     operations,
+    statement::{query_as, query_scalar},
     work::{self, Lease},
 };
 
@@ -71,7 +71,7 @@ pub async fn begin(tx: &mut Tx<'_>, run_id: Uuid, now_ms: i64) -> Result<Option<
     )
     .bind(run_id)
     .bind(now_ms)
-    .fetch_optional(tx.sqlite())
+    .fetch_optional(tx)
     .await?)
 }
 
@@ -162,7 +162,7 @@ pub async fn cancel(
 pub(super) const UNFINISHED: &str = "SELECT id FROM workflow_runs WHERE workflow_id = $1 AND is_admitted = 1
      UNION ALL SELECT id FROM (
          SELECT r.id FROM workflow_runs r WHERE r.workflow_id = $1 AND r.status = 'queued' AND r.is_admitted = 0
-             ORDER BY r.lane, r.queued_at, r.id LIMIT $2)
+             ORDER BY r.lane, r.queued_at, r.id LIMIT $2) queued
      LIMIT $2";
 
 /// Cancels at most `rows` unfinished runs of a workflow that is deleted, and returns them; call it again while they
@@ -177,7 +177,7 @@ pub async fn cancel_deleted(
     let unfinished: Vec<Uuid> = query_scalar(UNFINISHED)
         .bind(workflow_id)
         .bind(rows)
-        .fetch_all(tx.sqlite())
+        .fetch_all(tx)
         .await?;
     let mut cancelled = Vec::with_capacity(unfinished.len());
     for id in unfinished {
@@ -250,7 +250,7 @@ async fn finish(
     .bind(end.code)
     .bind(now_ms)
     .bind(now_ms.saturating_add(terms.keep_ms))
-    .fetch_optional(tx.sqlite())
+    .fetch_optional(tx)
     .await?;
     let run = run.ok_or_else(|| Error::Conflict("the run has ended before".into()))?;
     admission::admit_next(tx, run.workflow_id, terms.max_active, now_ms).await?;

@@ -3,7 +3,6 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use sqlx::{query, query_as, query_scalar};
 use uuid::Uuid;
 
 use super::{EndingTerms, admission, ending};
@@ -11,6 +10,7 @@ use crate::{
     Connection, Error, Store, Tx, duration_ms,
     lineage::{self, Derived, DerivedKind},
     rows,
+    statement::{query, query_as, query_scalar},
     turns::{SweepResult, in_turns, turns},
 };
 
@@ -50,7 +50,7 @@ async fn expire(tx: &mut Tx<'_>, now_ms: i64, most: u32) -> Result<u64, Error> {
     )
     .bind(now_ms)
     .bind(most)
-    .fetch_all(tx.sqlite())
+    .fetch_all(tx)
     .await?;
     if expired.is_empty() {
         return Ok(0);
@@ -60,7 +60,7 @@ async fn expire(tx: &mut Tx<'_>, now_ms: i64, most: u32) -> Result<u64, Error> {
          WHERE id IN (SELECT unhex(value) FROM json_each($1))",
     )
     .bind(rows::ids(expired.iter().map(|(id, _)| id))?)
-    .execute(tx.sqlite())
+    .execute(tx)
     .await?;
     for (id, _) in expired.iter().filter(|(_, has_output)| *has_output) {
         forget_output(tx, *id).await?;
@@ -87,7 +87,7 @@ pub(super) async fn delete_ended_before(
         let old: Option<Uuid> =
             query_scalar("SELECT id FROM workflow_runs WHERE completed_at < $1 LIMIT 1")
                 .bind(before)
-                .fetch_optional(tx.sqlite())
+                .fetch_optional(tx)
                 .await?;
         let Some(id) = old else {
             break;
@@ -105,7 +105,7 @@ async fn delete_run(tx: &mut Tx<'_>, id: Uuid, most: u64) -> Result<u64, Error> 
     )
     .bind(id)
     .bind(i64::try_from(most).unwrap_or(i64::MAX))
-    .execute(tx.sqlite())
+    .execute(tx)
     .await?
     .rows_affected();
     if steps == most {
@@ -114,7 +114,7 @@ async fn delete_run(tx: &mut Tx<'_>, id: Uuid, most: u64) -> Result<u64, Error> 
     let output: Option<bool> =
         query_scalar("DELETE FROM workflow_runs WHERE id = $1 RETURNING output_name IS NOT NULL")
             .bind(id)
-            .fetch_optional(tx.sqlite())
+            .fetch_optional(tx)
             .await?;
     if output == Some(true) {
         forget_output(tx, id).await?;
@@ -141,7 +141,7 @@ async fn deleted(db: &mut impl Connection) -> Result<Vec<Uuid>, Error> {
         "SELECT id FROM workflows WHERE deleted_at IS NOT NULL ORDER BY deleted_at LIMIT $1",
     )
     .bind(MOST_DELETED)
-    .fetch_all(db.sqlite())
+    .fetch_all(db)
     .await?)
 }
 
@@ -162,12 +162,12 @@ async fn remove_some(
         let run: Option<Uuid> =
             query_scalar("SELECT id FROM workflow_runs WHERE workflow_id = $1 LIMIT 1")
                 .bind(id)
-                .fetch_optional(tx.sqlite())
+                .fetch_optional(tx)
                 .await?;
         let Some(run) = run else {
             query("DELETE FROM workflows WHERE id = $1")
                 .bind(id)
-                .execute(tx.sqlite())
+                .execute(tx)
                 .await?;
             return Ok(SweepResult {
                 rows: u64::from(most) - left + 1,
@@ -202,7 +202,7 @@ async fn needs_scratch(db: &mut impl Connection, runs: &[Uuid]) -> Result<BTreeS
          WHERE r.status <> 'completed' AND r.input_blob IS NOT NULL",
     )
     .bind(rows::ids(runs)?)
-    .fetch_all(db.sqlite())
+    .fetch_all(db)
     .await?;
     Ok(needed.into_iter().collect())
 }

@@ -1,6 +1,5 @@
 //! Retry of a workflow run that failed or was cancelled: which steps are kept, which version is used.
 
-use sqlx::{query, query_as, types::Json};
 use uuid::Uuid;
 
 use super::{
@@ -8,7 +7,13 @@ use super::{
     admission::{self, AdmissionOutcome, RunLimits},
     definition_of, get_run,
 };
-use crate::{Error, Tx, jobs::Allowance, work::Lane};
+use crate::{
+    Error, Tx,
+    jobs::Allowance,
+    rows::Json,
+    statement::{query, query_as},
+    work::Lane,
+};
 
 /// Terms on which a run is repeated.
 #[derive(Clone, Copy, Debug)]
@@ -60,7 +65,7 @@ pub async fn retry(
     query("DELETE FROM workflow_steps WHERE run_id = $1 AND (position >= $2 OR status <> 'completed')")
         .bind(id)
         .bind(wanted.kept_positions)
-        .execute(tx.sqlite())
+        .execute(tx)
         .await?;
     let run: Run = query_as(
         "UPDATE workflow_runs SET status = 'queued', is_admitted = $2, retries = retries + 1, workflow_version = $3,
@@ -75,7 +80,7 @@ pub async fn retry(
     .bind(Json(wanted.allowance))
     .bind(month)
     .bind(now_ms)
-    .fetch_one(tx.sqlite())
+    .fetch_one(tx)
     .await?;
     if run.is_admitted {
         admission::enqueue(tx, &run, now_ms).await?;

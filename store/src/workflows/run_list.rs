@@ -1,12 +1,13 @@
 //! Runs of all workflows of an account: filters, order by time or duration, counts by status. A page is read along one index.
 
-use sqlx::{FromRow, QueryBuilder, Sqlite};
+use sqlx::FromRow;
 use uuid::Uuid;
 
 use super::{Run, RunStatus, Trigger};
 use crate::{
     Connection, Error, like,
     order::{Direction, Position, SortKey, Sorted},
+    statement::Builder,
 };
 
 /// Order of a list of runs; runs that are equal in it follow by id.
@@ -87,7 +88,7 @@ pub async fn list(
     slice: &RunSlice,
 ) -> Result<Vec<Run>, Error> {
     let mut statement = statement(account_id, filter, slice);
-    Ok(statement.build_query_as().fetch_all(db.sqlite()).await?)
+    Ok(statement.build_query_as().fetch_all(db).await?)
 }
 
 /// Counts the runs of an account that match, whatever their status.
@@ -97,11 +98,11 @@ pub async fn count(
     filter: &RunFilter,
 ) -> Result<StatusCounts, Error> {
     let mut statement = count_statement(account_id, filter);
-    Ok(statement.build_query_as().fetch_one(db.sqlite()).await?)
+    Ok(statement.build_query_as().fetch_one(db).await?)
 }
 
-fn statement(account_id: Uuid, filter: &RunFilter, slice: &RunSlice) -> QueryBuilder<Sqlite> {
-    let mut statement = QueryBuilder::new("SELECT * FROM workflow_runs INDEXED BY ");
+fn statement(account_id: Uuid, filter: &RunFilter, slice: &RunSlice) -> Builder {
+    let mut statement = Builder::new("SELECT * FROM workflow_runs INDEXED BY ");
     statement.push(index(filter, slice.order));
     push_conditions(&mut statement, account_id, filter);
     if filter.workflow_id.is_some() && slice.order == RunOrder::Duration {
@@ -122,11 +123,11 @@ fn statement(account_id: Uuid, filter: &RunFilter, slice: &RunSlice) -> QueryBui
     statement
 }
 
-fn count_statement(account_id: Uuid, filter: &RunFilter) -> QueryBuilder<Sqlite> {
-    let mut statement = QueryBuilder::new(
-        "SELECT coalesce(sum(status = 'queued'), 0) AS queued, coalesce(sum(status = 'processing'), 0) AS processing,
-             coalesce(sum(status = 'completed'), 0) AS completed, coalesce(sum(status = 'failed'), 0) AS failed,
-             coalesce(sum(status = 'cancelled'), 0) AS cancelled
+fn count_statement(account_id: Uuid, filter: &RunFilter) -> Builder {
+    let mut statement = Builder::new(
+        "SELECT count(*) FILTER (WHERE status = 'queued') AS queued, count(*) FILTER (WHERE status = 'processing') AS processing,
+             count(*) FILTER (WHERE status = 'completed') AS completed, count(*) FILTER (WHERE status = 'failed') AS failed,
+             count(*) FILTER (WHERE status = 'cancelled') AS cancelled
          FROM workflow_runs INDEXED BY ",
     );
     let any_status = RunFilter {
@@ -151,7 +152,7 @@ fn index(filter: &RunFilter, order: RunOrder) -> &'static str {
 }
 
 /// Adds all conditions but the status. A workflow's own index begins with its id, which belongs to the account or to nothing.
-fn push_conditions(statement: &mut QueryBuilder<Sqlite>, account_id: Uuid, filter: &RunFilter) {
+fn push_conditions(statement: &mut Builder, account_id: Uuid, filter: &RunFilter) {
     match filter.workflow_id {
         Some(workflow_id) => {
             statement
@@ -192,12 +193,7 @@ fn push_conditions(statement: &mut QueryBuilder<Sqlite>, account_id: Uuid, filte
 }
 
 /// Begins after a row. The key alone is compared too: SQLite seeks along an index over an expression by that only.
-fn push_after(
-    statement: &mut QueryBuilder<Sqlite>,
-    key: &'static str,
-    direction: Direction,
-    after: &Position,
-) {
+fn push_after(statement: &mut Builder, key: &'static str, direction: Direction, after: &Position) {
     let SortKey::Number(number) = after.key else {
         return;
     };
@@ -253,12 +249,11 @@ pub(super) mod tests {
                                 id,
                             }),
                         };
-                        statements
-                            .push(statement(account, filter, &slice).sql().as_str().to_owned());
+                        statements.push(statement(account, filter, &slice).sql().to_owned());
                     }
                 }
             }
-            statements.push(count_statement(account, filter).sql().as_str().to_owned());
+            statements.push(count_statement(account, filter).sql().to_owned());
         }
         statements
     }

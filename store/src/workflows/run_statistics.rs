@@ -1,10 +1,10 @@
 //! Statistics of a workflow's newest runs: failures, the last run, and how many of them came to each node and took each path.
 
-use sqlx::{FromRow, query_as};
+use sqlx::FromRow;
 use uuid::Uuid;
 
 use super::RunStatus;
-use crate::{Connection, Error, rows};
+use crate::{Connection, Error, rows, statement::query_as};
 
 /// Newest runs of a workflow that are looked at for its failures.
 const RECENT: u32 = 100;
@@ -37,9 +37,11 @@ pub struct NodeCounts {
 
 pub(super) const RECENT_RUNS: &str = "SELECT w.id AS workflow_id,
          (SELECT count(*) FROM (SELECT status FROM workflow_runs INDEXED BY workflow_runs_by_workflow
-             WHERE workflow_id = w.id ORDER BY created_at DESC, id DESC LIMIT $2) WHERE status IN ('completed', 'failed')) AS ended,
+             WHERE workflow_id = w.id ORDER BY created_at DESC, id DESC LIMIT $2) recent
+          WHERE status IN ('completed', 'failed')) AS ended,
          (SELECT count(*) FROM (SELECT status FROM workflow_runs INDEXED BY workflow_runs_by_workflow
-             WHERE workflow_id = w.id ORDER BY created_at DESC, id DESC LIMIT $2) WHERE status = 'failed') AS failed,
+             WHERE workflow_id = w.id ORDER BY created_at DESC, id DESC LIMIT $2) recent
+          WHERE status = 'failed') AS failed,
          (SELECT id FROM workflow_runs INDEXED BY workflow_runs_by_workflow
              WHERE workflow_id = w.id ORDER BY created_at DESC, id DESC LIMIT 1) AS last_run_id,
          (SELECT status FROM workflow_runs INDEXED BY workflow_runs_by_workflow
@@ -54,15 +56,16 @@ pub async fn recent_runs(
     Ok(query_as(RECENT_RUNS)
         .bind(rows::ids(workflows)?)
         .bind(RECENT)
-        .fetch_all(db.sqlite())
+        .fetch_all(db)
         .await?)
 }
 
 pub(super) const BY_NODE: &str =
     "WITH newest (id, version, is_ended) AS MATERIALIZED (SELECT id, workflow_version, completed_at IS NOT NULL
          FROM workflow_runs INDEXED BY workflow_runs_by_workflow WHERE workflow_id = $1 ORDER BY created_at DESC, id DESC LIMIT $2)
-     SELECT s.node_id, sum(s.status = 'completed') AS completed, sum(s.status = 'failed') AS failed,
-         sum(s.status = 'skipped') AS skipped, sum(s.branch IS 1) AS took_true, sum(s.branch IS 0) AS took_false
+     SELECT s.node_id, count(*) FILTER (WHERE s.status = 'completed') AS completed,
+         count(*) FILTER (WHERE s.status = 'failed') AS failed, count(*) FILTER (WHERE s.status = 'skipped') AS skipped,
+         count(*) FILTER (WHERE s.branch = 1) AS took_true, count(*) FILTER (WHERE s.branch = 0) AS took_false
      FROM newest n CROSS JOIN workflow_steps s ON s.run_id = n.id
      WHERE n.is_ended AND ($3 IS NULL OR n.version = $3) GROUP BY s.node_id";
 
@@ -76,6 +79,6 @@ pub async fn by_node(
         .bind(workflow_id)
         .bind(MOST_COUNTED)
         .bind(version)
-        .fetch_all(db.sqlite())
+        .fetch_all(db)
         .await?)
 }

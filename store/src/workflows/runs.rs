@@ -2,11 +2,18 @@
 
 use std::collections::HashMap;
 
-use sqlx::{FromRow, query_as};
+use sqlx::FromRow;
 use uuid::Uuid;
 
 use crate::{
-    Connection, Error, Month, blob::BlobHash, files::File, jobs::Allowance, rows, work::Lane,
+    Connection, Error, Month,
+    blob::BlobHash,
+    files::File,
+    jobs::Allowance,
+    rows,
+    rows::{JsonText, Narrow},
+    statement::query_as,
+    work::Lane,
 };
 
 text_enum! {
@@ -57,10 +64,12 @@ pub struct Run {
     /// True when the run is in [`crate::work`].
     pub is_admitted: bool,
     /// Times it was queued again.
+    #[sqlx(try_from = "i64")]
     pub retries: u32,
     /// The run that it repeats, which may be deleted by now.
     pub rerun_of: Option<Uuid>,
     /// Generation of its input; what it stores has one more.
+    #[sqlx(try_from = "i64")]
     pub generation: u32,
     pub upload_source: String,
     /// `None` once it has expired.
@@ -70,7 +79,7 @@ pub struct Run {
     pub input_mime: String,
     /// The stored file that it works on; `None` also when that is deleted.
     pub source_file_id: Option<Uuid>,
-    #[sqlx(json)]
+    #[sqlx(try_from = "JsonText")]
     pub allowance: Allowance,
     /// The month that was charged.
     pub month: Month,
@@ -79,7 +88,9 @@ pub struct Run {
     pub output_name: Option<String>,
     pub output_mime: Option<String>,
     pub output_size: Option<i64>,
+    #[sqlx(try_from = "Narrow")]
     pub width: Option<u32>,
+    #[sqlx(try_from = "Narrow")]
     pub height: Option<u32>,
     pub error: Option<String>,
     pub error_node: Option<String>,
@@ -145,7 +156,7 @@ pub async fn get_run(db: &mut impl Connection, account_id: Uuid, id: Uuid) -> Re
     )
     .bind(id)
     .bind(account_id)
-    .fetch_optional(db.sqlite())
+    .fetch_optional(db)
     .await?
     .ok_or(Error::NotFound("run"))
 }
@@ -154,7 +165,7 @@ pub async fn get_run(db: &mut impl Connection, account_id: Uuid, id: Uuid) -> Re
 pub async fn by_id(db: &mut impl Connection, id: Uuid) -> Result<Run, Error> {
     query_as("SELECT * FROM workflow_runs WHERE id = $1")
         .bind(id)
-        .fetch_optional(db.sqlite())
+        .fetch_optional(db)
         .await?
         .ok_or(Error::NotFound("run"))
 }
@@ -167,7 +178,7 @@ pub async fn output(db: &mut impl Connection, id: Uuid) -> Result<Output, Error>
              AND EXISTS (SELECT 1 FROM workflows w WHERE w.id = r.workflow_id AND w.deleted_at IS NULL)",
     )
     .bind(id)
-    .fetch_optional(db.sqlite())
+    .fetch_optional(db)
     .await?;
     run.and_then(|run| run.output())
         .ok_or(Error::NotFound("output"))
@@ -187,7 +198,7 @@ pub async fn list_runs(
     .bind(workflow_id)
     .bind(account_id)
     .bind(limit)
-    .fetch_all(db.sqlite())
+    .fetch_all(db)
     .await?)
 }
 
@@ -208,7 +219,7 @@ pub async fn stored_files(
          CROSS JOIN files f ON f.id = s.stored_file_id ORDER BY s.run_id, s.position",
     )
     .bind(rows::ids(runs)?)
-    .fetch_all(db.sqlite())
+    .fetch_all(db)
     .await?;
     let mut stored: HashMap<Uuid, Vec<File>> = HashMap::new();
     for row in rows {
@@ -231,9 +242,9 @@ pub struct RunCounts {
 pub async fn count_by_status(db: &mut impl Connection) -> Result<RunCounts, Error> {
     Ok(query_as(
         "SELECT (SELECT count(*) FROM workflow_runs WHERE status = 'queued' AND is_admitted = 0) AS waiting,
-             coalesce(sum(status = 'queued'), 0) AS queued, coalesce(sum(status = 'processing'), 0) AS processing
+             count(*) FILTER (WHERE status = 'queued') AS queued, count(*) FILTER (WHERE status = 'processing') AS processing
          FROM workflow_runs INDEXED BY workflow_runs_admitted WHERE is_admitted = 1",
     )
-    .fetch_one(db.sqlite())
+    .fetch_one(db)
     .await?)
 }

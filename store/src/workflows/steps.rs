@@ -4,13 +4,15 @@ use std::collections::HashMap;
 
 use serde::Serialize;
 use serde_json::Value;
-use sqlx::{FromRow, query, query_as};
+use sqlx::FromRow;
 use uuid::Uuid;
 
 use crate::{
     Connection, Error, Tx,
     blob::{BlobHash, Scratched},
     rows::{self, hex, json},
+    rows::{JsonText, Narrow},
+    statement::{query, query_as},
     work::{self, Lease},
 };
 
@@ -42,6 +44,7 @@ text_enum! {
 #[derive(Clone, Debug, PartialEq, FromRow)]
 pub struct Step {
     /// Position on the path, from 0; skipped steps come after it.
+    #[sqlx(try_from = "i64")]
     pub position: u32,
     pub node_id: String,
     /// Kind of the node, as in the API.
@@ -56,7 +59,7 @@ pub struct Step {
     /// Id of the branch whose other path it lies on, or of the step whose failure kept the run from it.
     pub skipped_by: Option<String>,
     /// Facts that an inspection found, or those that a branch was decided by.
-    #[sqlx(json(nullable))]
+    #[sqlx(try_from = "JsonText")]
     pub facts: Option<Value>,
     pub started_at: Option<i64>,
     pub finished_at: Option<i64>,
@@ -114,7 +117,9 @@ struct OutputColumns {
     output_length: Option<i64>,
     output_name: Option<String>,
     output_mime: Option<String>,
+    #[sqlx(try_from = "Narrow")]
     output_width: Option<u32>,
+    #[sqlx(try_from = "Narrow")]
     output_height: Option<u32>,
 }
 
@@ -223,16 +228,18 @@ pub(super) async fn insert(tx: &mut Tx<'_>, run_id: Uuid, steps: &[Step]) -> Res
         "INSERT INTO workflow_steps (run_id, position, node_id, kind, title, status, branch, message, facts, started_at,
              finished_at, bytes_in, bytes_out, output_place, output_sha256, output_length, output_name, output_mime,
              output_width, output_height, stored_file_id, skip_reason, skipped_by)
-         SELECT $1, value ->> 'position', value ->> 'node_id', value ->> 'kind', value ->> 'title', value ->> 'status',
-             value ->> 'branch', value ->> 'message', value ->> 'facts', value ->> 'started_at', value ->> 'finished_at',
-             value ->> 'bytes_in', value ->> 'bytes_out', value ->> 'place', unhex(value ->> 'sha256'),
-             value ->> 'length', value ->> 'name', value ->> 'mime', value ->> 'width', value ->> 'height',
+         SELECT $1, CAST(value ->> 'position' AS INTEGER), value ->> 'node_id', value ->> 'kind', value ->> 'title',
+             value ->> 'status', CAST(value ->> 'branch' AS BOOLEAN), value ->> 'message', value ->> 'facts',
+             CAST(value ->> 'started_at' AS INTEGER), CAST(value ->> 'finished_at' AS INTEGER),
+             CAST(value ->> 'bytes_in' AS INTEGER), CAST(value ->> 'bytes_out' AS INTEGER), value ->> 'place',
+             unhex(value ->> 'sha256'), CAST(value ->> 'length' AS INTEGER), value ->> 'name', value ->> 'mime',
+             CAST(value ->> 'width' AS INTEGER), CAST(value ->> 'height' AS INTEGER),
              unhex(value ->> 'stored'), value ->> 'skip_reason', value ->> 'skipped_by'
          FROM json_each($2)",
     )
     .bind(run_id)
     .bind(json(&written)?)
-    .execute(tx.sqlite())
+    .execute(tx)
     .await?;
     Ok(())
 }
@@ -242,7 +249,7 @@ pub async fn steps(db: &mut impl Connection, run_id: Uuid) -> Result<Vec<Step>, 
     Ok(
         query_as("SELECT * FROM workflow_steps WHERE run_id = $1 ORDER BY position")
             .bind(run_id)
-            .fetch_all(db.sqlite())
+            .fetch_all(db)
             .await?,
     )
 }
@@ -260,7 +267,7 @@ pub async fn logs(
          ORDER BY s.run_id, s.position",
     )
     .bind(rows::ids(runs)?)
-    .fetch_all(db.sqlite())
+    .fetch_all(db)
     .await?;
     let mut logs: HashMap<Uuid, Vec<Step>> = HashMap::new();
     for row in rows {

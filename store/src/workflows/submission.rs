@@ -1,13 +1,21 @@
 //! Submission of workflow runs: by a request, or by a file that enters the trigger folder; generations, rejections.
 
-use sqlx::{query, query_as, query_scalar, types::Json};
 use uuid::Uuid;
 
 use super::{
     Run, RunInput, Trigger,
     admission::{self, AdmissionOutcome, RunLimits, Target},
 };
-use crate::{Error, Month, Tx, blob::Sealed, blobs, files::File, jobs::Allowance, work::Lane};
+use crate::{
+    Error, Month, Tx,
+    blob::Sealed,
+    blobs,
+    files::File,
+    jobs::Allowance,
+    rows::Json,
+    statement::{query, query_as, query_scalar},
+    work::Lane,
+};
 
 /// Operations that a run costs.
 pub(super) const OPERATIONS: u64 = 1;
@@ -109,7 +117,7 @@ async fn insert(
     query("UPDATE workflows SET run_count = run_count + 1, last_run_at = $2 WHERE id = $1")
         .bind(new.workflow_id)
         .bind(now_ms)
-        .execute(tx.sqlite())
+        .execute(tx)
         .await?;
     Ok(query_as(
         "INSERT INTO workflow_runs (id, account_id, workflow_id, workflow_name, workflow_version, number, status, \"trigger\",
@@ -142,7 +150,7 @@ async fn insert(
     .bind(now_ms)
     .bind(rejection.as_ref().map(|rejection| rejection.expires_at))
     .bind(new.rerun_of)
-    .fetch_one(tx.sqlite())
+    .fetch_one(tx)
     .await?)
 }
 
@@ -175,7 +183,7 @@ pub async fn triggered(
     )
     .bind(file.folder_id)
     .bind(file.account_id)
-    .fetch_all(tx.sqlite())
+    .fetch_all(tx)
     .await?;
     let mut runs = Vec::with_capacity(workflows.len());
     for workflow_id in workflows {

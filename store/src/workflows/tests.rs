@@ -23,11 +23,11 @@ use crate::{
     Connection, Error, Tx, Work,
     blob::{BlobHash, Sealed},
     blobs,
-    connection::sealed::Driver as _,
     files::{self, File, NewFile, Role},
     folders::{self, NewFolder},
     jobs::Allowance,
     operations,
+    statement::query_scalar,
     webhooks::tests::World,
     work::{self, Claimed, Lane, Lease, Room},
 };
@@ -58,7 +58,14 @@ pub(super) struct Bench {
 
 impl Bench {
     pub async fn new() -> Self {
-        let world = World::new().await;
+        Self::of(World::new().await).await
+    }
+
+    pub async fn on_sqlite() -> Self {
+        Self::of(World::on_sqlite().await).await
+    }
+
+    async fn of(world: World) -> Self {
         let account = world.account;
         let workflow = create_in(&world, account, new_workflow("first")).await;
         let input = record(&world, b"input").await;
@@ -242,10 +249,7 @@ impl Bench {
 }
 
 pub(super) async fn number(db: &mut impl Connection, statement: &'static str) -> i64 {
-    sqlx::query_scalar(statement)
-        .fetch_one(db.sqlite())
-        .await
-        .unwrap()
+    query_scalar(statement).fetch_one(db).await.unwrap()
 }
 
 pub(super) async fn sealed(world: &World, bytes: &'static [u8]) -> Sealed {

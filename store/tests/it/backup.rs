@@ -14,7 +14,7 @@ use sluice_store::{
 };
 use sqlx::{ConnectOptions, query_scalar, sqlite::SqliteConnectOptions};
 
-use crate::support::{NOW, add_account, count_accounts, settings, store, until};
+use crate::support::{NOW, add_account, count_accounts, sqlite_settings, sqlite_store, until};
 
 fn names(dir: &Path) -> Vec<String> {
     let mut names: Vec<_> = fs::read_dir(dir)
@@ -40,7 +40,7 @@ async fn is_intact(data_dir: &Path) -> bool {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_backup_under_load_is_consistent_and_complete() {
-    let (store, folder) = store().await;
+    let (store, folder) = sqlite_store().await;
     let writing = {
         let store = store.clone();
         tokio::spawn(async move {
@@ -81,7 +81,7 @@ async fn a_backup_under_load_is_consistent_and_complete() {
             None
         );
         assert!(is_intact(&data_dir).await);
-        let restored = Store::open(&settings(&data_dir)).await.unwrap();
+        let restored = Store::open(&sqlite_settings(&data_dir)).await.unwrap();
         assert!(
             count_accounts(&restored).await >= acknowledged,
             "all that was acknowledged before"
@@ -107,7 +107,7 @@ async fn a_backup_under_load_is_consistent_and_complete() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_folder_whose_service_is_gone_can_be_backed_up() {
     let place = tempfile::tempdir().unwrap();
-    let (store, folder) = store().await;
+    let (store, folder) = sqlite_store().await;
     add_account(&store, "someone").await.unwrap();
     // A killed service leaves a database whose newest rows are in the log.
     let killed = place.path().join("killed");
@@ -132,7 +132,7 @@ async fn a_folder_whose_service_is_gone_can_be_backed_up() {
         backup::restore(&dir, &restored, false, Transfer::default(), NOW)
             .await
             .unwrap();
-        let restored = Store::open(&settings(&restored)).await.unwrap();
+        let restored = Store::open(&sqlite_settings(&restored)).await.unwrap();
         assert_eq!(count_accounts(&restored).await, 1);
     }
     assert!(matches!(
@@ -143,7 +143,7 @@ async fn a_folder_whose_service_is_gone_can_be_backed_up() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_backup_needs_a_folder_of_its_own() {
-    let (store, _folder) = store().await;
+    let (store, _folder) = sqlite_store().await;
     let place = tempfile::tempdir().unwrap();
     let dir = place.path().join("backup");
     backup::backup(&store, &dir, Transfer::default(), NOW)
@@ -174,7 +174,7 @@ async fn a_backup_needs_a_folder_of_its_own() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_no_whole_backup_changes_nothing() {
-    let (store, _folder) = store().await;
+    let (store, _folder) = sqlite_store().await;
     add_account(&store, "someone").await.unwrap();
     let place = tempfile::tempdir().unwrap();
     let intact = place.path().join("intact");
@@ -265,7 +265,7 @@ async fn what_is_no_whole_backup_changes_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn restoring_over_a_database_is_asked_for_and_keeps_the_old_one() {
-    let (store, folder) = store().await;
+    let (store, folder) = sqlite_store().await;
     add_account(&store, "in the backup").await.unwrap();
     let place = tempfile::tempdir().unwrap();
     let dir = place.path().join("backup");
@@ -291,10 +291,10 @@ async fn restoring_over_a_database_is_asked_for_and_keeps_the_old_one() {
             .path()
             .join("backups/before-restore-20261121T000000Z.db")
     );
-    let store = Store::open(&settings(folder.path())).await.unwrap();
+    let store = Store::open(&sqlite_settings(folder.path())).await.unwrap();
     assert_eq!(count_accounts(&store).await, 1);
     store.close().await;
     fs::rename(&kept, folder.path().join("sluice.db")).unwrap();
-    let store = Store::open(&settings(folder.path())).await.unwrap();
+    let store = Store::open(&sqlite_settings(folder.path())).await.unwrap();
     assert_eq!(count_accounts(&store).await, 2, "the old one is whole");
 }

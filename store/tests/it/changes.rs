@@ -12,7 +12,7 @@ use sluice_store::{
 use tokio::time::timeout;
 use uuid::Uuid;
 
-use crate::support::{NOW, add_account, store};
+use crate::support::{NOW, add_account, on_postgres, sqlite_store, store};
 
 const SOON: Duration = Duration::from_secs(10);
 
@@ -97,14 +97,14 @@ async fn a_commit_that_changes_much_is_of_whole_kinds() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_commit_of_another_process_may_have_changed_everything() {
-    let (store, folder) = store().await;
+    let (store, folder) = sqlite_store().await;
     let account = add_account(&store, "account").await.unwrap();
     let mut follower = store.follow_changes(account).await.unwrap();
     for _ in 0..50 {
         add_key(&store, account).await;
         changes(&mut follower).await;
     }
-    let settings = StoreSettings::without_reserve(folder.path());
+    let settings = StoreSettings::on_sqlite(folder.path());
     let beside = Store::open_beside(&settings).await.unwrap();
     add_key(&beside, account).await;
     beside.close().await;
@@ -113,4 +113,25 @@ async fn a_commit_of_another_process_may_have_changed_everything() {
     assert_eq!(follower.take().lost, Kind::ALL);
     store.notice_foreign_commits().await.unwrap();
     assert!(follower.take().is_empty());
+}
+
+/// On PostgreSQL the log of changes is in the database.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_commit_of_another_process_is_named_on_postgres() {
+    if !on_postgres() {
+        return;
+    }
+    let (store, folder) = store().await;
+    let account = add_account(&store, "account").await.unwrap();
+    let settings = StoreSettings::without_reserve(folder.path());
+    let beside = Store::open_beside(&settings).await.unwrap();
+    let mut follower = store.follow_changes(account).await.unwrap();
+    for _ in 0..20 {
+        let key = add_key(&beside, account).await;
+        let mut seen = Vec::new();
+        while !seen.contains(&of_key(key, Action::Created)) {
+            seen.extend(changes(&mut follower).await);
+        }
+    }
+    beside.close().await;
 }

@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use sluice_store::{Error, Store, StoreSettings, installation};
 
-use crate::support::{add_account, count_accounts, settings};
+use crate::support::{add_account, count_accounts, settings, sqlite_settings};
 
 #[tokio::test]
 async fn a_second_process_learns_who_holds_the_folder() {
@@ -70,7 +70,7 @@ async fn a_short_command_writes_beside_a_running_service() {
 async fn only_this_user_can_read_the_folder() {
     let folder = tempfile::tempdir().unwrap();
     let data_dir = folder.path().join("data");
-    let store = Store::open(&settings(&data_dir)).await.unwrap();
+    let store = Store::open(&sqlite_settings(&data_dir)).await.unwrap();
     add_account(&store, "someone").await.unwrap();
     let mode = |name: &str| {
         std::fs::metadata(data_dir.join(name))
@@ -114,16 +114,12 @@ async fn settings_that_cannot_work_stop_the_start() {
     let folder = tempfile::tempdir().unwrap();
     let cases = [
         (
-            "postgres://localhost/sluice",
-            "PostgreSQL comes with a later release",
-        ),
-        (
-            "postgresql://localhost/sluice",
-            "PostgreSQL comes with a later release",
+            "postgres://localhost:port/sluice",
+            "store.database_url: expected postgres://USER:PASSWORD@HOST/DATABASE",
         ),
         (
             "mysql://localhost/sluice",
-            "store.database_url: expected empty",
+            "store.database_url: expected postgres://USER:PASSWORD@HOST/DATABASE, or empty",
         ),
     ];
     for (database_url, expected) in cases {
@@ -149,7 +145,7 @@ async fn a_file_that_is_no_database_is_refused_and_kept() {
     let text = "this is no database, and long enough to be looked at ".repeat(40);
     std::fs::write(&database, &text).unwrap();
     assert!(matches!(
-        Store::open(&settings(folder.path())).await,
+        Store::open(&sqlite_settings(folder.path())).await,
         Err(Error::Failing(_))
     ));
     assert_eq!(std::fs::read_to_string(&database).unwrap(), text);

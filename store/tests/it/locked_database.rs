@@ -7,7 +7,7 @@ use bytesize::ByteSize;
 use sluice_store::{Store, StoreSettings};
 use sqlx::{ConnectOptions, Connection, SqliteConnection, query, sqlite::SqliteConnectOptions};
 
-use crate::support::{add_account, count_accounts, settings, until};
+use crate::support::{add_account, count_accounts, sqlite_settings, until};
 
 async fn stranger(data_dir: &Path) -> SqliteConnection {
     SqliteConnectOptions::new()
@@ -22,7 +22,7 @@ async fn a_lock_of_another_process_is_waited_out() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(&StoreSettings {
         busy_timeout: Duration::from_millis(600),
-        ..settings(folder.path())
+        ..sqlite_settings(folder.path())
     })
     .await
     .unwrap();
@@ -63,7 +63,7 @@ async fn a_lock_of_another_process_is_waited_out() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_short_lock_only_delays() {
     let folder = tempfile::tempdir().unwrap();
-    let store = Store::open(&settings(folder.path())).await.unwrap();
+    let store = Store::open(&sqlite_settings(folder.path())).await.unwrap();
     let mut stranger = stranger(folder.path()).await;
     query("BEGIN EXCLUSIVE")
         .execute(&mut stranger)
@@ -85,7 +85,7 @@ async fn the_log_is_truncated_as_soon_as_readers_allow() {
     let limit = ByteSize::mb(1);
     let store = Store::open(&StoreSettings {
         wal_truncate_above: limit,
-        ..settings(folder.path())
+        ..sqlite_settings(folder.path())
     })
     .await
     .unwrap();

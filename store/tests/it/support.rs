@@ -1,5 +1,7 @@
 //! A store in a folder of its own, and waiting for conditions.
 
+pub(crate) mod relay;
+
 use std::{
     path::Path,
     time::{Duration, Instant},
@@ -16,8 +18,26 @@ pub(crate) fn settings(data_dir: &Path) -> StoreSettings {
     StoreSettings::without_reserve(data_dir)
 }
 
+/// For what is SQLite's own: its file, its locks, copies of it.
+pub(crate) fn sqlite_settings(data_dir: &Path) -> StoreSettings {
+    StoreSettings::on_sqlite(data_dir)
+}
+
+/// Whether [`settings`] keep the rows on PostgreSQL.
+pub(crate) fn on_postgres() -> bool {
+    settings(Path::new("data")).is_on_postgres()
+}
+
 /// Returns an empty store; the folder is removed with the guard.
 pub(crate) async fn store() -> (Store, TempDir) {
+    open_in_new_folder(settings).await
+}
+
+pub(crate) async fn sqlite_store() -> (Store, TempDir) {
+    open_in_new_folder(sqlite_settings).await
+}
+
+async fn open_in_new_folder(settings: fn(&Path) -> StoreSettings) -> (Store, TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(&settings(folder.path())).await.unwrap();
     (store, folder)

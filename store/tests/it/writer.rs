@@ -2,7 +2,9 @@
 
 use sluice_store::{Error, Store, StoreSettings, accounts};
 
-use crate::support::{Held, NOW, add_account, count_accounts, settings, store, until};
+use crate::support::{
+    Held, NOW, add_account, count_accounts, on_postgres, settings, sqlite_settings, store, until,
+};
 
 /// Queues a number of units behind a held writer, releases it, and returns how many commits they took.
 async fn commits_of(units: usize, commit_group: usize) -> u64 {
@@ -42,16 +44,13 @@ async fn commits_of(units: usize, commit_group: usize) -> u64 {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn queued_units_share_commits() {
-    for (units, commit_group, commits) in [
-        (1, 256, 1),
-        (100, 256, 1),
-        (100, 10, 10),
-        (5, 1, 5),
-        (257, 256, 2),
-    ] {
+    // On PostgreSQL the locks of a group are held until its last unit has run.
+    let most = if on_postgres() { 32 } else { 4_096 };
+    for (units, commit_group) in [(1_usize, 256), (100, 256), (100, 10), (5, 1), (257, 256)] {
+        let commits = units.div_ceil(most.min(commit_group));
         assert_eq!(
             commits_of(units, commit_group).await,
-            commits,
+            commits as u64,
             "{units} units in groups of {commit_group}"
         );
     }
@@ -111,7 +110,7 @@ async fn a_full_queue_refuses_at_once() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(&StoreSettings {
         writer_queue: 2,
-        ..settings(folder.path())
+        ..sqlite_settings(folder.path())
     })
     .await
     .unwrap();

@@ -13,7 +13,7 @@ use tokio::{
     time::timeout,
 };
 
-use super::{Failure, eventually};
+use super::{Failure, eventually, server::database_of};
 
 /// Longer than any of them takes in a debug build on a busy machine.
 const DEADLINE: Duration = Duration::from_secs(30);
@@ -92,7 +92,8 @@ impl Call {
         self
     }
 
-    pub fn data_dir(self, path: &Path) -> Self {
+    pub fn data_dir(mut self, path: &Path) -> Self {
+        self.command.envs(database_of(path));
         let path = path.display().to_string();
         self.env("SLUICE_STORE__DATA_DIR", &path)
     }

@@ -37,7 +37,9 @@ impl RunTraversal<'_> {
         let store = &self.services.store;
         let made = with_patience(|| {
             let change = change.clone();
-            store.write(move |tx| Box::pin(async move { change.make(tx).await }))
+            store.write_for(change.run.account_id, move |tx| {
+                Box::pin(async move { change.make(tx).await })
+            })
         });
         match made.await {
             Ok(changed) => self.written(changed).await,

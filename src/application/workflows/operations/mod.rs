@@ -122,7 +122,7 @@ pub(crate) async fn set_active(
     is_active: bool,
 ) -> Result<WorkflowRecord, ApiError> {
     let account_id = context.account_id;
-    let changed = write_tx!(context.handles.store, |tx| {
+    let changed = write_tx!(context.handles.store, account_id, |tx| {
         workflows::set_active(tx, account_id, id, is_active, now_ms()).await
     })?;
     WorkflowRecord::of(changed)
@@ -146,7 +146,7 @@ pub(crate) async fn rotate_secret(
 ) -> Result<WorkflowRecord, ApiError> {
     let account_id = context.account_id;
     let overlap_ms = duration_ms(context.handles.config.webhooks.secret_overlap);
-    let rotated = write_tx!(context.handles.store, |tx| {
+    let rotated = write_tx!(context.handles.store, account_id, |tx| {
         workflows::rotate_secret(tx, account_id, id, overlap_ms, now_ms()).await
     })?;
     WorkflowRecord::with_secret(rotated)

@@ -127,7 +127,7 @@ pub(crate) async fn run_taken_upload(
         context.client.source(),
     )?;
     let engine = context.handles.workflows.clone();
-    let submitted = write_tx!(context.handles.store, |tx| {
+    let submitted = write_tx!(context.handles.store, account_id, |tx| {
         let blob = request.input.blob;
         let submitted = engine.submit_in(tx, request, None).await?;
         if let Submitted::New(_) = submitted {

@@ -52,7 +52,7 @@ async fn create(context: &RequestContext, request: SaveWorkflow) -> Result<Saved
         context.account_id,
         context.handles.config.workflows.max_workflows,
     );
-    let made = write_tx!(context.handles.store, |tx| {
+    let made = write_tx!(context.handles.store, account_id, |tx| {
         stored::create(tx, account_id, new, most, now_ms()).await
     })?;
     Ok(Saved {

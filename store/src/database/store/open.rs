@@ -9,13 +9,10 @@ use sqlx::{
     migrate::Migrator,
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
 };
-use tokio::{
-    sync::{mpsc, watch},
-    time::Instant,
-};
+use tokio::{sync::mpsc, time::Instant};
 use uuid::Uuid;
 
-use super::{Shared, Store, WriterHandle, read_only};
+use super::{Readers, Shared, Store, WriterHandle, read_only};
 use crate::{
     Error, StoreSettings,
     blob::Blobs,
@@ -24,8 +21,11 @@ use crate::{
     folder::{self, FolderLock},
     installation,
     migrate::{self, MIGRATIONS},
-    name_key, now_ms, tus, work,
-    writer::{Counters, LOCK_WAIT, Writer},
+    name_key, now_ms,
+    postgres::Server,
+    published::Published,
+    tus, work,
+    writer::{LOCK_WAIT, Writer},
 };
 
 /// Memory for the writer's pages, in SQLite's form: in KiB, and negative. A group of changes to the indexes of large
@@ -46,9 +46,13 @@ impl Store {
         migrator: &Migrator,
     ) -> Result<Self, Error> {
         settings.check()?;
+        let server = Server::of(settings)?;
         folder::create_private(&settings.data_dir)?;
         let lock = FolderLock::take(&settings.data_dir)?;
         Blobs::new(settings).prepare()?;
+        if let Some(server) = server {
+            return Self::start_postgres(settings, server, Some(lock)).await;
+        }
         folder::create_private_file(&folder::database(&settings.data_dir))?;
         let mut connection = read_write(settings).foreign_keys(false).connect().await?;
         migrate::migrate(&mut connection, migrator, &settings.data_dir, now_ms()).await?;
@@ -62,8 +66,11 @@ impl Store {
     /// `Error::Conflict` when the running service is of an older version than this program, else as [`Store::open`].
     pub async fn open_beside(settings: &StoreSettings) -> Result<Self, Error> {
         match Self::open(settings).await {
-            Err(Error::Locked { .. }) => {}
+            Err(Error::Locked { .. } | Error::InUse { .. }) => {}
             opened => return opened,
+        }
+        if let Some(server) = Server::of(settings)? {
+            return Self::start_postgres(settings, server, None).await;
         }
         let mut connection = read_only(&folder::database(&settings.data_dir))
             .connect()
@@ -84,16 +91,62 @@ impl Store {
     async fn start(settings: &StoreSettings, lock: Option<FolderLock>) -> Result<Self, Error> {
         let is_alone = lock.is_some();
         let changes = ChangeLog::default();
-        let store = Self {
+        let writer = start_writer(settings, changes.clone(), lock).await?;
+        let readers = open_readers(&settings.data_dir, settings.readers, settings.busy_timeout);
+        let store = Self::new(settings, Readers::Sqlite(readers), writer, changes);
+        store.recover(is_alone).await
+    }
+
+    /// Connects to PostgreSQL, migrates the database when this process has it alone, and starts writers and readers.
+    async fn start_postgres(
+        settings: &StoreSettings,
+        server: Server,
+        lock: Option<FolderLock>,
+    ) -> Result<Self, Error> {
+        let is_alone = lock.is_some();
+        let hold = match lock {
+            Some(lock) => Some(server.prepare(lock).await?),
+            None => {
+                server.check_version_beside().await?;
+                None
+            }
+        };
+        let changes = ChangeLog::default();
+        let (writer, follower, catch_up, view) = server.writer(changes.clone(), hold).await?;
+        // The writer takes as many again, to sort them.
+        let (queue, receiver) = mpsc::channel(settings.writer_queue.div_ceil(2));
+        let handle = WriterHandle::Running {
+            queue: Mutex::new(Some(queue)),
+            task: tokio::sync::Mutex::new(Some(tokio::spawn(writer.run(receiver, follower)))),
+            view,
+            catch_up: Some(catch_up),
+        };
+        let readers = Readers::Postgres(server.readers());
+        let store = Self::new(settings, readers, handle, changes);
+        store.recover(is_alone).await
+    }
+
+    fn new(
+        settings: &StoreSettings,
+        readers: Readers,
+        writer: WriterHandle,
+        changes: ChangeLog,
+    ) -> Self {
+        Self {
             shared: Arc::new(Shared {
                 settings: settings.clone(),
                 owner: Uuid::now_v7(),
-                readers: open_readers(&settings.data_dir, settings.readers, settings.busy_timeout),
-                writer: start_writer(settings, changes.clone(), lock).await?,
+                readers,
+                writer,
                 blobs: Blobs::new(settings),
                 changes,
             }),
-        };
+        }
+    }
+
+    /// Voids what a process left that had the database before, if this one has it alone.
+    async fn recover(self, is_alone: bool) -> Result<Self, Error> {
+        let store = self;
         store
             .write(move |tx| {
                 Box::pin(async move {
@@ -125,16 +178,13 @@ impl Store {
             readers: 1,
             ..StoreSettings::default()
         };
-        Ok(Self {
-            shared: Arc::new(Shared {
-                readers: open_readers(data_dir, settings.readers, settings.busy_timeout),
-                blobs: Blobs::new(&settings),
-                settings,
-                owner: Uuid::now_v7(),
-                writer: WriterHandle::None,
-                changes: ChangeLog::default(),
-            }),
-        })
+        let readers = open_readers(data_dir, settings.readers, settings.busy_timeout);
+        Ok(Self::new(
+            &settings,
+            Readers::Sqlite(readers),
+            WriterHandle::None,
+            ChangeLog::default(),
+        ))
     }
 }
 
@@ -150,9 +200,7 @@ async fn start_writer(
         .pragma("temp_store", "MEMORY")
         .pragma("cache_size", PAGE_CACHE);
     let (queue, receiver) = mpsc::channel(settings.writer_queue);
-    let (write_failure, published_write_failure) = watch::channel(None);
-    let (newest_event, published_event) = watch::channel(0);
-    let counters = Arc::new(Counters::default());
+    let (published, view) = Published::new();
     let [wal, _index] = folder::log_files(&folder::database(&settings.data_dir));
     let writer = Writer {
         queue: receiver,
@@ -162,18 +210,15 @@ async fn start_writer(
         wal,
         wal_truncate_above: settings.wal_truncate_above.as_u64(),
         next_truncation: Instant::now(),
-        counters: counters.clone(),
-        write_failure,
-        newest_event,
+        published,
         recorder: Recorder::new(changes),
         lock,
     };
     Ok(WriterHandle::Running {
         queue: Mutex::new(Some(queue)),
         task: tokio::sync::Mutex::new(Some(tokio::spawn(writer.run()))),
-        counters,
-        write_failure: published_write_failure,
-        newest_event: published_event,
+        view,
+        catch_up: None,
     })
 }
 

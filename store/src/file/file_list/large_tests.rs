@@ -2,20 +2,18 @@
 
 use std::collections::BTreeSet;
 
-use sqlx::{query, query_scalar, raw_sql};
-
 use super::{
-    tests::{DIRECTIONS, ORDERS, store},
+    tests::{DIRECTIONS, ORDERS},
     *,
 };
 use crate::{
-    Store, accounts,
+    Store, StoreSettings, Tx, accounts,
     bulk::{self, TagChange},
-    connection::sealed::Driver as _,
     file_filter::FileType,
     files::{self, FilePatch},
     folders::{self, NewFolder},
     name_key,
+    statement::{query, query_scalar},
 };
 
 const FILES: i64 = 100_000;
@@ -26,11 +24,11 @@ const NOW: i64 = 1_795_000_000_000;
 const ADD: &str = "WITH RECURSIVE numbers (n) AS (SELECT $5 UNION ALL SELECT n + 1 FROM numbers WHERE n + 1 < $6)
     INSERT INTO files (id, account_id, folder_id, filename, search_name, name_key, mime_type, file_type,
         size_bytes, blob_hash, role, tags, created_at, updated_at)
-    SELECT unhex(printf('%032x', n + 1)), $1,
+    SELECT unhex(substr('00000000000000000000000000000000' || (n + 1), length('' || (n + 1)) + 1)), $1,
         CASE WHEN n % 10 = 0 THEN $2 WHEN n % 10 <= 4 THEN $3 END,
-        'Img ' || n, 'img ' || n, 'img ' || length(n) || n,
+        'Img ' || n, 'img ' || n, 'img ' || length('' || n) || n,
         iif(n IN (77, 5000), 'video/mp4', 'image/jpeg'), iif(n IN (77, 5000), 'video', 'image'),
-        n * 7919 % 100003, zeroblob(32), 'uploaded',
+        n * 7919 % 100003, (SELECT hash FROM blobs), 'uploaded',
         '[\"all\"' || iif(n % 2 = 0, ',\"even\"', '') || iif(n % 1000 = 999, ',\"rare \\\"1\\\"\"', '') || ']',
         $4 + n, 0
     FROM numbers";
@@ -79,7 +77,7 @@ fn made(number: i64, outer: Uuid, inner: Uuid) -> (Vec<&'static str>, FileType, 
 
 impl Site {
     async fn open() -> Self {
-        let (store, dir) = store().await;
+        let (store, dir) = empty_store().await;
         let opened = store.write(|tx| {
             Box::pin(async move {
                 let account = accounts::create(tx, "a", NOW).await?.id;
@@ -92,17 +90,16 @@ impl Site {
                 let outer = folders::create(tx, account, new("outer", None), NOW).await?;
                 let inner =
                     folders::create(tx, account, new("inner", Some(outer.id)), NOW).await?;
-                query("INSERT INTO blobs (hash, size_bytes, crc32, created_at) VALUES (zeroblob(32), 1, 0, 0)")
-                    .execute(tx.sqlite())
-                    .await?;
+                add_blob(tx).await?;
                 // Another account's file with the same tags.
                 query(
                     "INSERT INTO files (id, account_id, filename, search_name, mime_type, size_bytes, blob_hash, role, tags,
                          created_at, updated_at)
-                     VALUES (randomblob(16), $1, 'x', 'x', 'video/mp4', 1, zeroblob(32), 'uploaded', '[\"rare \\\"1\\\"\"]', 0, 0)",
+                     SELECT $1, $2, 'x', 'x', 'video/mp4', 1, hash, 'uploaded', '[\"rare \\\"1\\\"\"]', 0, 0 FROM blobs",
                 )
+                .bind(Uuid::max())
                 .bind(stranger)
-                .execute(tx.sqlite())
+                .execute(tx)
                 .await?;
                 Ok((account, outer.id, inner.id))
             })
@@ -118,7 +115,7 @@ impl Site {
                         .bind(NOW)
                         .bind(from)
                         .bind(from + PER_UNIT)
-                        .execute(tx.sqlite())
+                        .execute(tx)
                         .await?;
                     let bytes = (from..from + PER_UNIT).map(size).sum();
                     storage::add(tx, account, PER_UNIT, bytes).await
@@ -268,19 +265,19 @@ impl Site {
             "SELECT hex(file_id) || tag FROM (
                  SELECT account_id, tag, created_at, file_id, folder_id, size_bytes, file_type, name_key FROM file_tags
                  EXCEPT SELECT f.account_id, j.value, f.created_at, f.id, f.folder_id, f.size_bytes, f.file_type, f.name_key
-                 FROM files f CROSS JOIN json_each(f.tags) j) LIMIT 3",
+                 FROM files f, json_each(f.tags) j) wrong LIMIT 3",
         )
-        .fetch_all(db.sqlite())
+        .fetch_all(&mut db)
         .await
         .unwrap();
         assert_eq!(wrong, [""; 0]);
         let [in_table, in_files]: [i64; 2] = [
             query_scalar("SELECT count(*) FROM file_tags")
-                .fetch_one(db.sqlite())
+                .fetch_one(&mut db)
                 .await
                 .unwrap(),
-            query_scalar("SELECT sum(json_array_length(tags)) FROM files")
-                .fetch_one(db.sqlite())
+            query_scalar("SELECT count(*) FROM files f, json_each(f.tags) j")
+                .fetch_one(&mut db)
                 .await
                 .unwrap(),
         ];
@@ -301,12 +298,28 @@ impl Site {
     }
 }
 
+async fn empty_store() -> (Store, tempfile::TempDir) {
+    let dir = tempfile::tempdir().unwrap();
+    let settings = StoreSettings::without_reserve(dir.path());
+    (Store::open(&settings).await.unwrap(), dir)
+}
+
+/// The one blob that all files have.
+async fn add_blob(tx: &mut Tx<'_>) -> Result<(), Error> {
+    query("INSERT INTO blobs (hash, size_bytes, crc32, created_at) VALUES ($1, 1, 0, 0)")
+        .bind(&[0_u8; 32][..])
+        .execute(tx)
+        .await?;
+    Ok(())
+}
+
 fn size(number: i64) -> i64 {
     number * 7919 % 100_003
 }
 
+/// Returns the id whose digits are those of the next number.
 fn id(number: i64) -> Uuid {
-    Uuid::from_u128(u128::try_from(number + 1).unwrap())
+    format!("{:032}", number + 1).parse().unwrap()
 }
 
 fn ids(numbers: impl IntoIterator<Item = i64>) -> Vec<Uuid> {
@@ -385,18 +398,19 @@ async fn lists_of_a_hundred_thousand_files_follow_every_change() {
 /// Keys of rows from before there were any are written at the start, also where a tag's rows have them.
 #[tokio::test]
 async fn names_without_a_key_get_one() {
-    let (store, _dir) = store().await;
+    let (store, _dir) = empty_store().await;
     let added = store.write(|tx| {
         Box::pin(async move {
-            let script = "INSERT INTO accounts (id, name, created_at, updated_at) VALUES (zeroblob(16), 'a', 0, 0);
-                INSERT INTO blobs (hash, size_bytes, crc32, created_at) VALUES (zeroblob(32), 1, 0, 0);
-                WITH RECURSIVE numbers (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM numbers WHERE n < 2499)
+            accounts::create(tx, "a", 0).await?;
+            add_blob(tx).await?;
+            let text = "WITH RECURSIVE numbers (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM numbers WHERE n < 2499)
                 INSERT INTO files (id, account_id, filename, search_name, mime_type, size_bytes, blob_hash, role, tags,
                     created_at, updated_at)
-                SELECT unhex(printf('%032x', n)), zeroblob(16), 'B' || n, 'b' || n, 'text/plain', 1, zeroblob(32), 'uploaded',
-                    '[\"sea\"]', 0, 0 FROM numbers;
-                INSERT INTO folders (id, account_id, name, created_at, updated_at) VALUES (zeroblob(16), zeroblob(16), 'Ä10', 0, 0)";
-            raw_sql(script).execute(tx.sqlite()).await?;
+                SELECT unhex(substr('00000000000000000000000000000000' || n, length('' || n) + 1)), a.id, 'B' || n, 'b' || n,
+                    'text/plain', 1, b.hash, 'uploaded', '[\"sea\"]', 0, 0
+                FROM numbers, accounts a, blobs b;
+                INSERT INTO folders (id, account_id, name, created_at, updated_at) SELECT id, id, 'Ä10', 0, 0 FROM accounts";
+            crate::statement::script(tx, text).await?;
             Ok(())
         })
     });
@@ -405,13 +419,13 @@ async fn names_without_a_key_get_one() {
     let filled = store.write(|tx| {
         Box::pin(async move {
             let files: Vec<String> = query_scalar("SELECT name_key FROM files ORDER BY id")
-                .fetch_all(tx.sqlite())
+                .fetch_all(tx)
                 .await?;
             let tags: Vec<String> = query_scalar("SELECT name_key FROM file_tags ORDER BY file_id")
-                .fetch_all(tx.sqlite())
+                .fetch_all(tx)
                 .await?;
             let folder: String = query_scalar("SELECT search_name || name_key FROM folders")
-                .fetch_one(tx.sqlite())
+                .fetch_one(tx)
                 .await?;
             Ok((files, tags, folder))
         })

@@ -1,9 +1,7 @@
 //! Query plans of file lists: every order comes from an index, trees are walked in indexes, far pages from the end.
 
-use sqlx::{AssertSqlSafe, query_as};
-
 use super::*;
-use crate::{Store, StoreSettings, connection::sealed::Driver as _, file_filter::FileType};
+use crate::{Store, StoreSettings, file_filter::FileType, statement::query_as};
 
 pub(super) const DIRECTIONS: [Direction; 2] = [Direction::Ascending, Direction::Descending];
 pub(super) const ORDERS: [Order; 3] = [Order::Created, Order::Name, Order::Size];
@@ -38,20 +36,17 @@ pub(super) async fn plan_of_count(store: &Store, filter: &Filter) -> String {
     explained(store, count_statement(Uuid::nil(), filter)).await
 }
 
-async fn explained(store: &Store, statement: QueryBuilder<Sqlite>) -> String {
-    let explained = format!("EXPLAIN QUERY PLAN {}", statement.sql().as_str());
+async fn explained(store: &Store, statement: Builder) -> String {
+    let explained = format!("EXPLAIN QUERY PLAN {}", statement.sql());
     let mut db = store.read().await.unwrap();
-    let steps: Vec<(i64, i64, i64, String)> = query_as(AssertSqlSafe(explained))
-        .fetch_all(db.sqlite())
-        .await
-        .unwrap();
+    let steps: Vec<(i64, i64, i64, String)> = query_as(explained).fetch_all(&mut db).await.unwrap();
     let steps: Vec<_> = steps.into_iter().map(|(_, _, _, step)| step).collect();
     steps.join("; ")
 }
 
-pub(super) async fn store() -> (Store, tempfile::TempDir) {
+async fn store() -> (Store, tempfile::TempDir) {
     let dir = tempfile::tempdir().unwrap();
-    let settings = StoreSettings::without_reserve(dir.path());
+    let settings = StoreSettings::on_sqlite(dir.path());
     (Store::open(&settings).await.unwrap(), dir)
 }
 

@@ -1,11 +1,12 @@
 //! Tests on a real database: progress of an upload, its claims, and its end.
 
+use std::path::Path;
+
 use bytes::Bytes;
 
 use super::*;
 use crate::{
     Listed as _, Page, StoreSettings, accounts, blobs,
-    connection::sealed::Driver as _,
     unfinished_uploads::{self, UploadKind},
     uploads::{self, NewUpload},
 };
@@ -25,9 +26,12 @@ const BOUNDS: Bounds = Bounds {
 
 impl Site {
     async fn open() -> Self {
+        Self::open_with(StoreSettings::without_reserve).await
+    }
+
+    async fn open_with(settings: fn(&Path) -> StoreSettings) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let settings = StoreSettings::without_reserve(folder.path());
-        let store = Store::open(&settings).await.unwrap();
+        let store = Store::open(&settings(folder.path())).await.unwrap();
         let account = store
             .write(|tx| Box::pin(async move { accounts::create(tx, "Default", 0).await }))
             .await
@@ -473,13 +477,10 @@ async fn unfinished_uploads_of_both_kinds_are_listed_newest_first() {
 
 #[tokio::test]
 async fn the_list_of_unfinished_uploads_reads_indices_in_their_order() {
-    let site = Site::open().await;
+    let site = Site::open_with(StoreSettings::on_sqlite).await;
     let mut db = site.store.read().await.unwrap();
     let explained = format!("EXPLAIN QUERY PLAN {}", unfinished_uploads::LIST);
-    let plan: Vec<(i64, i64, i64, String)> = query_as(sqlx::AssertSqlSafe(explained))
-        .fetch_all(db.sqlite())
-        .await
-        .unwrap();
+    let plan: Vec<(i64, i64, i64, String)> = query_as(explained).fetch_all(&mut db).await.unwrap();
     let plan: Vec<_> = plan.into_iter().map(|(.., step)| step).collect();
     for index in ["uploads_unfinished", "tus_uploads_by_time"] {
         let search = format!("USING INDEX {index} (account_id=? AND (created_at,id)<(?,?))");

@@ -40,6 +40,12 @@ static MEMORY: Memory = Memory::new();
 #[sqlx(transparent)]
 pub struct PasswordHash(String);
 
+impl PasswordHash {
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
 impl fmt::Debug for PasswordHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("PasswordHash(••••)")

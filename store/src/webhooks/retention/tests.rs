@@ -6,8 +6,9 @@ use uuid::Uuid;
 
 use super::*;
 use crate::{
-    connection::sealed::Driver as _,
     events,
+    rows::hex,
+    statement::query_as,
     webhooks::tests::{NOW, World},
 };
 
@@ -29,17 +30,24 @@ const PAUSED: u8 = 3;
 
 impl Fixture {
     async fn new() -> Self {
-        let fixture = Self {
-            world: World::new().await,
-        };
-        fixture
-            .run(
-                "INSERT INTO webhook_endpoints (id, account_id, url, event_types, status, secret, created_at, updated_at)
-                 SELECT unhex(replace(hex(zeroblob(16)), '00', '0' || column1)), (SELECT id FROM accounts), 'http://a/', '[]',
-                     column2, 's', 0, 0
-                 FROM (VALUES (1, 'active'), (2, 'suspended'), (3, 'paused'))",
-            )
-            .await;
+        Self::of(World::new().await).await
+    }
+
+    async fn of(world: World) -> Self {
+        let fixture = Self { world };
+        for (endpoint, status) in [
+            (ACTIVE, "active"),
+            (SUSPENDED, "suspended"),
+            (PAUSED, "paused"),
+        ] {
+            let id = endpoint_id(endpoint);
+            fixture
+                .run(format!(
+                    "INSERT INTO webhook_endpoints (id, account_id, url, event_types, status, secret, created_at, updated_at)
+                     SELECT {id}, id, 'http://a/', '[]', '{status}', 's', 0, 0 FROM accounts"
+                ))
+                .await;
+        }
         fixture
     }
 
@@ -49,10 +57,10 @@ impl Fixture {
 
     /// An event of that type which no delivery names.
     async fn event(&self, event_type: &str, age_days: i64) {
+        let (id, created_at) = (new_id(), NOW - age_days * DAY);
         self.run(format!(
             "INSERT INTO events (id, account_id, event_type, is_listed, deliveries, created_at, body)
-             VALUES (randomblob(16), (SELECT id FROM accounts), '{event_type}', 1, 0, {NOW} - {age_days} * {DAY},
-                 '{{\"type\":\"{event_type}\"}}')"
+             SELECT {id}, id, '{event_type}', TRUE, 0, {created_at}, '{{\"type\":\"{event_type}\"}}' FROM accounts"
         ))
         .await;
     }
@@ -65,18 +73,19 @@ impl Fixture {
             _ => "NULL",
         };
         let owner = match status {
-            "delivering" => "zeroblob(16)",
-            _ => "NULL",
+            "delivering" => new_id(),
+            _ => "NULL".to_owned(),
         };
+        let (id, endpoint_id) = (new_id(), endpoint_id(endpoint));
         self.run(format!(
             "INSERT INTO webhook_deliveries (id, account_id, endpoint_id, event_seq, event_type, status, due_at, created_at,
                  ended_at, lease_owner)
-             SELECT randomblob(16), account_id, unhex(replace(hex(zeroblob(16)), '00', '0{endpoint}')), seq, event_type,
-                 '{status}', created_at, created_at, {ended_at}, {owner} FROM events ORDER BY seq DESC LIMIT 1;
+             SELECT {id}, account_id, {endpoint_id}, seq, event_type, '{status}', created_at, created_at, {ended_at}, {owner}
+             FROM events ORDER BY seq DESC LIMIT 1;
              UPDATE webhook_deliveries SET error = 'é', response_preview = 'no' WHERE seq = (SELECT max(seq) FROM webhook_deliveries);
              UPDATE events SET deliveries = 1 WHERE seq = (SELECT max(seq) FROM events);
              INSERT INTO webhook_attempts (delivery_seq, number, status, is_probe, started_at)
-             SELECT max(seq), column1, 'failed', 0, 0 FROM webhook_deliveries, (VALUES (1), (2)) GROUP BY column1;
+             SELECT max(seq), column1, 'failed', FALSE, 0 FROM webhook_deliveries, (VALUES (1), (2)) numbers GROUP BY column1;
              UPDATE webhook_attempts SET error = 'é' WHERE number = 1"
         ))
         .await;
@@ -96,7 +105,7 @@ impl Fixture {
                     FROM webhook_deliveries)
                  + (SELECT coalesce(sum(64 + coalesce(octet_length(error), 0)), 0) FROM webhook_attempts)",
         )
-        .fetch_one(db.sqlite())
+        .fetch_one(&mut db)
         .await
         .unwrap();
         assert_eq!(kept_bytes(&mut db).await.unwrap(), counted.unsigned_abs());
@@ -104,7 +113,7 @@ impl Fixture {
             "SELECT count(*) FROM events WHERE deliveries <>
                  (SELECT count(*) FROM webhook_deliveries d WHERE d.event_seq = events.seq)",
         )
-        .fetch_one(db.sqlite())
+        .fetch_one(&mut db)
         .await
         .unwrap();
         assert_eq!(lost, 0, "events count their deliveries");
@@ -116,7 +125,7 @@ impl Fixture {
 
     async fn texts(&self, statement: &'static str) -> Vec<String> {
         query_scalar(statement)
-            .fetch_all(self.world.read().await.sqlite())
+            .fetch_all(&mut self.world.read().await)
             .await
             .unwrap()
     }
@@ -128,6 +137,16 @@ impl Fixture {
         );
         rows.await.into_iter().collect()
     }
+}
+
+/// Returns the id of an endpoint in SQL.
+fn endpoint_id(endpoint: u8) -> String {
+    format!("unhex('{}')", hex(Uuid::from_bytes([endpoint; 16])))
+}
+
+/// Returns an id in SQL that nothing has.
+fn new_id() -> String {
+    format!("unhex('{}')", hex(Uuid::new_v4()))
 }
 
 fn set(names: &[&str]) -> BTreeSet<String> {
@@ -179,7 +198,7 @@ async fn what_was_asked_for_once_more_is_not_dropped() {
     let fixture = Fixture::new().await;
     fixture.delivery("again", PAUSED, "pending", 31).await;
     fixture
-        .run("UPDATE webhook_deliveries SET is_replay = 1")
+        .run("UPDATE webhook_deliveries SET is_replay = TRUE")
         .await;
     for keep_bytes in [u64::MAX, 0] {
         let retention = Retention {
@@ -253,14 +272,16 @@ async fn for_its_bytes_the_oldest_of_least_worth_goes_first() {
 #[tokio::test]
 async fn as_a_last_resort_what_waits_goes_in_the_order_of_the_events() {
     let fixture = Fixture::new().await;
+    let rows = (1..=900).map(|number| format!("({}, '{number:03}')", new_id()));
+    let rows = rows.collect::<Vec<_>>().join(", ");
+    let [active, suspended, paused] = [ACTIVE, SUSPENDED, PAUSED].map(endpoint_id);
     fixture
         .run(format!(
-            "WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 900)
-             INSERT INTO events (id, account_id, event_type, is_listed, deliveries, created_at, body)
-             SELECT randomblob(16), (SELECT id FROM accounts), printf('%03d', n), 1, 1, {NOW}, '{{}}' FROM n;
+            "INSERT INTO events (id, account_id, event_type, is_listed, deliveries, created_at, body)
+             SELECT column1, accounts.id, column2, TRUE, 1, {NOW}, '{{}}' FROM (VALUES {rows}) made, accounts ORDER BY column2;
              INSERT INTO webhook_deliveries (id, account_id, endpoint_id, event_seq, event_type, status, due_at, created_at)
-             SELECT randomblob(16), account_id, unhex(replace(hex(zeroblob(16)), '00', '0' || (1 + seq % 3))), seq, event_type,
-                 'pending', created_at, created_at FROM events"
+             SELECT id, account_id, CASE seq % 3 WHEN 0 THEN {active} WHEN 1 THEN {suspended} ELSE {paused} END, seq, event_type,
+                 'pending', created_at, created_at FROM events ORDER BY seq"
         ))
         .await;
     let each = fixture.bytes().await / 900;
@@ -290,7 +311,7 @@ async fn a_turn_counts_attempts_too() {
         .run(
             "WITH RECURSIVE n (n) AS (SELECT 3 UNION ALL SELECT n + 1 FROM n WHERE n < 20)
              INSERT INTO webhook_attempts (delivery_seq, number, status, is_probe, started_at)
-             SELECT seq, n, 'failed', 1, 0 FROM webhook_deliveries, n",
+             SELECT seq, n, 'failed', TRUE, 0 FROM webhook_deliveries, n",
         )
         .await;
     let turns = fixture.world.write(|tx| {
@@ -302,7 +323,11 @@ async fn a_turn_counts_attempts_too() {
             Ok(turns)
         })
     });
-    assert_eq!(turns.await.unwrap(), [16, 18, 10, 0, 0]);
+    let turns = turns.await.unwrap();
+    assert_eq!((turns[0], turns.iter().sum::<u64>()), (16, 44));
+    // The order among the deliveries is the database's; each and its event go with its last attempt.
+    assert!(turns.iter().all(|rows| *rows <= 16 + 4), "{turns:?}");
+    assert_eq!(turns[3..], [0, 0]);
     fixture.sweep(BY_AGE).await;
     assert_eq!(fixture.bytes().await, 0);
 }
@@ -320,7 +345,7 @@ async fn the_feed_knows_how_far_it_was_cut() {
         fixture.event(event_type, age_days).await;
     }
     fixture
-        .run("UPDATE events SET is_listed = 0 WHERE event_type = 'test'")
+        .run("UPDATE events SET is_listed = FALSE WHERE event_type = 'test'")
         .await;
     assert_eq!(dropped().await, 0);
     fixture.sweep(BY_AGE).await;
@@ -353,7 +378,8 @@ async fn numbers_are_forgotten_when_nothing_continues_counting() {
     ] {
         fixture
             .run(format!(
-                "INSERT INTO event_sequences (resource, last, updated_at) VALUES ('{resource}', 7, {NOW} - {age_days} * {DAY})"
+                "INSERT INTO event_sequences (resource, last, updated_at) VALUES ('{resource}', 7, {})",
+                NOW - age_days * DAY
             ))
             .await;
     }
@@ -393,7 +419,10 @@ async fn a_deleted_endpoint_goes_when_no_delivery_names_it() {
         ]
     );
     fixture
-        .run(format!("UPDATE webhook_deliveries SET status = 'failed', lease_owner = NULL, ended_at = {NOW} - 40 * {DAY}"))
+        .run(format!(
+            "UPDATE webhook_deliveries SET status = 'failed', lease_owner = NULL, ended_at = {}",
+            NOW - 40 * DAY
+        ))
         .await;
     fixture.sweep(BY_AGE).await;
     fixture.sweep(BY_AGE).await;
@@ -404,7 +433,7 @@ async fn a_deleted_endpoint_goes_when_no_delivery_names_it() {
 /// many.
 #[tokio::test]
 async fn statements_go_by_indexes() {
-    let fixture = Fixture::new().await;
+    let fixture = Fixture::of(World::on_sqlite().await).await;
     for statement in [
         FIRST_END,
         ENDED_BEFORE,
@@ -413,8 +442,8 @@ async fn statements_go_by_indexes() {
         DELETE_UNNAMED,
     ] {
         let explained = format!("EXPLAIN QUERY PLAN {statement}");
-        let plan: Vec<(i64, i64, i64, String)> = sqlx::query_as(sqlx::AssertSqlSafe(explained))
-            .fetch_all(fixture.world.read().await.sqlite())
+        let plan: Vec<(i64, i64, i64, String)> = query_as(explained)
+            .fetch_all(&mut fixture.world.read().await)
             .await
             .unwrap();
         for (_, _, _, step) in plan {

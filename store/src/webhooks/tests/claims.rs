@@ -188,7 +188,7 @@ async fn a_start_makes_due_what_only_a_clock_that_was_ahead_put_off() {
         let row = claimed[index].delivery_id.simple();
         world.run(format!(
             "UPDATE webhook_deliveries SET status = 'retrying', lease_owner = NULL, lease_expires_at = NULL, {values}
-             WHERE id = x'{row}'"
+             WHERE id = unhex('{row}')"
         ))
     };
     // A retry of now, one that was planned while the clock was ahead, and an attempt that was cut short then.

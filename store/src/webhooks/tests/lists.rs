@@ -1,9 +1,7 @@
 //! Tests of lists of deliveries: filters, pages, and query plans.
 
-use sqlx::{QueryBuilder, Row, Sqlite};
-
 use super::*;
-use crate::{Listed, Page};
+use crate::{Listed, Page, statement::Builder};
 
 /// Every combination of filters over deliveries of two types, two endpoints and all states.
 #[tokio::test(flavor = "multi_thread")]
@@ -131,17 +129,18 @@ fn with(filters: &[DeliveryFilter], change: impl Fn(&mut DeliveryFilter)) -> Vec
 async fn plan(world: &World, statement: String) -> Vec<String> {
     plan_of(
         world,
-        QueryBuilder::new(format!("EXPLAIN QUERY PLAN {statement}")),
+        Builder::new(format!("EXPLAIN QUERY PLAN {statement}")),
     )
     .await
 }
 
-async fn plan_of(world: &World, mut statement: QueryBuilder<Sqlite>) -> Vec<String> {
+async fn plan_of(world: &World, mut statement: Builder) -> Vec<String> {
     world
         .write(move |tx| {
             Box::pin(async move {
-                let steps = statement.build().fetch_all(tx.sqlite()).await?;
-                Ok(steps.iter().map(|step| step.get("detail")).collect())
+                let steps: Vec<(i64, i64, i64, String)> =
+                    statement.build_query_as().fetch_all(tx).await?;
+                Ok(steps.into_iter().map(|(_, _, _, step)| step).collect())
             })
         })
         .await
@@ -150,7 +149,7 @@ async fn plan_of(world: &World, mut statement: QueryBuilder<Sqlite>) -> Vec<Stri
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_list_goes_along_an_index() {
-    let world = World::new().await;
+    let world = World::on_sqlite().await;
     for filter in filters(Uuid::nil()) {
         let index = match &filter {
             DeliveryFilter {
@@ -192,7 +191,7 @@ async fn every_list_goes_along_an_index() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn lists_of_an_event_and_by_answer_seek() {
-    let world = World::new().await;
+    let world = World::on_sqlite().await;
     for filter in filters(Uuid::nil()) {
         let of_event = DeliveryFilter {
             event_id: Some(Uuid::nil()),
@@ -231,7 +230,7 @@ async fn lists_of_an_event_and_by_answer_seek() {
 /// Checks that the statements of every turn seek; none walks over deliveries or events that it does not need.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_turn_scans_a_table() {
-    let world = World::new().await;
+    let world = World::on_sqlite().await;
     let mut statements = vec![turns::LANES.to_owned()];
     statements.extend([What::Due, What::Probe, What::Replay].map(turns::taking));
     statements.extend(attempts::recording());

@@ -243,7 +243,7 @@ async fn of_very_many_attempts_the_last_are_shown() {
     let more = world.run(
         "WITH RECURSIVE n (n) AS (SELECT 2 UNION ALL SELECT n + 1 FROM n WHERE n < 1500)
          INSERT INTO webhook_attempts (delivery_seq, number, status, is_probe, started_at)
-         SELECT seq, n, 'failed', 1, 0 FROM n, webhook_deliveries",
+         SELECT seq, n, 'failed', TRUE, 0 FROM n, webhook_deliveries",
     );
     more.await.unwrap();
     let shown = world.attempts(claimed.delivery_id).await;

@@ -6,6 +6,7 @@ use super::*;
 use crate::{
     Page,
     events::{self, Audience, EventPosition as Sequence, NewEvent},
+    statement::query_scalar,
     webhooks::{self, Delivery, DeliveryFilter, DeliveryStatus},
 };
 
@@ -66,10 +67,10 @@ impl Bench {
 
     /// Returns the existing addresses, as `url status`.
     async fn there(&self) -> Vec<String> {
-        sqlx::query_scalar(
+        query_scalar(
             "SELECT url || ' ' || status FROM webhook_endpoints WHERE deleted_at IS NULL AND workflow_id IS NOT NULL ORDER BY url",
         )
-        .fetch_all(self.world.read().await.sqlite())
+        .fetch_all(&mut self.world.read().await)
         .await
         .unwrap()
     }

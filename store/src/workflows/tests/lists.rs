@@ -12,7 +12,7 @@ use super::{
     },
     *,
 };
-use crate::{Direction, Sorted as _};
+use crate::{Direction, Sorted as _, statement::query};
 
 fn slice(order: RunOrder, limit: u32) -> RunSlice {
     RunSlice {
@@ -41,12 +41,12 @@ async fn the_slowest_runs_come_first_and_pages_meet() {
     bench
         .write(|tx| {
             Box::pin(async move {
-                sqlx::query(
-                    "UPDATE workflow_runs SET status = 'completed', is_admitted = 0, started_at = $1,
+                query(
+                    "UPDATE workflow_runs SET status = 'completed', is_admitted = FALSE, started_at = $1,
                          completed_at = $1 + number - 1 WHERE number <= 3",
                 )
                 .bind(NOW)
-                .execute(tx.sqlite())
+                .execute(tx)
                 .await?;
                 Ok(())
             })
@@ -129,11 +129,11 @@ async fn statistics_count_paths_and_failures_of_the_newest_runs() {
 #[ignore = "a measurement"]
 async fn measure_run_list() {
     const RUNS: i64 = 100_000;
-    let bench = Bench::new().await;
+    let bench = Bench::on_sqlite().await;
     bench.run(0).await;
     bench.world.write(|tx| {
         Box::pin(async move {
-            sqlx::query(
+            query(
                 "INSERT INTO workflow_runs (id, account_id, workflow_id, workflow_name, workflow_version, number, status,
                      \"trigger\", lane, is_admitted, generation, upload_source, input_blob, input_filename, input_size,
                      input_mime, allowance, month, created_at, queued_at, started_at, completed_at, expires_at)
@@ -145,7 +145,7 @@ async fn measure_run_list() {
                  FROM n CROSS JOIN workflow_runs r WHERE r.number = 1",
             )
             .bind(RUNS)
-            .execute(tx.sqlite())
+            .execute(tx)
             .await?;
             Ok(())
         })

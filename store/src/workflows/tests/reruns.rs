@@ -1,6 +1,7 @@
 //! A new run on the input of an ended one.
 
 use super::*;
+use crate::statement::query;
 
 const RERUN: Rerun = Rerun {
     keeps_version: true,
@@ -75,8 +76,8 @@ async fn there_is_no_rerun_without_the_input_or_of_a_paused_workflow() {
     bench
         .write(|tx| {
             Box::pin(async move {
-                sqlx::query("UPDATE workflow_runs SET input_blob = NULL, expires_at = NULL")
-                    .execute(tx.sqlite())
+                query("UPDATE workflow_runs SET input_blob = NULL, expires_at = NULL")
+                    .execute(tx)
                     .await?;
                 Ok(())
             })

@@ -108,7 +108,9 @@ async fn a_file_that_is_rolled_back_starts_nothing() {
         bench.number("SELECT count(*) FROM files").await,
         bench.number("SELECT count(*) FROM workflow_runs").await,
         bench.number("SELECT count(*) FROM work").await,
-        bench.number("SELECT sum(run_count) FROM workflows").await,
+        bench
+            .number("SELECT CAST(sum(run_count) AS BIGINT) FROM workflows")
+            .await,
         bench.used().await,
     );
     assert_eq!(facts, (0, 0, 0, 0, 0));

@@ -21,7 +21,7 @@ use uuid::Uuid;
 
 use crate::{
     blobs::add_file,
-    support::{NOW, add_account, settings, store, until},
+    support::{NOW, add_account, sqlite_settings, sqlite_store, until},
 };
 
 /// A service with some files, and a place for backups of it.
@@ -38,7 +38,7 @@ impl Scene {
     }
 
     async fn at(place: TempDir, contents: &[&str]) -> Self {
-        let (store, data) = store().await;
+        let (store, data) = sqlite_store().await;
         let account = add_account(&store, "someone").await.unwrap();
         let scene = Self {
             store,
@@ -148,7 +148,7 @@ async fn what_the_copied_database_names_comes_along_and_goes_back() {
         let (data_dir, carried) = scene.restore("restored").await;
         assert_eq!((carried.count, carried.brought), (4, 4));
         assert_eq!(blobs_in(&data_dir), kept);
-        let restored = Store::open(&settings(&data_dir)).await.unwrap();
+        let restored = Store::open(&sqlite_settings(&data_dir)).await.unwrap();
         let file = add_file(&restored, scene.account, b"later", "later").await;
         restored.blobs().open(&file.blob).await.unwrap();
         restored.close().await;

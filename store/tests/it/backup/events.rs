@@ -9,7 +9,7 @@ use sluice_store::{
 };
 use uuid::Uuid;
 
-use crate::support::{NOW, add_account, settings, store};
+use crate::support::{NOW, add_account, sqlite_settings, sqlite_store};
 
 async fn note(store: &Store, account_id: Uuid) -> i64 {
     let event = NewEvent {
@@ -29,13 +29,13 @@ async fn restored(from: &Path, to: &Path, now_ms: i64) -> Store {
     backup::restore(from, to, true, Transfer::default(), now_ms)
         .await
         .unwrap();
-    Store::open(&settings(to)).await.unwrap()
+    Store::open(&sqlite_settings(to)).await.unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_reader_that_was_ahead_of_the_backup_misses_nothing_after_a_restore() {
     for before in [0, 3] {
-        let (store, _folder) = store().await;
+        let (store, _folder) = sqlite_store().await;
         let account = add_account(&store, "Default").await.unwrap();
         for _ in 0..before {
             note(&store, account).await;

@@ -15,7 +15,7 @@ use sluice_store::{
 };
 use uuid::Uuid;
 
-use crate::support::{NOW, add_account, settings, store};
+use crate::support::{NOW, add_account, sqlite_settings, sqlite_store};
 
 const INPUT: &[u8] = b"what a run works on";
 
@@ -79,7 +79,7 @@ async fn claim(store: &Store) -> work::Claimed {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_unfinished_run_continues_after_a_restore() {
-    let (store, _folder) = store().await;
+    let (store, _folder) = sqlite_store().await;
     let account = add_account(&store, "Default").await.unwrap();
     let made = run(&store, account).await;
     let lease = claim(&store).await.leases.remove(0);
@@ -116,7 +116,7 @@ async fn an_unfinished_run_continues_after_a_restore() {
     backup::restore(place.path(), data.path(), false, Transfer::default(), NOW)
         .await
         .unwrap();
-    let restored = Store::open(&settings(data.path())).await.unwrap();
+    let restored = Store::open(&sqlite_settings(data.path())).await.unwrap();
     let again = claim(&restored).await;
     assert_eq!(again.leases[0].id, made.id);
     let mut reader = restored.read().await.unwrap();

@@ -16,7 +16,7 @@ use sluice_store::{
 };
 use uuid::Uuid;
 
-use crate::support::{NOW, add_account, settings, store};
+use crate::support::{NOW, add_account, sqlite_settings, sqlite_store};
 
 fn rendition() -> MediaFile {
     MediaFile::Rendition("360p".into())
@@ -121,7 +121,7 @@ async fn backed_up(store: &Store, dir: &Path) -> backup::Backup {
 
 #[tokio::test]
 async fn a_stream_comes_back_as_far_as_it_was() {
-    let (store, _folder) = store().await;
+    let (store, _folder) = sqlite_store().await;
     let account = add_account(&store, "someone").await.unwrap();
     let lease = begun(&store, account).await;
     let folder = Folder::of(&store, lease.id);
@@ -152,7 +152,7 @@ async fn a_stream_comes_back_as_far_as_it_was() {
     let data_dir = place.path().join("restored");
     let restored = backup::restore(&dir, &data_dir, false, Transfer::default(), NOW).await;
     assert_eq!(restored.unwrap().streams.count, 1);
-    let again = Store::open(&settings(&data_dir)).await.unwrap();
+    let again = Store::open(&sqlite_settings(&data_dir)).await.unwrap();
     let found = video::segments(&mut again.read().await.unwrap(), lease.id).await;
     assert_eq!(found.unwrap().len(), 2);
     let put_back = Folder::of(&again, lease.id).path(&rendition());
@@ -164,7 +164,7 @@ async fn a_stream_comes_back_as_far_as_it_was() {
 
 #[tokio::test]
 async fn what_is_gone_leaves_the_backup_and_what_is_lost_is_reported() {
-    let (store, _folder) = store().await;
+    let (store, _folder) = sqlite_store().await;
     let account = add_account(&store, "someone").await.unwrap();
     let lease = begun(&store, account).await;
     let folder = Folder::of(&store, lease.id);

@@ -4,6 +4,7 @@ mod api;
 
 use std::{
     fs::{File, OpenOptions},
+    hash::{DefaultHasher, Hash as _, Hasher as _},
     net::SocketAddr,
     path::{Path, PathBuf},
     process::{ExitStatus, Stdio},
@@ -142,6 +143,22 @@ impl Settings {
     }
 }
 
+/// Settings of the database for a data folder: with `SLUICE_TEST_POSTGRES` a schema of its own there, else none.
+pub fn database_of(data_dir: &Path) -> Vec<(&'static str, String)> {
+    let Ok(database_url) = std::env::var("SLUICE_TEST_POSTGRES") else {
+        return Vec::new();
+    };
+    let mut hasher = DefaultHasher::new();
+    data_dir.hash(&mut hasher);
+    vec![
+        ("SLUICE_STORE__DATABASE_URL", database_url),
+        (
+            "SLUICE_STORE__DATABASE_SCHEMA",
+            format!("it_{:016x}", hasher.finish()),
+        ),
+    ]
+}
+
 impl Server {
     /// With default settings and a fresh data folder.
     pub async fn start() -> Result<Self, Failure> {
@@ -192,6 +209,7 @@ impl Server {
             .env("SLUICE_STORE__MIN_FREE", "64 MB")
             .envs(self.environment.iter().map(|(name, value)| (name, value)))
             .env("SLUICE_STORE__DATA_DIR", &self.data_dir)
+            .envs(database_of(&self.data_dir))
             .stdin(Stdio::null())
             .stdout(greeting)
             .stderr(log)

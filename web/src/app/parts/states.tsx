@@ -86,6 +86,8 @@ export function ErrorText({ error }: { error: ApiError }) {
 function Remedy({ error }: { error: ApiError }) {
   const what = USED_UP[error.code ?? ""];
   if (what) return <UsedUp what={what} />;
+  // The message says to look before it is tried again
+  if (error.code === "outcome_unknown") return null;
   if (error.retryAfter && !error.message.includes("try again in"))
     return <p>It can be tried again in {error.retryAfter} s.</p>;
   return null;

@@ -4,6 +4,7 @@ type Load = () => Promise<{ default: string }>;
 export const guides: Record<string, Load> = {
   agents: () => import("../../../../../docs/guide/agents.md"),
   backup: () => import("../../../../../docs/guide/backup.md"),
+  cluster: () => import("../../../../../docs/guide/cluster.md"),
   conversions: () => import("../../../../../docs/guide/conversions.md"),
   cors: () => import("../../../../../docs/guide/cors.md"),
   dashboard: () => import("../../../../../docs/guide/dashboard.md"),

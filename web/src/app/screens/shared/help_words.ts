@@ -141,6 +141,7 @@ export const helpOf: Record<string, Help> = {
     guides: [
       ["operations", "Running the service"],
       ["backup", "Backup"],
+      ["cluster", "PostgreSQL"],
       ["troubleshooting", "When something does not work"],
     ],
   },

@@ -3,6 +3,7 @@ import { CopyField } from "../../parts/copy";
 import { Section } from "../../parts/page";
 import { Callout, Loaded, Skeleton } from "../../parts/states";
 import { Ago, Time } from "../../parts/values";
+import { href } from "../../router";
 import { isOldBackup, quoted } from "./model";
 import { useSystem } from "./use_system";
 import { words as all } from "./words";
@@ -10,11 +11,24 @@ import { words as all } from "./words";
 const words = all.backup;
 const EXAMPLE = "/var/backups/sluice";
 
+/** What takes the place of a backup where the rows are on a server. */
+function Dump() {
+  return (
+    <Section title={words.dump}>
+      <p class="soft">{words.dumpNote}</p>
+      <p>
+        <a href={href("/guides/cluster")}>{words.guide}</a>
+      </p>
+    </Section>
+  );
+}
+
 export function Backup() {
   const system = useSystem();
   return (
     <Loaded of={system} skeleton={<Skeleton rows={4} height={72} />}>
-      {({ database: { lastBackupAt, lastBackupFolder } }) => {
+      {({ database: { engine, lastBackupAt, lastBackupFolder } }) => {
+        if (engine === "postgresql") return <Dump />;
         const folder = quoted(lastBackupFolder ?? EXAMPLE);
         return (
           <div class="stack system-stack">

@@ -101,7 +101,7 @@ function Database({ of }: { of: System["database"] }) {
       )}
       <dl class="facts">
         <dt>{words.engine}</dt>
-        <dd>{of.engine === "sqlite" ? "SQLite" : of.engine}</dd>
+        <dd>{words.engines[of.engine] ?? of.engine}</dd>
         <dt>{words.size}</dt>
         <dd>
           <Bytes value={of.bytes} />

@@ -43,6 +43,7 @@ export const words = {
     off: "Off",
     database: "Database",
     engine: "Engine",
+    engines: { sqlite: "SQLite", postgresql: "PostgreSQL" } as Record<string, string>,
     size: "Size",
     schema: "Schema",
     writeWait: "Write latency",
@@ -165,6 +166,10 @@ export const words = {
     restore: "Restore",
     restoreNote: "With the service stopped. The present database is kept beside the restored one.",
     stale: "The last backup is more than a week old.",
+    dump: "Backup on PostgreSQL",
+    dumpNote:
+      "The rows are on a PostgreSQL server, whose own tools copy them: first a dump of the schema, then the files of the data folder. What was copied last is not known here.",
+    guide: "The commands for a backup and a restore, step by step",
   },
   nodes: {
     node: "Node",

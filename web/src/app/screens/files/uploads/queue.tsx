@@ -281,7 +281,9 @@ function folderOf({ parent, path }: Upload): Promise<string | null> {
 function failed(upload: Upload, error: ApiError) {
   upload.tries += 1;
   const isAskedToWait = error.status === 429 || (error.status === 503 && upload.tries < MOST_TRIES);
-  if (isAskedToWait) {
+  // A file continues at its offset; what was fetched from an address may be stored already
+  const mayBeThere = error.code === "outcome_unknown" && upload.address !== undefined;
+  if (isAskedToWait && !mayBeThere) {
     pausedUntil = Math.max(pausedUntil, Date.now() + (error.retryAfter ?? 2) * 1_000);
     return wait(upload);
   }

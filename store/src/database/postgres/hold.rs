@@ -1,0 +1,128 @@
+//! Hold on the database: one service writes to a schema at a time. It is a session's advisory lock, which PostgreSQL releases when
+//! the process or its connection ends.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+    time::Duration,
+};
+
+use sqlx::PgConnection;
+use tokio::time::{sleep, timeout};
+use tracing::{info, warn};
+use uuid::Uuid;
+
+use super::Server;
+use crate::{Error, folder::FolderLock};
+
+/// Interval in which the hold is looked after.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// Time for which a lock of a process that has just ended may still be held: the server looks for lost clients each second.
+const WAIT: Duration = Duration::from_secs(3);
+
+/// The hold with the lock of the data folder.
+pub(crate) struct Hold {
+    server: Server,
+    connection: Option<PgConnection>,
+    is_held: Arc<AtomicBool>,
+    /// Released last.
+    _lock: FolderLock,
+}
+
+impl Hold {
+    /// `Error::Locked` when another service has the database.
+    pub(super) async fn take(server: Server, lock: FolderLock) -> Result<Self, Error> {
+        let mut connection = server.connect().await?;
+        let mut waited = Duration::ZERO;
+        while !try_take(&server, &mut connection).await? {
+            if waited >= WAIT {
+                return Err(Error::InUse {
+                    holder: holder(&server, &mut connection).await?,
+                });
+            }
+            sleep(LOOK_EVERY / 4).await;
+            waited += LOOK_EVERY / 4;
+        }
+        Ok(Self {
+            server,
+            connection: Some(connection),
+            is_held: Arc::new(AtomicBool::new(true)),
+            _lock: lock,
+        })
+    }
+
+    /// False once another service has taken the database while this one had lost it.
+    pub(super) fn is_held(&self) -> Arc<AtomicBool> {
+        self.is_held.clone()
+    }
+
+    /// Takes the hold again whenever its connection was lost.
+    pub(super) async fn keep(&mut self) {
+        loop {
+            sleep(LOOK_EVERY).await;
+            if let Err(error) = self.look().await {
+                warn!(%error, "the hold on the database is lost, and taken again");
+                self.connection = None;
+            }
+        }
+    }
+
+    async fn look(&mut self) -> Result<(), Error> {
+        let answer_within = self.server.settings.busy_timeout;
+        if let Some(connection) = &mut self.connection {
+            let alive = sqlx::query("SELECT 1").execute(connection);
+            return match timeout(answer_within, alive).await {
+                Ok(alive) => Ok(alive.map(drop)?),
+                Err(_) => Err(Error::Busy("the server does not answer".into())),
+            };
+        }
+        let Ok(mut connection) = self.server.connect().await else {
+            return Ok(());
+        };
+        let is_taken = try_take(&self.server, &mut connection).await?;
+        let was_held = self.is_held.swap(is_taken, Relaxed);
+        if is_taken {
+            info!("the hold on the database is taken again");
+            self.connection = Some(connection);
+        } else if was_held {
+            let holder = holder(&self.server, &mut connection).await?;
+            warn!(holder, "another service has taken the database");
+        }
+        Ok(())
+    }
+}
+
+async fn try_take(server: &Server, connection: &mut PgConnection) -> Result<bool, Error> {
+    Ok(sqlx::query_scalar("SELECT pg_try_advisory_lock($1)")
+        .bind(server.key("hold", Uuid::nil()))
+        .fetch_one(connection)
+        .await?)
+}
+
+async fn holder(server: &Server, connection: &mut PgConnection) -> Result<String, Error> {
+    let holder = find_holder(server, connection).await?;
+    Ok(holder.unwrap_or_else(|| "another service".into()))
+}
+
+/// Returns the client that has the lock, for people; `None` when none has it. Each database of the server has its own locks.
+pub(super) async fn find_holder(
+    server: &Server,
+    connection: &mut PgConnection,
+) -> Result<Option<String>, Error> {
+    let key = server.key("hold", Uuid::nil()).cast_unsigned();
+    let (high, low) = ((key >> 32) as u32, key as u32);
+    let holder = sqlx::query_scalar(
+        "SELECT format('process %s of %s', a.pid, coalesce(host(a.client_addr), 'this machine'))
+         FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
+         WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 1 AND l.classid = $1::bigint::oid AND l.objid = $2::bigint::oid
+             AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+         LIMIT 1",
+    )
+    .bind(i64::from(high))
+    .bind(i64::from(low))
+    .fetch_optional(connection)
+    .await?;
+    Ok(holder)
+}

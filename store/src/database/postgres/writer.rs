@@ -1,0 +1,290 @@
+//! Writers on PostgreSQL: takes queued units in groups ([`Waiting`]), each group a transaction on a connection of its own, as many
+//! at a time as `store.writers`.
+//!
+//! - A caller is answered after the commit, as on SQLite.
+//! - A group that cannot begin is tried again until its units are late. Once a unit has run, nothing is tried again: what a
+//!   caller gave is used up.
+//! - A commit without an answer is looked up on a new connection ([`group::outcome`]) before anybody is answered.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+    time::Duration,
+};
+
+use tokio::{
+    sync::{Notify, mpsc},
+    task::JoinSet,
+    time::{Instant, sleep},
+};
+use tracing::warn;
+
+use super::{
+    Server,
+    follow::{CatchUp, Follow},
+    group::{Done, Session, outcome},
+    hold::Hold,
+    waiting::{Group, Waiting},
+};
+use crate::{
+    Error,
+    changes::ChangeLog,
+    now_ms,
+    published::{Published, View, reason_of},
+    serial::Serial,
+    unit::Queued,
+    writer::probe,
+};
+
+/// Units of a transaction at most: its locks are held until the last of them has run.
+const MOST_IN_GROUP: usize = 32;
+/// Pause before a group that could not begin is tried again.
+const TRY_AGAIN: Duration = Duration::from_millis(250);
+/// Shortest wait that is published as a `WriteFailure`.
+const FAILING_AFTER: Duration = Duration::from_secs(1);
+/// Interval of probes while changes fail and none is queued.
+const PROBE_EVERY: Duration = Duration::from_secs(1);
+
+/// The task that hands groups to connections.
+pub(crate) struct Writer {
+    shared: Arc<Shared>,
+    hold: Option<Hold>,
+    /// Sessions that are open and unused.
+    idle: Vec<Session>,
+    waiting: Waiting,
+}
+
+/// What groups that run need.
+struct Shared {
+    server: Server,
+    published: Published,
+    /// Wakes the follower of changes.
+    committed: Arc<Notify>,
+    /// False once another service has taken the database.
+    is_held: Arc<AtomicBool>,
+    /// Whether other processes are notified of commits: by a command beside a service.
+    notifies: bool,
+}
+
+impl Server {
+    /// Makes the writer, without a hold for a command beside a service, and what follows the changes of others.
+    pub(crate) async fn writer(
+        &self,
+        changes: ChangeLog,
+        hold: Option<Hold>,
+    ) -> Result<(Writer, Follow, CatchUp, View), Error> {
+        let (published, view) = Published::new();
+        let committed = Arc::new(Notify::new());
+        let is_held = hold
+            .as_ref()
+            .map_or_else(|| Arc::new(AtomicBool::new(true)), Hold::is_held);
+        let shared = Arc::new(Shared {
+            server: self.clone(),
+            published,
+            committed: committed.clone(),
+            is_held,
+            notifies: hold.is_none(),
+        });
+        let (follow, catch_up) = Follow::start(self.clone(), changes, committed).await?;
+        let writer = Writer {
+            shared,
+            hold,
+            idle: Vec::new(),
+            waiting: Waiting::default(),
+        };
+        Ok((writer, follow, catch_up, view))
+    }
+}
+
+impl Writer {
+    /// Runs until the queue is closed and every unit is answered.
+    pub(crate) async fn run(mut self, mut queue: mpsc::Receiver<Queued>, follow: Follow) {
+        let mut hold = self.hold.take();
+        let keeping = async {
+            match &mut hold {
+                Some(hold) => hold.keep().await,
+                None => std::future::pending().await,
+            }
+        };
+        let shared = self.shared.clone();
+        tokio::select! {
+            () = self.serve(&mut queue) => {}
+            () = keeping => {}
+            () = follow.run(&shared.published) => {}
+        }
+        for session in self.idle.drain(..) {
+            session.close().await;
+        }
+        // Only now: another process must not open the database before the last commit.
+        drop(hold);
+    }
+
+    async fn serve(&mut self, queue: &mut mpsc::Receiver<Queued>) {
+        let settings = self.shared.server.settings.clone();
+        let (writers, most) = (
+            settings.writers as usize,
+            settings.commit_group.min(MOST_IN_GROUP),
+        );
+        let mut running = JoinSet::new();
+        let mut serials = HashMap::new();
+        let mut is_open = true;
+        while is_open || self.waiting.len() > 0 || !running.is_empty() {
+            while running.len() < writers
+                && let Some(group) = self.waiting.next(most)
+            {
+                let session = self.idle.pop();
+                let serial = group.serial;
+                let task = running.spawn(run_group(self.shared.clone(), session, group));
+                serials.insert(task.id(), serial);
+            }
+            self.count_waiting();
+            let has_room = is_open && self.waiting.len() < (settings.writer_queue / 2).max(1);
+            let is_idle = running.is_empty() && self.waiting.len() == 0;
+            tokio::select! {
+                received = queue.recv(), if has_room => match received {
+                    Some(queued) => self.waiting.push(queued),
+                    None => is_open = false,
+                },
+                Some(finished) = running.join_next_with_id() => {
+                    let task = match finished {
+                        Ok((task, session)) => {
+                            self.idle.extend(session);
+                            task
+                        }
+                        // A group catches the panics of its units.
+                        Err(error) => {
+                            warn!(%error, "a group of changes ended without an answer");
+                            error.id()
+                        }
+                    };
+                    if let Some(serial) = serials.remove(&task) {
+                        self.waiting.finish(serial);
+                    }
+                },
+                // Without probes an outage that is over would be reported until the next change.
+                () = sleep(PROBE_EVERY), if is_idle && self.shared.published.is_failing() => {
+                    self.waiting.push(probe(Serial::Nothing));
+                }
+            }
+        }
+    }
+
+    fn count_waiting(&self) {
+        let waiting = &self.shared.published.counters.waiting;
+        waiting.store(self.waiting.len() as u64, Relaxed);
+    }
+}
+
+/// Runs a group and answers its units. Returns the session when it can be used again.
+async fn run_group(
+    shared: Arc<Shared>,
+    session: Option<Session>,
+    mut group: Group,
+) -> Option<Session> {
+    let (session, transaction) = begin(&shared, session, &mut group).await?;
+    finish(&shared, session, &transaction, group).await
+}
+
+/// Opens a transaction, again and again until every unit of the group is late and rejected.
+async fn begin(
+    shared: &Shared,
+    mut session: Option<Session>,
+    group: &mut Group,
+) -> Option<(Session, String)> {
+    let since = (Instant::now(), now_ms());
+    loop {
+        // One that was kept may have been closed meanwhile.
+        let was_kept = session.is_some();
+        let error = match try_begin(shared, session.take(), group.serial).await {
+            Ok(begun) => return Some(begun),
+            Err(_) if was_kept => continue,
+            Err(error) => error,
+        };
+        let reason = reason_of(&error);
+        if since.0.elapsed() >= FAILING_AFTER {
+            shared.published.fail(&reason, since.1);
+        }
+        let now = Instant::now();
+        let (late, waiting): (Vec<_>, Vec<_>) = std::mem::take(&mut group.units)
+            .into_iter()
+            .partition(|queued| queued.expires <= now);
+        group.units = waiting;
+        if !late.is_empty() {
+            shared.published.fail(&reason, since.1);
+            shared.published.reject(late, &error);
+        }
+        if group.units.is_empty() {
+            return None;
+        }
+        sleep(TRY_AGAIN).await;
+    }
+}
+
+async fn try_begin(
+    shared: &Shared,
+    session: Option<Session>,
+    serial: Serial,
+) -> Result<(Session, String), Error> {
+    if !shared.is_held.load(Relaxed) {
+        return Err(Error::Busy("another service has taken the database".into()));
+    }
+    let mut session = match session {
+        Some(session) => session,
+        None => Session::open(&shared.server).await?,
+    };
+    let transaction = session.begin(&shared.server, serial).await?;
+    Ok((session, transaction))
+}
+
+/// Runs the units, commits and answers. Returns the session when it can be used again.
+async fn finish(
+    shared: &Shared,
+    mut session: Session,
+    transaction: &str,
+    mut group: Group,
+) -> Option<Session> {
+    let since_ms = now_ms();
+    let (error, ran) = match session.run(&shared.server, &mut group).await {
+        Ok(done) => match session.commit(&shared.server, shared.notifies).await {
+            Ok(()) => {
+                answer(shared, group, done);
+                return Some(session);
+            }
+            Err(error) => (error, Some(done)),
+        },
+        Err(error) => (error, None),
+    };
+    // Closing rolls back what is open, and drops whatever state the failure left behind.
+    let started_at = session.started_at().to_owned();
+    session.close().await;
+    let error = match (error, ran) {
+        (Error::Unknown, Some(done)) => {
+            let deadline = Instant::now() + shared.server.settings.busy_timeout;
+            match outcome(&shared.server, transaction, &started_at, deadline).await {
+                Ok(true) => {
+                    answer(shared, group, done);
+                    return None;
+                }
+                Ok(false) => Error::Busy("the connection was lost before the commit".into()),
+                Err(unknown) => unknown,
+            }
+        }
+        (error, _) => error,
+    };
+    shared.published.fail(&reason_of(&error), since_ms);
+    shared.published.reject(group.units, &error);
+    None
+}
+
+fn answer(shared: &Shared, group: Group, done: Done) {
+    shared.published.recover();
+    shared.published.event(done.newest_event);
+    shared.published.commit(&group.units, done.units);
+    shared.committed.notify_one();
+    for queued in group.units {
+        queued.unit.answer(None);
+    }
+}
