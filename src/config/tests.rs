@@ -238,27 +238,27 @@ fn the_address_of_a_database_is_shown_without_secrets() {
             "postgres://db.internal/sluice",
             "postgres://db.internal/sluice",
         ),
-        ("postgres://ann:swordfish@db:5433/sluice", "@db:5433/sluice"),
-        ("postgres://ann:sword%2Ffish@db/sluice", "postgres://ann:"),
-        ("postgres://ann:sword/fish@db/sluice", ""),
-        ("postgres://ann:sword?fish@db/sluice", ""),
-        ("postgres://ann:12/swordfish@db/sluice", ""),
-        ("postgres://ann:12?swordfish@db/sluice", ""),
+        ("postgres://ann:haddock@db:5433/sluice", "@db:5433/sluice"),
+        ("postgres://ann:had%2Fdock@db/sluice", "postgres://ann:"),
+        ("postgres://ann:had/dock@db/sluice", ""),
+        ("postgres://ann:had?dock@db/sluice", ""),
+        ("postgres://ann:12/haddock@db/sluice", ""),
+        ("postgres://ann:12?haddock@db/sluice", ""),
         (
-            "postgres://db/sluice?user=ann&password=swordfish&sslmode=verify-full",
+            "postgres://db/sluice?user=ann&password=haddock&sslmode=verify-full",
             "sslmode=verify-full",
         ),
-        ("postgres://db/sluice?sslpassword=swordfish", "sslpassword="),
+        ("postgres://db/sluice?sslpassword=haddock", "sslpassword="),
         (
-            "postgres://db/sluice?options[x]=swordfish#swordfish",
+            "postgres://db/sluice?options[x]=haddock#haddock",
             "postgres://db",
         ),
-        ("swordfish", ""),
+        ("haddock", ""),
     ] {
         let shown = without_password(address);
         assert!(shown.contains(kept), "{address}: {shown}");
-        assert!(!shown.contains("sword"), "{address}: {shown}");
-        assert!(!shown.contains("fish"), "{address}: {shown}");
+        assert!(!shown.contains("had"), "{address}: {shown}");
+        assert!(!shown.contains("dock"), "{address}: {shown}");
     }
 }
 
