@@ -248,6 +248,25 @@ async fn a_unit_whose_server_falls_silent_is_answered() {
     site.store.close().await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn an_outage_is_seen_while_nothing_is_written() {
+    if !on_postgres() {
+        return;
+    }
+    let site = Behind::open(|_| {}).await;
+    site.relay.set(Line::IsCut);
+    until("the outage is published", async || {
+        site.store.write_failure().is_some()
+    })
+    .await;
+    site.relay.set(Line::Passes);
+    until("its end is published", async || {
+        site.store.write_failure().is_none()
+    })
+    .await;
+    site.store.close().await;
+}
+
 /// Checks that writers, readers and the follower of changes leave connections whose peer is gone without a word.
 #[tokio::test(flavor = "multi_thread")]
 async fn connections_that_fell_silent_are_replaced() {

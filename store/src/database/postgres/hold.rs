@@ -15,10 +15,17 @@ use tracing::{info, warn};
 use uuid::Uuid;
 
 use super::Server;
-use crate::{Error, folder::FolderLock};
+use crate::{
+    Error,
+    folder::FolderLock,
+    now_ms,
+    published::{Published, reason_of},
+};
 
 /// Interval in which the hold is looked after.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// Time in which a session ends that is to end.
+const SESSION_ENDS: Duration = Duration::from_millis(200);
 /// Time for which a lock of a process that has just ended may still be held: the server looks for lost clients each second.
 const WAIT: Duration = Duration::from_secs(3);
 
@@ -26,6 +33,8 @@ const WAIT: Duration = Duration::from_secs(3);
 pub(crate) struct Hold {
     server: Server,
     connection: Option<PgConnection>,
+    /// The session that took it last: the server may keep one whose connection was lost without a word.
+    session: Session,
     is_held: Arc<AtomicBool>,
     /// Released last.
     _lock: FolderLock,
@@ -47,6 +56,7 @@ impl Hold {
         }
         Ok(Self {
             server,
+            session: Session::of(&mut connection).await?,
             connection: Some(connection),
             is_held: Arc::new(AtomicBool::new(true)),
             _lock: lock,
@@ -58,13 +68,21 @@ impl Hold {
         self.is_held.clone()
     }
 
-    /// Takes the hold again whenever its connection was lost.
-    pub(super) async fn keep(&mut self) {
+    /// Takes the hold again whenever its connection was lost, and publishes that the server is away, also while nothing is
+    /// written.
+    pub(super) async fn keep(&mut self, published: &Published) {
         loop {
             sleep(LOOK_EVERY).await;
-            if let Err(error) = self.look().await {
+            let since_ms = now_ms();
+            let Err(error) = self.look().await else {
+                continue;
+            };
+            if self.connection.take().is_some() {
                 warn!(%error, "the hold on the database is lost, and taken again");
-                self.connection = None;
+            }
+            // Only this connection may be lost.
+            if let Err(error) = self.look().await {
+                published.fail(&reason_of(&error), since_ms);
             }
         }
     }
@@ -78,19 +96,51 @@ impl Hold {
                 Err(_) => Err(Error::Busy("the server does not answer".into())),
             };
         }
-        let Ok(mut connection) = self.server.connect().await else {
-            return Ok(());
-        };
-        let is_taken = try_take(&self.server, &mut connection).await?;
+        let mut connection = self.server.connect().await?;
+        let mut is_taken = try_take(&self.server, &mut connection).await?;
+        if !is_taken && self.session.end(&mut connection).await? {
+            sleep(SESSION_ENDS).await;
+            is_taken = try_take(&self.server, &mut connection).await?;
+        }
         let was_held = self.is_held.swap(is_taken, Relaxed);
         if is_taken {
             info!("the hold on the database is taken again");
+            self.session = Session::of(&mut connection).await?;
             self.connection = Some(connection);
         } else if was_held {
             let holder = holder(&self.server, &mut connection).await?;
             warn!(holder, "another service has taken the database");
         }
         Ok(())
+    }
+}
+
+/// A session of the server: its process and when that began.
+struct Session {
+    process: i32,
+    began_at: String,
+}
+
+impl Session {
+    async fn of(connection: &mut PgConnection) -> Result<Self, Error> {
+        let (process, began_at) = sqlx::query_as(
+            "SELECT pid, backend_start::text FROM pg_stat_activity WHERE pid = pg_backend_pid()",
+        )
+        .fetch_one(connection)
+        .await?;
+        Ok(Self { process, began_at })
+    }
+
+    /// Ends the session by another connection of the same user; false when it is over.
+    async fn end(&self, connection: &mut PgConnection) -> Result<bool, Error> {
+        let ended: Option<bool> = sqlx::query_scalar(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = $1 AND backend_start::text = $2",
+        )
+        .bind(self.process)
+        .bind(&self.began_at)
+        .fetch_optional(connection)
+        .await?;
+        Ok(ended.unwrap_or(false))
     }
 }
 

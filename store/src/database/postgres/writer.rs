@@ -103,13 +103,13 @@ impl Writer {
     /// Runs until the queue is closed and every unit is answered.
     pub(crate) async fn run(mut self, mut queue: mpsc::Receiver<Queued>, follow: Follow) {
         let mut hold = self.hold.take();
+        let shared = self.shared.clone();
         let keeping = async {
             match &mut hold {
-                Some(hold) => hold.keep().await,
+                Some(hold) => hold.keep(&shared.published).await,
                 None => std::future::pending().await,
             }
         };
-        let shared = self.shared.clone();
         tokio::select! {
             () = self.serve(&mut queue) => {}
             () = keeping => {}
@@ -165,8 +165,10 @@ impl Writer {
                     }
                 },
                 // Without probes an outage that is over would be reported until the next change.
-                () = sleep(PROBE_EVERY), if is_idle && self.shared.published.is_failing() => {
-                    self.waiting.push(probe(Serial::Nothing));
+                () = sleep(PROBE_EVERY), if is_idle => {
+                    if self.shared.published.is_failing() {
+                        self.waiting.push(probe(Serial::Nothing));
+                    }
                 }
             }
         }
