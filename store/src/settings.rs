@@ -86,7 +86,7 @@ impl StoreSettings {
         }
     }
 
-    /// As [`StoreSettings::without_reserve`], always on SQLite.
+    /// [`StoreSettings::without_reserve`], always on SQLite.
     pub fn on_sqlite(data_dir: &Path) -> Self {
         Self {
             data_dir: data_dir.to_owned(),
@@ -95,7 +95,7 @@ impl StoreSettings {
         }
     }
 
-    /// Whether the rows are kept by PostgreSQL.
+    /// Returns whether the rows are kept by PostgreSQL.
     pub fn is_on_postgres(&self) -> bool {
         ["postgres://", "postgresql://"]
             .iter()

@@ -1,4 +1,4 @@
-//! What a writer publishes about itself: counters, why changes fail, the newest event.
+//! State that a writer publishes: counters, why changes fail, the newest event.
 
 use std::sync::{
     Arc,

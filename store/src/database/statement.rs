@@ -51,7 +51,7 @@ pub(crate) enum Kind {
     Id,
 }
 
-/// What can be bound as a parameter.
+/// Types that can be bound as a parameter.
 pub(crate) trait Bind {
     const KIND: Kind;
 

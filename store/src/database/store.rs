@@ -175,7 +175,7 @@ impl Store {
         self.submit(Serial::All, work).await
     }
 
-    /// As [`Store::write`] for a unit that reads and changes rows of one account only: on PostgreSQL units of other accounts run
+    /// [`Store::write`] for a unit that reads and changes rows of one account only: on PostgreSQL units of other accounts run
     /// beside it.
     pub async fn write_for<T, F>(&self, account_id: Uuid, work: F) -> Result<T, Error>
     where
@@ -185,7 +185,7 @@ impl Store {
         self.submit(Serial::Account(account_id), work).await
     }
 
-    /// As [`Store::write`] for a unit that is right whatever runs beside it: its statements do not depend on rows that were read
+    /// [`Store::write`] for a unit that is right whatever runs beside it: its statements do not depend on rows that were read
     /// before them, and it appends no event.
     pub async fn write_beside<T, F>(&self, work: F) -> Result<T, Error>
     where

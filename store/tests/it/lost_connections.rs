@@ -36,7 +36,7 @@ async fn keys(store: &Store) -> HashMap<String, usize> {
     counts
 }
 
-/// What a unit that adds a key was answered.
+/// Answer to a unit that adds a key.
 type Answer = (String, Result<Uuid, Error>);
 
 async fn add_key(store: &Store, account: Uuid, name: String) -> Answer {
@@ -49,7 +49,7 @@ async fn add_key(store: &Store, account: Uuid, name: String) -> Answer {
     (name, made.map(|(key, _)| key.id))
 }
 
-/// What was acknowledged is there once, what was answered as busy is not; of what is unknown both may be true.
+/// Checks that acknowledged keys are there once, and those answered as busy are not; of unknown ones both may be true.
 async fn check_answers(store: &Store, answers: &[Answer]) {
     let keys = keys(store).await;
     for (name, answer) in answers {

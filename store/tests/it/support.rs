@@ -23,7 +23,7 @@ pub(crate) fn sqlite_settings(data_dir: &Path) -> StoreSettings {
     StoreSettings::on_sqlite(data_dir)
 }
 
-/// Whether [`settings`] keep the rows on PostgreSQL.
+/// Returns whether [`settings`] keep the rows on PostgreSQL.
 pub(crate) fn on_postgres() -> bool {
     settings(Path::new("data")).is_on_postgres()
 }

@@ -9,7 +9,7 @@ use crate::{Error, StoreSettings};
 /// Facts about the server of `store.database_url` and about the schema of the service.
 #[derive(Clone, Debug, Default, PartialEq, Eq, FromRow)]
 pub struct ServerReport {
-    /// As the server writes it, for instance `15.18 (Debian 15.18-0+deb12u1)`.
+    /// Text of the server, for instance `15.18 (Debian 15.18-0+deb12u1)`.
     pub version: String,
     pub synchronous_commit: String,
     pub encoding: String,

@@ -57,7 +57,7 @@ pub(crate) struct Writer {
     waiting: Waiting,
 }
 
-/// What groups that run need.
+/// State that groups share while they run.
 struct Shared {
     server: Server,
     published: Published,
@@ -65,7 +65,7 @@ struct Shared {
     committed: Arc<Notify>,
     /// False once another service has taken the database.
     is_held: Arc<AtomicBool>,
-    /// Whether other processes are notified of commits: by a command beside a service.
+    /// True in a command beside a service: it notifies other processes of its commits.
     notifies: bool,
 }
 

@@ -25,7 +25,7 @@ use tokio::{
 /// Version 3.0 of the protocol, which a client asks for in the last message that has no type.
 const VERSION: [u8; 4] = [0, 3, 0, 0];
 
-/// What happens to connections.
+/// State of the connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Line {
     Passes,
@@ -42,7 +42,7 @@ struct State {
     first: usize,
 }
 
-/// What a cut at a message loses.
+/// Loss by a cut at a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Loss {
     /// The server gets the message, and the client no answer.
@@ -221,7 +221,7 @@ async fn is_open(number: usize, state: &mut watch::Receiver<State>) -> bool {
 #[derive(Default)]
 struct Messages {
     bytes: BytesMut,
-    /// Whether messages have a type before their length.
+    /// True when messages have a type before their length.
     is_typed: bool,
 }
 
