@@ -122,7 +122,7 @@ describe("the player page by WebRTC", () => {
     const seen = await observer.until("reason", 5, (now) => now.text !== "");
     assert.match(seen.text, /too slow for WebRTC/);
     await observer.untilPlayed(1, 10);
-    assert.match((await observer.sample()).badge, /^Live · Low-latency HLS · \d\.\d s behind$/);
+    await observer.until("badge", 5, ({ badge }) => /^Live · Low-latency HLS · \d\.\d s behind$/.test(badge));
     assert.equal(peer.offers.length, 3);
     await observer.evaluate(skip(61_000));
     await byTransport("webrtc", 15);

@@ -16,7 +16,7 @@ use crate::support::{
 };
 
 /// For what happens at once, on a machine with other work.
-const SOON: Duration = Duration::from_secs(5);
+const SOON: Duration = Duration::from_secs(20);
 
 /// Each session is one range, and shows what its encoder had sent whole, once and in order.
 fn check_sessions(seen: &Collection, sessions: &[Sent]) -> Result<(), Failure> {
@@ -115,7 +115,11 @@ async fn the_newest_encoder_takes_over() -> Result<(), Failure> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_encoders_on_one_key_do_not_flap() -> Result<(), Failure> {
-    let server = Server::start().await?;
+    // An encoder counts as sending also where a busy machine lets it pause.
+    let server = Settings::new()
+        .env("SLUICE_LIVE__FRESH_FOR", "60s")
+        .start()
+        .await?;
     let api = server.api();
     let input = api.create(json!({})).await?;
     let clip = numbered(0);
@@ -188,7 +192,7 @@ async fn an_encoder_that_hangs_gives_way_to_its_restart() -> Result<(), Failure>
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_clean_end_closes_the_playlist_which_stays_for_a_while() -> Result<(), Failure> {
     let server = Settings::new()
-        .env("SLUICE_LIVE__LINGER", "3s")
+        .env("SLUICE_LIVE__LINGER", "6s")
         .start()
         .await?;
     let api = server.api();
@@ -216,7 +220,7 @@ async fn a_clean_end_closes_the_playlist_which_stays_for_a_while() -> Result<(),
     encoder.end().await?;
 
     // Then the playlist is removed, with its files.
-    eventually("no playlist", Duration::from_secs(10), async || {
+    eventually("no playlist", SOON, async || {
         matches!(server.playlist(&input).await, Ok(None)).then_some(())
     })
     .await?;
@@ -232,7 +236,7 @@ async fn a_clean_end_closes_the_playlist_which_stays_for_a_while() -> Result<(),
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_shortest_broadcast_has_its_playlist_too() -> Result<(), Failure> {
     let server = Settings::new()
-        .env("SLUICE_LIVE__LINGER", "3s")
+        .env("SLUICE_LIVE__LINGER", "6s")
         .start()
         .await?;
     let api = server.api();
@@ -247,7 +251,7 @@ async fn the_shortest_broadcast_has_its_playlist_too() -> Result<(), Failure> {
         .until_ended(SOON)
         .await?;
     check_sessions(&seen, &[sent])?;
-    eventually("no playlist", Duration::from_secs(10), async || {
+    eventually("no playlist", SOON, async || {
         matches!(server.playlist(&input).await, Ok(None)).then_some(())
     })
     .await?;
@@ -263,11 +267,12 @@ async fn no_one_returns_and_the_window_elapses() -> Result<(), Failure> {
     let mut viewing = Viewer::new(&input.hls_url).start();
     let mut encoder = Publisher::open(&input.target(), &numbered(0)).await?;
     encoder.send_frames(60, Pace::RealTime).await?;
-    let sent = encoder.reset().await?;
     let cut_ms = now_ms();
+    let sent = encoder.reset().await?;
 
-    api.wait_status(&input.id, "reconnecting", SOON).await?;
-    let seen = viewing.until_ended(Duration::from_secs(10)).await?;
+    let record = api.wait_status(&input.id, "reconnecting", SOON).await?;
+    let until_ms = time_ms(&record, "reconnectUntil").ok_or("no window")?;
+    let seen = viewing.until_ended(SOON).await?;
     check_sessions(&seen, &[sent])?;
     assert!(
         now_ms() - cut_ms >= 2_000,
@@ -275,9 +280,9 @@ async fn no_one_returns_and_the_window_elapses() -> Result<(), Failure> {
     );
     let record = api.wait_status(&input.id, "idle", SOON).await?;
     let ended_ms = time_ms(&record, "lastEndedAt").ok_or("no end")?;
-    // The last media may still have waited to be read when the connection was cut.
+    // The window begins when the service sees the cut: on a busy machine that is a while after it.
     assert!(
-        ended_ms < cut_ms + 1_000,
+        ended_ms <= until_ms - 2_000,
         "the end is the time of the last media"
     );
     Ok(())

@@ -17,7 +17,7 @@ use crate::support::{
 };
 
 /// For what happens at once, on a machine with other work.
-const SOON: Duration = Duration::from_secs(5);
+const SOON: Duration = Duration::from_secs(20);
 const MENDED: Duration = Duration::from_secs(15);
 
 fn issue<'a>(health: &'a Value, of: &str) -> Option<&'a str> {

@@ -22,12 +22,12 @@ async fn what_an_encoder_sends_a_viewer_sees() -> Result<(), Failure> {
 
     viewing.until_frames(1, Duration::from_secs(10)).await?;
     let api = server.api();
-    api.wait_status(&input.id, "live", Duration::from_secs(1))
+    api.wait_status(&input.id, "live", Duration::from_secs(10))
         .await?;
     let status = encoder.wait(Duration::from_secs(30)).await?;
     assert!(status.success(), "{}", encoder.complaints());
     let collection = viewing.until_ended(Duration::from_secs(10)).await?;
-    api.wait_status(&input.id, "idle", Duration::from_secs(5))
+    api.wait_status(&input.id, "idle", Duration::from_secs(10))
         .await?;
 
     let numbers = collection.numbers()?;

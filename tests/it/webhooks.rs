@@ -21,7 +21,7 @@ use crate::support::{
 };
 
 /// For what happens at once, on a machine with other work.
-const SOON: Duration = Duration::from_secs(10);
+const SOON: Duration = Duration::from_secs(30);
 
 /// States of a delivery before it has ended.
 const OPEN: [&str; 3] = ["pending", "delivering", "retrying"];

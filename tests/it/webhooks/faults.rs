@@ -168,11 +168,12 @@ fn lock_lasts() -> Duration {
     Duration::from_secs(seconds.and_then(|it| it.parse().ok()).unwrap_or(4))
 }
 
-/// Receivers that answer while the lock lasts, so that outcomes have to wait for it.
+/// Receivers that answer while the lock lasts, so that outcomes have to wait for it, and so slowly that some files wait
+/// when a busy machine has taken the lock.
 async fn slow_receivers(api: &Api) -> Result<Vec<Receiver>, Failure> {
     let mut receivers = Vec::new();
     for name in ["one", "two", "three"] {
-        let slow = Behaviour::after(Duration::from_millis(700), Behaviour::status(200));
+        let slow = Behaviour::after(Duration::from_millis(1_500), Behaviour::status(200));
         let receiver = Receiver::start(slow).await?;
         subscribe(api, &receiver.url(&format!("/{name}")), &["file.uploaded"]).await?;
         receivers.push(receiver);

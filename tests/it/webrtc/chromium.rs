@@ -92,7 +92,8 @@ impl Chromium {
 
     /// Waits until so many frames of a numbered clip have passed.
     pub async fn played(&mut self, name: &str, frames: u32) -> Result<Value, Failure> {
-        let command = format!("played {name} {frames} {}", SOON.as_secs());
+        // Of ten seconds, at most.
+        let command = format!("played {name} {frames} {}", (SOON * 2).as_secs());
         self.0.command(&command).await
     }
 

@@ -1,6 +1,6 @@
 //! Stock encoders in Chromium: video and audio without a setting, and what it costs.
 
-use serde_json::json;
+use serde_json::{Value, json};
 use sluice_testkit::webrtc::{Crowd, Seat};
 
 use super::{
@@ -24,6 +24,8 @@ const WATCHED: u32 = 300;
 const CROWD: u64 = 20;
 /// Frames from key frame to key frame of the clip with long groups.
 const GROUP: u32 = 300;
+/// Groups in which a busy machine may fail to open a page.
+const GROUPS: usize = 5;
 
 /// H.264 with B-frames and AAC, as OBS sends it unless it is changed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -82,7 +84,8 @@ async fn what_obs_sends_is_seen_and_heard() -> Result<(), Failure> {
         crowd.seats().iter().all(has_played).then_some(())
     })
     .await?;
-    assert_eq!(branches(&server)?.len(), names.len());
+    // One that a busy machine held up is replaced, and for a moment there is one less.
+    until_branches(&server, names.len()).await?;
     assert_eq!(health["webrtc"]["branch"]["video"], "reencoded", "{health}");
     assert_eq!(health["webrtc"]["branch"]["reason"], "b-frames", "{health}");
     let advice = health["advice"].to_string();
@@ -110,17 +113,10 @@ async fn a_viewer_joins_in_the_open_group_and_stays_over_a_lost_encoder() -> Res
     api.wait_status(&input.id, "live", SOON).await?;
 
     chromium.view("early", &input.whep_url()?).await?;
-    let mut early = chromium.played("early", 1).await?;
-    // Several seconds before the next key frame, and after the last one.
-    while !(60.0..180.0).contains(&(number(&early, "last") % f64::from(GROUP))) {
-        early = chromium.played("early", 1).await?;
-    }
-    chromium.view("late", &input.whep_url()?).await?;
-    let late = chromium.played("late", 1).await?;
-    let group = |number: f64| (number / f64::from(GROUP)).floor();
+    let (early, late) = join_within_a_group(&mut chromium, &input.whep_url()?).await?;
     assert_eq!(
-        group(number(&late, "first")),
-        group(number(&early, "last")),
+        group(&late, "first"),
+        group(&early, "last"),
         "the first frame is of the open group: {late}"
     );
     let health = until_viewers(&api, &input.id, 2).await?;
@@ -141,4 +137,31 @@ async fn a_viewer_joins_in_the_open_group_and_stays_over_a_lost_encoder() -> Res
     let health = api.wait_status(&input.id, "live", PLAYED).await?;
     assert_eq!(health["status"], "live");
     Ok(())
+}
+
+/// Opens a page beside the early one, which has shown a frame before the next key frame: what both have shown.
+async fn join_within_a_group(
+    chromium: &mut Chromium,
+    url: &str,
+) -> Result<(Value, Value), Failure> {
+    for _ in 0..GROUPS {
+        let mut early = chromium.played("early", 1).await?;
+        // Several seconds before the next key frame, and after the last one.
+        while !(60.0..180.0).contains(&(number(&early, "last") % f64::from(GROUP))) {
+            early = chromium.played("early", 1).await?;
+        }
+        chromium.view("late", url).await?;
+        let late = chromium.played("late", 1).await?;
+        let now = chromium.report("early").await?;
+        // Otherwise the page, or the machine, has waited for the next group.
+        if group(&now, "last") == group(&early, "last") {
+            return Ok((early, late));
+        }
+    }
+    Err(format!("no first frame before the next key frame in {GROUPS} groups").into())
+}
+
+/// The group of the frame in a field of a report.
+fn group(report: &Value, field: &str) -> f64 {
+    (number(report, field) / f64::from(GROUP)).floor()
 }

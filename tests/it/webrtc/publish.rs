@@ -166,13 +166,12 @@ async fn a_browser_publishes_to_everything() -> Result<(), Failure> {
     let seen = chromium.expect("viewer", "audioEnergy", HEARD).await?;
     assert_eq!(number(&seen, "connections"), 1.0);
     check_hls(&server, &target).await?;
-    let health = api
-        .wait_health(&input.id, "key frames are measured", SOON, |health| {
-            health["keyFrameIntervalS"].is_number()
-        })
-        .await?;
-    let interval = health["keyFrameIntervalS"].as_f64().unwrap_or_default();
-    assert!(interval <= KEY_FRAME_INTERVAL_S, "{health}");
+    // The mean of the last ones, which a pause of a busy machine raises for a while.
+    api.wait_health(&input.id, "key frames come in time", PLAYED, |health| {
+        let interval = health["keyFrameIntervalS"].as_f64();
+        interval.is_some_and(|interval| interval <= KEY_FRAME_INTERVAL_S)
+    })
+    .await?;
     let health = until_viewers(&api, &input.id, 1).await?;
     assert_eq!(health["webrtc"]["branch"]["video"], "copied", "{health}");
 

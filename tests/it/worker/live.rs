@@ -126,8 +126,11 @@ async fn a_branch_outlives_its_process_and_leaves_none_behind() -> Result<(), Fa
     })
     .await;
 
-    let killed = processes()?;
-    assert_eq!(killed.len(), 1, "{killed:?}");
+    // One that a busy machine held up is replaced, and for a moment there are two.
+    let killed = eventually("one process", SOON, async || {
+        processes().ok().filter(|processes| processes.len() == 1)
+    })
+    .await?;
     Command::new("kill")
         .args(["-9", &killed[0].to_string()])
         .status()?;
