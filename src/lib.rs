@@ -16,5 +16,6 @@ pub mod http;
 pub mod log;
 mod mcp;
 pub mod metrics;
+mod peer;
 pub mod protocols;
 pub mod tls;

@@ -1,4 +1,4 @@
-//! `/metrics`: metrics of requests (`sluice_http_requests`, duration buckets), store and changes; those of subsystems are read at
+//! `/metrics`: metrics of requests (`sluice_http_requests`, duration buckets), store, changes and nodes; those of subsystems are read at
 //! the scrape.
 
 mod process;
@@ -13,7 +13,11 @@ use prometheus_client::{
     registry::{Registry, Unit},
 };
 use sluice_actors::metric::{Metric, MetricUnit, MetricValue};
-use sluice_store::Statistics;
+use sluice_store::{
+    Cluster, Statistics,
+    blob::ObjectStatistics,
+    cluster::{Node, NodeState},
+};
 
 use self::process::Process;
 
@@ -142,6 +146,73 @@ pub fn of_changes(followers: usize) -> Vec<Metric> {
     )]
 }
 
+/// Metrics of the object store and of the cache of its files.
+pub fn of_objects(objects: ObjectStatistics) -> Vec<Metric> {
+    let found = [("hit", objects.hits), ("fetched", objects.fills)];
+    vec![
+        Metric::by_label(
+            "objects_reads",
+            "Files and pieces that were read since the start, by where they were found",
+            "from",
+            found,
+        ),
+        Metric::by_label(
+            "objects_transferred",
+            "Bytes since the start, by direction",
+            "direction",
+            [
+                ("sent", objects.sent_bytes),
+                ("fetched", objects.fetched_bytes),
+            ],
+        )
+        .with_unit(MetricUnit::Bytes),
+        Metric::gauge(
+            "objects_failures",
+            "Pieces that could not be fetched or sent since the start, or had other bytes than were stored",
+            objects.failures,
+        ),
+        Metric::gauge(
+            "objects_cache",
+            "Bytes that the cache takes on the disk",
+            objects.cached_bytes,
+        )
+        .with_unit(MetricUnit::Bytes),
+    ]
+}
+
+/// Metrics of the nodes as this one knows them; a service that is alone is one.
+pub fn of_cluster(cluster: &Cluster) -> Vec<Metric> {
+    let since = cluster.since_renewal().unwrap_or_default();
+    of_nodes(
+        &cluster.nodes(),
+        since.as_secs_f64(),
+        cluster.this().clock_offset_ms,
+    )
+}
+
+fn of_nodes(nodes: &[Node], since_renewal_s: f64, clock_offset_ms: i64) -> Vec<Metric> {
+    let states = [NodeState::Starting, NodeState::Up, NodeState::Draining];
+    let counts = states.map(|state| {
+        let count = nodes.iter().filter(|node| node.state == state).count();
+        (state.as_str(), count)
+    });
+    vec![
+        Metric::by_label("cluster_nodes", "Live nodes by state", "state", counts),
+        Metric::gauge(
+            "cluster_renewal_age",
+            "Time since this node renewed its lease",
+            since_renewal_s,
+        )
+        .with_unit(MetricUnit::Seconds),
+        Metric::gauge(
+            "cluster_clock_offset",
+            "Time by which the database's clock is ahead of this machine's",
+            clock_offset_ms as f64 / 1_000.0,
+        )
+        .with_unit(MetricUnit::Seconds),
+    ]
+}
+
 /// Metrics of each part as last read.
 #[derive(Clone, Debug, Default)]
 struct LastRead(Arc<Mutex<BTreeMap<&'static str, Vec<Metric>>>>);
@@ -212,6 +283,7 @@ mod tests {
         metrics.answered("/api/keys".into(), "GET", 204, 0.004);
         metrics.set("store", of_store(Statistics::default(), 1));
         metrics.set("jobs", vec![Metric::gauge("jobs", "Jobs", 1_u64)]);
+        metrics.set("cluster", of_nodes(&[], 0.5, -1_500));
         let waits = HistogramValue {
             buckets: vec![(0.5, 3), (f64::INFINITY, 1)],
             sum: 2.5,
@@ -233,6 +305,9 @@ mod tests {
             r#"sluice_http_request_duration_seconds_count{route="/api/keys"} 1"#,
             "sluice_parked_components 1",
             "sluice_store_commits 0",
+            r#"sluice_cluster_nodes{state="up"} 0"#,
+            "sluice_cluster_renewal_age_seconds 0.5",
+            "sluice_cluster_clock_offset_seconds -1.5",
             "# HELP sluice_jobs Jobs by status.",
             "# TYPE sluice_jobs gauge",
             r#"sluice_jobs{status="failed"} 2"#,

@@ -10,6 +10,7 @@ use std::{
 
 use serde::Serialize;
 use sluice_actors::{
+    cluster::Peers,
     component::{Component, ComponentStatuses},
     live::{
         Directory, LiveAuthorizer,
@@ -74,6 +75,8 @@ pub struct IngestContext {
     pub directory: Arc<Directory>,
     pub passphrases: Passphrases,
     pub certificates: Option<Arc<Certificates>>,
+    /// Other nodes of the cluster.
+    pub peers: Peers,
     pub outbound: Outbound,
     /// This program, which is started again as a gateway.
     pub program: PathBuf,
@@ -160,6 +163,7 @@ static RTSP_TRANSPORT: Transport = Transport::Outgoing(|context| {
     pull::component(pull::Args {
         authorizer: context.authorizer.clone(),
         directory: context.directory.clone(),
+        peers: context.peers.clone(),
         outbound: context.outbound.clone(),
         settings: Arc::new(context.config.rtsp.clone()),
         sessions: context.sessions.clone(),

@@ -166,9 +166,11 @@ const LAYERS: [(&str, &[&str]); 3] = [
     ("", &["actix::", "actix_web::"]),
 ];
 
-/// Exceptions to the last row of [`LAYERS`]: the façade, the composition of the service, the compute pool, and tests.
-const ACTIX: [&str; 5] = [
+/// Exceptions to the last row of [`LAYERS`]: the façade, the listener for other nodes, the composition of the service, the compute
+/// pool, and tests.
+const ACTIX: [&str; 6] = [
     "src/http/",
+    "src/peer/",
     "src/app.rs",
     "src/main.rs",
     "actors/src/compute/",

@@ -6,6 +6,7 @@
 
 pub mod cdn;
 mod clock;
+pub mod cluster;
 pub mod component;
 pub mod compute;
 pub mod convert;

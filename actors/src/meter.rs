@@ -165,6 +165,12 @@ impl Meter {
         self.account(account_id).quota(now_ms())
     }
 
+    /// Returns the deliveries that the store counts as used and that this process has not made yet: the rest of its block.
+    pub fn held(&self, account_id: Uuid) -> u64 {
+        let held = self.account(account_id).period().held();
+        held.map_or(0, |(_, rest)| rest)
+    }
+
     /// Writes what was counted and gives every rest back, so that the counts are exact. After the last delivery, and
     /// before the store closes; nothing is spent afterwards.
     pub async fn close(&self) {
@@ -179,6 +185,15 @@ impl Meter {
                 warn!(%error, "the rest of a block counts as used");
             }
             turn.keep();
+        }
+    }
+
+    /// Reads the plan of an account again, whose row was changed by a commit of any node. May be lost: plans are read again from
+    /// time to time.
+    pub fn account_changed(&self, account_id: Uuid) {
+        let is_known = self.shared.accounts.read().contains_key(&account_id);
+        if is_known && let Some(keeper) = self.handle.get() {
+            let _ = keeper.tell(ReadPlan(account_id)).try_send();
         }
     }
 
@@ -433,6 +448,10 @@ struct MeterWriter {
 #[derive(Debug)]
 struct Refill(Uuid);
 
+/// The account's plan may have changed.
+#[derive(Debug)]
+struct ReadPlan(Uuid);
+
 /// Write the counts.
 #[derive(Debug)]
 struct Flush;
@@ -507,6 +526,14 @@ impl Message<Refill> for MeterWriter {
         if account.wants_refill(now_ms()) {
             self.refill(account);
         }
+    }
+}
+
+impl Message<ReadPlan> for MeterWriter {
+    type Reply = ();
+
+    async fn handle(&mut self, ReadPlan(id): ReadPlan, _: &mut Context<Self, ()>) {
+        self.refill(self.meter.account(id));
     }
 }
 

@@ -11,12 +11,18 @@
 //! Mailbox 64. A nudge that finds it full is dropped, and a scan follows within [`SCAN_EVERY`]. Leases are held in the name
 //! of the store's owner ([`Store::owner`]): a registry that starts again frees its predecessor's, whose children are killed,
 //! and [`Store::close`] frees all of them.
+//!
+//! In a cluster nodes with the role `worker` claim what they can start soon, a few rows at a time, so that a node with a full
+//! queue leaves the rest to others ([`Registry::room`]). On PostgreSQL a claim is a unit beside those of others, and what follows
+//! from it for an entity is a unit of its account: a lease whose second unit fails expires.
 
+mod nodes;
 #[cfg(test)]
 mod tests;
 
-use std::{collections::HashMap, ops::ControlFlow, sync::Arc, time::Duration};
+use std::{collections::HashMap, future::ready, ops::ControlFlow, sync::Arc, time::Duration};
 
+use futures_util::future::{BoxFuture, join_all};
 use kameo::{
     Actor,
     actor::{ActorId, ActorRef, Spawn as _, WeakActorRef},
@@ -25,7 +31,9 @@ use kameo::{
     message::{Context, Message},
 };
 use sluice_store::{
-    Error, Store, Tx, Work, now_ms,
+    Engine, Error, Store, Tx, Work,
+    cluster::{Node, NodeState, Role},
+    now_ms,
     work::{self, Claimed, Lane, Lease, Room},
 };
 use tokio_util::task::AbortOnDropHandle;
@@ -34,7 +42,11 @@ use uuid::Uuid;
 
 use crate::{
     component::ActorHandle,
-    durable::shutdown::{ShutdownTracker, WorkGuard},
+    durable::{
+        elsewhere::SharedProgress,
+        in_flight::TaskShares,
+        shutdown::{ShutdownTracker, WorkGuard},
+    },
     tree::OwnedActor,
 };
 
@@ -45,6 +57,11 @@ pub(crate) const SCAN_EVERY: Duration = Duration::from_secs(1);
 const KEPT_FREE_OF_BATCH: usize = 4;
 /// Heartbeats within one lease.
 const HEARTBEATS_PER_LEASE: u32 = 3;
+/// Rows of a claim at most while other nodes claim too.
+const MOST_AT_ONCE: usize = 2;
+/// Looks at the leases of all nodes without a child's row, after which it has lost it: the first may have been before its
+/// claim, or at its end.
+const MISSES: u8 = 2;
 
 /// A kind of durable work, whose rows each get an actor of their own.
 pub(crate) trait Entity: Clone + Send + Sync + 'static {
@@ -56,11 +73,31 @@ pub(crate) trait Entity: Clone + Send + Sync + 'static {
     /// The arguments of the actor that owns a claimed row; it holds `guard` until the row has ended or is given back.
     fn owner(&self, lease: Lease, guard: WorkGuard) -> <Self::Owner as Actor>::Args;
 
-    /// Notes in the claiming transaction that the row has an owner; attempts are counted later, by [`work::begin`].
+    /// Notes under the lease that the row has an owner; attempts are counted later, by [`work::begin`].
     fn begin<'t>(&self, tx: &'t mut Tx<'_>, id: Uuid, now_ms: i64) -> Work<'t, ()>;
 
     /// Ends the entity of a row whose work began too often, in the transaction that takes the row out.
     fn give_up<'t>(&self, tx: &'t mut Tx<'_>, id: Uuid, now_ms: i64) -> Work<'t, ()>;
+
+    /// Returns the number of rows that this node can start soon: while other nodes claim too, more are left to them.
+    fn startable(&self) -> usize {
+        usize::MAX
+    }
+
+    /// Returns the progress that nodes of a cluster exchange; `None` for a kind without.
+    fn progress(&self) -> Option<&dyn SharedProgress> {
+        None
+    }
+
+    /// Returns the shares of the running tasks of a row that this node works on.
+    fn shares(&self, id: Uuid) -> Option<TaskShares> {
+        self.progress()?.shares(id)
+    }
+
+    /// Returns the only rows that this node of a cluster can work on; `None`: any.
+    fn here(&self) -> BoxFuture<'_, Result<Option<Vec<Uuid>>, Error>> {
+        Box::pin(ready(Ok(None)))
+    }
 }
 
 /// Arguments of a registry, the same after each restart.
@@ -89,10 +126,14 @@ pub(crate) struct Registry<E: Entity> {
     /// The predecessor's leases are still to be freed.
     is_first: bool,
     _clock: AbortOnDropHandle<()>,
+    /// Exchange with other nodes, in a cluster.
+    _nodes: Option<AbortOnDropHandle<()>>,
 }
 
 struct Child<E: Entity> {
     lease: Lease,
+    /// Looks since its row was last seen among those that this node holds.
+    missed: u8,
     _actor: OwnedActor<E::Owner>,
 }
 
@@ -102,6 +143,8 @@ impl<E: Entity> Actor for Registry<E> {
 
     async fn on_start(args: Args<E>, me: ActorRef<Self>) -> Result<Self, Infallible> {
         let clock = tokio::spawn(tick(me.clone(), args.lease / HEARTBEATS_PER_LEASE));
+        let is_solo = args.store.cluster().is_solo();
+        let nodes = (!is_solo).then(|| tokio::spawn(nodes::run(args.clone(), me.clone())));
         Ok(Self {
             args,
             me,
@@ -111,6 +154,7 @@ impl<E: Entity> Actor for Registry<E> {
             claims_again: false,
             is_first: true,
             _clock: AbortOnDropHandle::new(clock),
+            _nodes: nodes.map(AbortOnDropHandle::new),
         })
     }
 
@@ -151,7 +195,7 @@ impl<E: Entity> Message<Owners> for Registry<E> {
 impl<E: Entity> Registry<E> {
     /// Looks for due rows off the loop, when there is room for one more.
     fn claim(&mut self) {
-        if self.args.shutdown.has_begun() {
+        if self.args.shutdown.has_begun() || !self.may_claim() {
             return;
         }
         if self.is_claiming {
@@ -170,14 +214,43 @@ impl<E: Entity> Registry<E> {
         });
     }
 
+    /// Returns whether this node works on rows: in a cluster, one with the role that does not drain.
+    fn may_claim(&self) -> bool {
+        let cluster = self.args.store.cluster();
+        if cluster.is_solo() {
+            return true;
+        }
+        let node = cluster.this();
+        node.has_role(Role::Worker) && node.state != NodeState::Draining
+    }
+
+    /// Returns whether other nodes work on rows too, or are about to: one that starts must not take the whole backlog.
+    fn is_shared(&self) -> bool {
+        let cluster = self.args.store.cluster();
+        let claims = |node: &Node| node.has_role(Role::Worker) && node.state != NodeState::Draining;
+        let nodes = cluster.nodes();
+        nodes
+            .iter()
+            .any(|node| node.id != cluster.node_id() && claims(node))
+    }
+
     fn room(&self) -> Room {
-        let max_batch = self.args.max_active - self.args.max_active / KEPT_FREE_OF_BATCH;
+        let (all, max_active) = (self.children.len(), self.args.max_active);
+        let max_batch = max_active - max_active / KEPT_FREE_OF_BATCH;
         let is_batch = |child: &&Child<E>| child.lease.lane == Lane::Batch;
         let batch = self.children.values().filter(is_batch).count();
-        Room {
-            rows: self.args.max_active.saturating_sub(self.children.len()),
+        let mut room = Room {
+            rows: max_active.saturating_sub(all),
             batch: max_batch.saturating_sub(batch),
+        };
+        if self.is_shared() {
+            let startable = self.args.entity.startable();
+            // Workers take interactive tasks first, so batch rows keep none of them from being started.
+            let interactive = startable.saturating_sub(all - batch);
+            room.rows = room.rows.min(interactive).min(MOST_AT_ONCE);
+            room.batch = room.batch.min(startable.saturating_sub(all));
         }
+        room
     }
 
     async fn start(&mut self, lease: Lease) {
@@ -189,6 +262,7 @@ impl<E: Entity> Registry<E> {
         self.by_actor.insert(actor.id(), lease.id);
         let child = Child {
             lease,
+            missed: 0,
             _actor: OwnedActor::new(actor),
         };
         self.children.insert(child.lease.id, child);
@@ -234,6 +308,9 @@ async fn claim<E: Entity>(args: Args<E>, room: Room, is_first: bool) -> Result<C
     if !is_first && !work::is_due(&mut store.read().await?, E::KIND, room, now_ms()).await? {
         return Ok(Claimed::default());
     }
+    if store.engine() == Engine::Postgres {
+        return claim_beside(args, room, is_first).await;
+    }
     store
         .write(move |tx| {
             Box::pin(async move {
@@ -249,6 +326,65 @@ async fn claim<E: Entity>(args: Args<E>, room: Room, is_first: bool) -> Result<C
                     args.entity.give_up(tx, *id, now).await?;
                 }
                 Ok(claimed)
+            })
+        })
+        .await
+}
+
+/// Claims as [`claim`] does, in a unit for all rows and one of its account for each.
+async fn claim_beside<E: Entity>(
+    args: Args<E>,
+    room: Room,
+    is_first: bool,
+) -> Result<Claimed, Error> {
+    let (owner, lease) = (args.store.owner(), args.lease);
+    let here = match args.store.cluster().is_solo() {
+        true => None,
+        false => args.entity.here().await?,
+    };
+    let leases = args
+        .store
+        .write_beside(move |tx| {
+            Box::pin(async move {
+                if is_first {
+                    work::release_all(tx, Some(E::KIND), owner).await?;
+                }
+                let only = here.as_deref();
+                work::claim_beside(tx, E::KIND, owner, room, only, lease, now_ms()).await
+            })
+        })
+        .await?;
+    let mut units = Vec::new();
+    for lease in &leases {
+        units.push(take_up(&args, lease.clone()));
+    }
+    let taken_up = join_all(units).await;
+    let mut claimed = Claimed::default();
+    for (lease, taken_up) in leases.into_iter().zip(taken_up) {
+        match taken_up {
+            Ok(()) if lease.is_exhausted() => claimed.given_up.push(lease.id),
+            Ok(()) => claimed.leases.push(lease),
+            Err(error) => {
+                debug!(kind = E::KIND, id = %lease.id, %error, "a claimed row was not begun: it has ended, or its lease expires");
+            }
+        }
+    }
+    Ok(claimed)
+}
+
+/// Notes for the entity of a claimed row that it has an owner, or that it is given up. `Error::Conflict` when the lease is lost.
+async fn take_up<E: Entity>(args: &Args<E>, lease: Lease) -> Result<(), Error> {
+    let entity = args.entity.clone();
+    args.store
+        .write_for(lease.account_id, move |tx| {
+            Box::pin(async move {
+                let now = now_ms();
+                if lease.is_exhausted() {
+                    work::finish(tx, &lease).await?;
+                    return entity.give_up(tx, lease.id, now).await;
+                }
+                work::hold(tx, &lease).await?;
+                entity.begin(tx, lease.id, now).await
             })
         })
         .await
@@ -328,6 +464,8 @@ impl<E: Entity> Message<ClaimFinished> for Registry<E> {
         match found.claimed {
             Ok(claimed) => {
                 self.is_first &= !found.is_first;
+                // There may be more than are claimed at once.
+                self.claims_again |= self.is_shared() && !claimed.leases.is_empty();
                 for id in claimed.given_up {
                     error!(kind = E::KIND, %id, "a row was given up: its owners kept dying");
                     self.end(id);
@@ -352,6 +490,31 @@ impl<E: Entity> Message<ClaimFinished> for Registry<E> {
     }
 }
 
+/// Rows that this node holds, with their fences, as the leases of all nodes say.
+struct HeldRows(Vec<(Uuid, i64)>);
+
+impl<E: Entity> Message<HeldRows> for Registry<E> {
+    type Reply = ();
+
+    async fn handle(&mut self, HeldRows(held): HeldRows, _: &mut Context<Self, ()>) {
+        let mut lost = Vec::new();
+        for (row, child) in &mut self.children {
+            if held.contains(&(*row, child.lease.fence)) {
+                child.missed = 0;
+                continue;
+            }
+            child.missed += 1;
+            if child.missed >= MISSES {
+                lost.push(*row);
+            }
+        }
+        for row in lost {
+            debug!(kind = E::KIND, id = %row, "the row is not this node's any more");
+            self.end(row);
+        }
+    }
+}
+
 /// Prolong the leases of the children.
 struct Heartbeat;
 
@@ -363,11 +526,13 @@ impl<E: Entity> Message<Heartbeat> for Registry<E> {
             return;
         }
         let (store, lease) = (self.args.store.clone(), self.args.lease);
-        let held: Vec<(Uuid, i64)> = self
+        let mut held: Vec<(Uuid, i64)> = self
             .children
             .values()
             .map(|child| (child.lease.id, child.lease.fence))
             .collect();
+        // In the order in which another node locks them that voids them.
+        held.sort_unstable();
         let me = self.me.clone();
         tokio::spawn(async move {
             let lost = store

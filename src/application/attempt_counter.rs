@@ -27,6 +27,8 @@ pub(crate) struct AttemptCounter<K> {
 struct Count {
     since: Instant,
     failures: u32,
+    /// Failures that the other nodes of a cluster do not know of.
+    unshared: u32,
     /// Hashes of the failed tokens that count once each; empty where every attempt counts.
     marks: Vec<u64>,
 }
@@ -59,6 +61,7 @@ impl<K: Eq + Hash + Clone> AttemptCounter<K> {
         let fresh = || Count {
             since: now,
             failures: 0,
+            unshared: 0,
             marks: Vec::new(),
         };
         let count = counts.entry(key).or_insert_with(fresh);
@@ -75,7 +78,29 @@ impl<K: Eq + Hash + Clone> AttemptCounter<K> {
             count.marks.push(mark);
         }
         count.failures += 1;
+        count.unshared += 1;
         Ok(())
+    }
+
+    /// Returns at most `most` keys with the failures that the other nodes do not know of, and the rests of their windows.
+    pub(crate) fn take_unshared(&self, most: usize, now: Instant) -> Vec<(K, u32, Duration)> {
+        let mut counts = self.counts.lock();
+        let unshared = counts.iter_mut().filter(|(_, count)| count.unshared > 0);
+        let taken = unshared.take(most).map(|(key, count)| {
+            let failures = std::mem::take(&mut count.unshared);
+            (key.clone(), failures, self.left(count, now))
+        });
+        taken.collect()
+    }
+
+    /// Puts back what [`Self::take_unshared`] returned.
+    pub(crate) fn put_unshared_back(&self, taken: &[(K, u32, Duration)]) {
+        let mut counts = self.counts.lock();
+        for (key, failures, _) in taken {
+            if let Some(count) = counts.get_mut(key) {
+                count.unshared = count.unshared.saturating_add(*failures);
+            }
+        }
     }
 
     /// Takes one attempt without a mark back, because it was right.

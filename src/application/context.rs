@@ -13,6 +13,7 @@ use std::{
 use bytes::Bytes;
 use sluice_actors::{
     cdn::Images,
+    cluster::Peers,
     component::ComponentStatuses,
     compute::Compute,
     convert::Conversions,
@@ -45,6 +46,7 @@ use super::{
     playback_token::TokenKeys,
     rate_limit::RateLimit,
     share::Shares,
+    shared_attempts,
     sign_in::Attempts,
     suspension::Suspensions,
     system::state::{Startup, SystemState},
@@ -71,6 +73,8 @@ pub struct MediaHandles {
     pub conversions: Conversions,
     pub images: Images,
     pub outbound: Outbound,
+    /// Calls to the other nodes of a cluster.
+    pub peers: Peers,
     pub recordings: Recordings,
     pub restreams: Restreams,
     pub streams: VideoStreams,
@@ -104,6 +108,7 @@ impl MediaHandles {
             config.http.base_url.clone(),
         );
         let plans = config.clone();
+        let peers = Peers::new(store);
         Ok(Self {
             recordings: Recordings::new(
                 config.recordings.clone(),
@@ -141,7 +146,9 @@ impl MediaHandles {
                 compute.clone(),
                 config.delivery_caps(),
                 config.live.still_every,
+                peers.clone(),
             ),
+            peers,
             compute,
         })
     }
@@ -247,7 +254,7 @@ pub struct ChangeContext {
 /// Image delivery: its addresses, keys, presets and statistics.
 pub struct DeliveryContext {
     platform: Arc<Platform>,
-    /// Held from the commit of a key's change until image delivery knows it, so that both have the same order.
+    /// Held from the commit of a change of a key or preset until image delivery knows it, so that both have the same order.
     pub(crate) key_changes: Mutex<()>,
     pub images: Images,
     pub live: Arc<dyn LivePort>,
@@ -313,6 +320,8 @@ pub struct PlaybackTokens {
     platform: Arc<Platform>,
     /// Read at the first token.
     pub(crate) keys: OnceCell<TokenKeys>,
+    /// Held from the commit of a key's change until the keys have it, so that both have the same order.
+    pub(crate) key_changes: Mutex<()>,
     pub(crate) owner_sessions: OwnerSessions,
 }
 
@@ -421,7 +430,8 @@ impl AppContext {
         let mut subsystems = media.subsystems();
         subsystems.push(live.clone());
         let (compute, live_port) = (media.compute.clone(), live.clone());
-        let shares = Arc::new(Shares::new(&config.shares));
+        let is_solo = platform.store.cluster().is_solo();
+        let shares = Arc::new(Shares::new(&config.shares, &platform.store));
         let password_checks = Arc::new(PasswordChecks::new(config.sign_in.max_waiting));
         let files = Arc::new(FileContext {
             platform: platform.clone(),
@@ -438,6 +448,7 @@ impl AppContext {
         let playback_tokens = Arc::new(PlaybackTokens {
             platform: platform.clone(),
             keys: OnceCell::new(),
+            key_changes: Mutex::new(()),
             owner_sessions: OwnerSessions::default(),
         });
         let delivery = Arc::new(DeliveryContext {
@@ -472,12 +483,16 @@ impl AppContext {
         Self {
             accounts: Arc::new(AccountContext {
                 platform: platform.clone(),
-                rate_limit: RateLimit::new(Instant::now()),
+                rate_limit: match is_solo {
+                    true => RateLimit::new(Instant::now()),
+                    false => RateLimit::of_node(),
+                },
                 attempts: Attempts::new(
                     config.sign_in.attempts,
                     config.sign_in.network_attempts,
                     config.sign_in.window,
-                ),
+                )
+                .shared_by_nodes(&platform.store, shared_attempts::SIGN_IN),
                 password_checks: password_checks.clone(),
             }),
             agents: Arc::new(AgentContext {

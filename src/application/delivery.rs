@@ -80,7 +80,7 @@ pub(crate) async fn create_key(
         let (key, token) = write_tx!(context.store, account_id, |tx| {
             delivery_keys::create(tx, account_id, new, now_ms()).await
         })?;
-        context.images.key_made(&key);
+        context.images.key_changed(&key);
         Ok((key, token))
     })
     .await
@@ -135,10 +135,11 @@ pub(crate) async fn create_preset(
     let missing = |field: &str| invalid!("{field} is missing");
     let name = checked_name(request.name)?.ok_or_else(|| missing("name"))?;
     let params = canonical(context, request.params)?.ok_or_else(|| missing("params"))?;
+    let _changes = context.key_changes.lock().await;
     let preset = write_tx!(context.store, account_id, |tx| {
         presets::create(tx, account_id, &name, &params, now_ms()).await
     })?;
-    context.images.preset_changed(&preset, None);
+    context.images.preset_changed(&preset);
     Ok(preset)
 }
 
@@ -151,12 +152,12 @@ pub(crate) async fn change_preset(
 ) -> Result<Preset, ApiError> {
     let name = checked_name(request.name)?;
     let params = canonical(context, request.params)?;
-    let (before, preset) = write_tx!(context.store, account_id, |tx| {
-        let before = presets::get(tx, account_id, id).await?;
-        let after = presets::patch(tx, account_id, id, name, params, now_ms()).await?;
-        Ok((before, after))
+    let _changes = context.key_changes.lock().await;
+    let preset = write_tx!(context.store, account_id, |tx| {
+        presets::get(tx, account_id, id).await?;
+        presets::patch(tx, account_id, id, name, params, now_ms()).await
     })?;
-    context.images.preset_changed(&preset, Some(&before.name));
+    context.images.preset_changed(&preset);
     Ok(preset)
 }
 
@@ -166,11 +167,42 @@ pub(crate) async fn delete_preset(
     account_id: Uuid,
     id: Uuid,
 ) -> Result<(), ApiError> {
-    let deleted = write_tx!(context.store, account_id, |tx| {
+    let _changes = context.key_changes.lock().await;
+    write_tx!(context.store, account_id, |tx| {
         presets::delete(tx, account_id, id).await
     })?;
-    context.images.preset_deleted(&deleted);
+    context.images.preset_deleted(account_id, id);
     Ok(())
+}
+
+/// Reads the row of a key again and applies it, whatever it is by now.
+pub(crate) async fn read_key_again(context: &DeliveryContext, id: Uuid) -> Result<(), ApiError> {
+    let _changes = context.key_changes.lock().await;
+    match delivery_keys::by_id(&mut context.store.read().await?, id).await? {
+        Some(key) => context.images.key_changed(&key),
+        None => context.images.key_revoked(id),
+    }
+    Ok(())
+}
+
+/// Reads the row of a preset of the account again and applies it, whatever it is by now.
+pub(crate) async fn read_preset_again(
+    context: &DeliveryContext,
+    account_id: Uuid,
+    id: Uuid,
+) -> Result<(), ApiError> {
+    let _changes = context.key_changes.lock().await;
+    match presets::by_id(&mut context.store.read().await?, id).await? {
+        Some(preset) => context.images.preset_changed(&preset),
+        None => context.images.preset_deleted(account_id, id),
+    }
+    Ok(())
+}
+
+/// Reads all keys and presets again and applies them.
+pub(crate) async fn read_all_again(context: &DeliveryContext) -> Result<(), ApiError> {
+    let _changes = context.key_changes.lock().await;
+    Ok(context.images.reload_directory().await?)
 }
 
 fn checked_name(given: Option<String>) -> Result<Option<String>, ApiError> {

@@ -193,7 +193,7 @@ pub enum ApiError {
     /// The database was lost during the commit (503): the client must look before it repeats the request.
     #[error("{0}")]
     OutcomeUnknown(String),
-    /// As many of these are in use as the settings allow (503).
+    /// As many of these are in use as the settings allow, or another node has what is needed (503).
     #[error("{message}; try again in {retry_after_s} s")]
     Overloaded {
         code: &'static str,
@@ -339,6 +339,11 @@ impl From<sluice_store::Error> for ApiError {
             },
             Store::File { ref source, .. } if is_full(source) => Self::NoSpace,
             Store::File { .. } | Store::Failing(_) => Self::storage_failed(&error),
+            // Logged where it was found.
+            Store::Objects(_) | Store::Lost(_) => Self::Unavailable {
+                what: "the object store",
+                retry_after_s: STORAGE_RETRY_AFTER_S,
+            },
             Store::Busy(reason) => {
                 tracing::warn!(reason, "the database is busy");
                 Self::Unavailable {

@@ -101,15 +101,37 @@ pub(crate) struct TokenKeys {
 impl TokenKeys {
     /// Returns the installation's keys, with every account's; read once.
     pub(crate) async fn of(tokens: &PlaybackTokens) -> Result<&Self, ApiError> {
-        let read = async || {
-            let mut db = tokens.store.read().await?;
-            let keys = Self::new(Signer::of(&mut db).await?);
-            for key in playback_keys::all(&mut db).await? {
-                keys.made(key.id, key.account_id);
-            }
-            Ok(keys)
-        };
-        tokens.keys.get_or_try_init(read).await
+        tokens.keys.get_or_try_init(|| Self::load(tokens)).await
+    }
+
+    async fn load(tokens: &PlaybackTokens) -> Result<Self, ApiError> {
+        let mut db = tokens.store.read().await?;
+        let keys = Self::new(Signer::of(&mut db).await?);
+        for key in playback_keys::all(&mut db).await? {
+            keys.made(key.id, key.account_id);
+        }
+        Ok(keys)
+    }
+
+    /// Reads the row of a key again, and adds or removes it.
+    pub(crate) async fn read_again(tokens: &PlaybackTokens, key_id: Uuid) -> Result<(), ApiError> {
+        let keys = Self::of(tokens).await?;
+        let _changes = tokens.key_changes.lock().await;
+        match playback_keys::by_id(&mut tokens.store.read().await?, key_id).await? {
+            Some(key) => keys.made(key.id, key.account_id),
+            None => keys.revoked(key_id),
+        }
+        Ok(())
+    }
+
+    /// Reads all keys again.
+    pub(crate) async fn read_all_again(tokens: &PlaybackTokens) -> Result<(), ApiError> {
+        let keys = Self::of(tokens).await?;
+        let _changes = tokens.key_changes.lock().await;
+        let rows = playback_keys::all(&mut tokens.store.read().await?).await?;
+        let minters = rows.into_iter().map(|key| (key.id, key.account_id));
+        *keys.minters.write() = minters.collect();
+        Ok(())
     }
 
     pub(crate) fn new(signer: Signer) -> Self {

@@ -7,7 +7,10 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use serde::Serialize;
 use sluice_actors::compute::{PoolStatus, WorkerDeath};
-use sluice_store::changes::{Action, Change, Kind};
+use sluice_store::{
+    Cluster,
+    changes::{Action, Change, Kind},
+};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use utoipa::ToSchema;
@@ -26,7 +29,7 @@ const NOTICE_WAIT: Duration = Duration::from_millis(1_500);
 /// A reason why the service is not well.
 #[derive(Debug, PartialEq, Serialize, ToSchema)]
 pub struct Reason {
-    /// Subject: `service`, `database`, `disk`, `image workers`, `video`, or a component of the tree.
+    /// Subject: `service`, `database`, `objects`, `cluster`, `disk`, `image workers`, `video`, or a component of the tree.
     pub(crate) name: String,
     /// In plain words.
     pub(crate) reason: String,
@@ -63,6 +66,12 @@ pub(crate) fn reasons(context: &ServiceContext) -> Vec<Reason> {
     if let Some(failure) = context.store.write_failure() {
         add("database", failure.reason, false);
     }
+    if let Some(reason) = context.store.object_failure() {
+        add("objects", reason, false);
+    }
+    for reason in of_cluster(context.store.cluster()) {
+        add("cluster", reason, false);
+    }
     for subsystem in context.subsystems.iter() {
         for degradation in subsystem.degradations() {
             add(degradation.name, degradation.reason, false);
@@ -78,6 +87,25 @@ pub(crate) fn reasons(context: &ServiceContext) -> Vec<Reason> {
         }
         Ok(_) => {}
         Err(error) => add("disk", error.to_string(), false),
+    }
+    reasons
+}
+
+/// Returns what is not well with this node; nothing when solo.
+fn of_cluster(cluster: &Cluster) -> Vec<String> {
+    let mut reasons = Vec::new();
+    if !cluster.is_renewed() {
+        reasons.push(
+            "this node could not renew its lease, and others take its work: see whether it reaches PostgreSQL"
+                .to_owned(),
+        );
+    }
+    let this = cluster.this();
+    if this.has_wrong_clock() {
+        reasons.push(format!(
+            "the machine's clock differs from the database's by {} ms: set it, by NTP for instance",
+            this.clock_offset_ms
+        ));
     }
     reasons
 }
@@ -107,10 +135,11 @@ fn incident(name: &str, death: &WorkerDeath) -> Option<Reason> {
     })
 }
 
-/// Notifies followers of changes when other reasons (`service`) or incidents (`system`) hold than before, and has workers that
-/// ended replaced, until `stop`.
+/// Notifies followers of changes when other reasons (`service`), incidents or nodes (`system`) hold than before, and has workers
+/// that ended replaced, until `stop`.
 pub(crate) async fn follow(context: Arc<ServiceContext>, stop: CancellationToken) {
     let (mut known, mut known_incidents) = (BTreeSet::new(), BTreeSet::new());
+    let mut nodes = context.store.cluster().changed();
     loop {
         tokio::select! {
             () = tokio::time::sleep(LOOK_EVERY) => {}
@@ -126,7 +155,10 @@ pub(crate) async fn follow(context: Arc<ServiceContext>, stop: CancellationToken
         }
         let found = names(reasons(&context));
         let found_incidents = names(incidents(&context.compute.status()));
-        let (is_other, is_news) = (found != known, found_incidents != known_incidents);
+        let is_other = found != known;
+        let has_other_nodes = nodes.has_changed().unwrap_or(false);
+        nodes.mark_unchanged();
+        let is_news = found_incidents != known_incidents || has_other_nodes;
         (known, known_incidents) = (found, found_incidents);
         let mut kinds = Vec::new();
         if is_other {

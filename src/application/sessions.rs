@@ -61,12 +61,13 @@ pub(crate) async fn sign_in(
         .await?;
     attempts
         .begin(username, address, Instant::now())
+        .await
         .map_err(too_many_passwords)?;
     let Some(user) = turn.run(move || verified(user, &password)).await? else {
         tracing::info!(client = ?address, "sign-in rejected");
         return Err(ApiError::Unauthenticated("wrong user name or password"));
     };
-    attempts.succeeded(username, address);
+    attempts.succeeded(username, address).await;
     let account = account_in_force(context, &user).await?;
     let new = new_session(context, client, user.id);
     let most = context.config.sign_in.max_sessions;
@@ -88,13 +89,14 @@ pub(crate) async fn sign_in(
 }
 
 /// Counts a try of a one-time code before it is looked for, as [`Attempts::begin`] does a password; 429 beyond the limit.
-pub(crate) fn begin_code(
+pub(crate) async fn begin_code(
     attempts: &Attempts,
     codes: &str,
     address: Option<IpAddr>,
 ) -> Result<(), ApiError> {
     attempts
         .begin(codes, address, Instant::now())
+        .await
         .map_err(|retry_after_s| ApiError::TooMany {
             message: "too many links that are not valid: wait until Retry-After is over",
             retry_after_s,
@@ -110,13 +112,13 @@ pub(crate) async fn welcome(
 ) -> Result<Opened, ApiError> {
     credentials::check_chosen_password(&new_password)?;
     let (attempts, address) = (&context.attempts, client.address);
-    begin_code(attempts, CODES, address)?;
+    begin_code(attempts, CODES, address).await?;
     let mut db = context.store.read().await?;
     let Some(user_id) = welcome_codes::user_of(&mut db, &code, now_ms()).await? else {
         tracing::info!(client = ?address, "welcome code rejected");
         return Err(used_up());
     };
-    attempts.succeeded(CODES, address);
+    attempts.succeeded(CODES, address).await;
     let user = users::get(&mut db, user_id).await?;
     drop(db);
     let account = account_in_force(context, &user).await?;
@@ -173,6 +175,7 @@ pub(crate) async fn change_password(
         .await?;
     attempts
         .begin(&user.username, address, Instant::now())
+        .await
         .map_err(too_many_passwords)?;
     let known = user.password_hash.clone();
     let hash = turn.run(move || {
@@ -180,7 +183,7 @@ pub(crate) async fn change_password(
             .then(|| credentials::hash_password(&new_password))
     });
     let hash = hash.await?.ok_or(ApiError::WrongPassword)??;
-    attempts.succeeded(&user.username, address);
+    attempts.succeeded(&user.username, address).await;
     let account = accounts::get(&mut context.store.read().await?, user.account_id).await?;
     let new = new_session(context, client, user.id);
     let most = context.config.sign_in.max_sessions;

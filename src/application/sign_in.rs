@@ -1,5 +1,6 @@
 //! Lock-out after wrong passwords (`sign_in.attempts`, `network_attempts`, `window`), by name and client network. Counted by name
-//! and network, so that no other client is locked out, and by network alone, so that many names do not allow many attempts.
+//! and network, so that no other client is locked out, and by network alone, so that many names do not allow many attempts. In a
+//! cluster the nodes count together ([`SharedAttempts`]), and each by itself when the database is away.
 
 use std::{
     net::IpAddr,
@@ -7,8 +8,12 @@ use std::{
 };
 
 use sluice_actors::network::client_network;
+use sluice_store::Store;
 
-use crate::application::attempt_counter::AttemptCounter;
+use crate::application::{
+    attempt_counter::AttemptCounter,
+    shared_attempts::{AttemptKinds, AttemptLimits, SharedAttempts},
+};
 
 /// Characters of a user name that count, so that an entry is small.
 const NAME_LENGTH: usize = 64;
@@ -16,20 +21,36 @@ const NAME_LENGTH: usize = 64;
 /// Wrong passwords of the last `window`.
 #[derive(Debug)]
 pub struct Attempts {
+    limits: AttemptLimits,
     by_name: AttemptCounter<(String, Option<IpAddr>)>,
     by_network: AttemptCounter<Option<IpAddr>>,
+    /// `None` unless this is a node of a cluster.
+    shared: Option<SharedAttempts>,
 }
 
 impl Attempts {
     /// Allows `allowed` wrong passwords for one name from one network, and `allowed_in_all` for all names.
     pub fn new(allowed: u32, allowed_in_all: u32, window: Duration) -> Self {
+        let limits = AttemptLimits {
+            by_name: allowed,
+            by_network: allowed_in_all,
+            window,
+        };
         Self {
+            limits,
             by_name: AttemptCounter::new(allowed, window),
             by_network: AttemptCounter::new(allowed_in_all, window),
+            shared: None,
         }
     }
 
-    /// Checks whether a password may be tried. `Err` holds the seconds to wait. Counts nothing.
+    /// Has the nodes of a cluster count together.
+    pub(crate) fn shared_by_nodes(mut self, store: &Store, kinds: AttemptKinds) -> Self {
+        self.shared = SharedAttempts::new(store, kinds, self.limits);
+        self
+    }
+
+    /// Checks whether a password may be tried, by what this process has counted. `Err` holds the seconds to wait. Counts nothing.
     pub fn check(&self, name: &str, client: Option<IpAddr>, now: Instant) -> Result<(), u64> {
         let pair = pair(name, client);
         let by_network = self.by_network.locked_out(&pair.1, now);
@@ -41,7 +62,21 @@ impl Attempts {
 
     /// Counts a try before its password is checked, so that concurrent tries cannot exceed the limit; a right one is
     /// taken back by [`Attempts::succeeded`]. `Err` holds the seconds to wait.
-    pub fn begin(&self, name: &str, client: Option<IpAddr>, now: Instant) -> Result<(), u64> {
+    pub async fn begin(&self, name: &str, client: Option<IpAddr>, now: Instant) -> Result<(), u64> {
+        self.begin_here(name, client, now)?;
+        let Some(shared) = &self.shared else {
+            return Ok(());
+        };
+        let pair = pair(name, client);
+        let begun = shared.begin(&pair.0, &text(pair.1)).await;
+        begun.map_err(|left| {
+            self.by_network.take_back(&pair.1);
+            self.by_name.take_back(&pair);
+            seconds(left)
+        })
+    }
+
+    fn begin_here(&self, name: &str, client: Option<IpAddr>, now: Instant) -> Result<(), u64> {
         let pair = pair(name, client);
         let network = pair.1;
         self.by_network.count(network, None, now).map_err(seconds)?;
@@ -53,7 +88,15 @@ impl Attempts {
 
     /// Clears the name after a right password, and takes back one try of the network. No more than that: one right
     /// password of its own would let a network guess without limit.
-    pub fn succeeded(&self, name: &str, client: Option<IpAddr>) {
+    pub async fn succeeded(&self, name: &str, client: Option<IpAddr>) {
+        self.succeeded_here(name, client);
+        if let Some(shared) = &self.shared {
+            let (name, network) = pair(name, client);
+            shared.succeeded(&name, &text(network)).await;
+        }
+    }
+
+    fn succeeded_here(&self, name: &str, client: Option<IpAddr>) {
         let pair = pair(name, client);
         self.by_network.take_back(&pair.1);
         self.by_name.forget(&pair);
@@ -64,6 +107,11 @@ fn pair(name: &str, client: Option<IpAddr>) -> (String, Option<IpAddr>) {
     let name = name.trim().to_ascii_lowercase();
     let name = name.chars().take(NAME_LENGTH).collect();
     (name, client.map(client_network))
+}
+
+/// Returns the name of a network's count: its address, nothing for one that is not known.
+fn text(network: Option<IpAddr>) -> String {
+    network.map_or_else(String::new, |network| network.to_string())
 }
 
 fn seconds(left: Duration) -> u64 {
@@ -81,7 +129,7 @@ mod tests {
         let (attempts, start) = (Attempts::new(5, 50, WINDOW), Instant::now());
         let home = "192.0.2.1".parse().ok();
         let at = |user: &str, address, seconds| {
-            attempts.begin(user, address, start + Duration::from_secs(seconds))
+            attempts.begin_here(user, address, start + Duration::from_secs(seconds))
         };
         for second in 0..5 {
             assert_eq!(at("admin", home, second), Ok(()));
@@ -103,11 +151,11 @@ mod tests {
         let (attempts, now) = (Attempts::new(2, 50, WINDOW), Instant::now());
         let first = "2001:db8::1".parse().ok();
         let neighbour = "2001:db8::2".parse().ok();
-        assert_eq!(attempts.begin("admin", first, now), Ok(()));
-        assert_eq!(attempts.begin("admin", neighbour, now), Ok(()));
-        assert_eq!(attempts.begin("admin", first, now), Err(900));
-        attempts.succeeded("admin", neighbour);
-        assert_eq!(attempts.begin("admin", first, now), Ok(()));
+        assert_eq!(attempts.begin_here("admin", first, now), Ok(()));
+        assert_eq!(attempts.begin_here("admin", neighbour, now), Ok(()));
+        assert_eq!(attempts.begin_here("admin", first, now), Err(900));
+        attempts.succeeded_here("admin", neighbour);
+        assert_eq!(attempts.begin_here("admin", first, now), Ok(()));
     }
 
     #[test]
@@ -116,22 +164,25 @@ mod tests {
         let (network, other) = ("192.0.2.1".parse().ok(), "192.0.2.2".parse().ok());
         for number in 0..10 {
             // A right password in between takes back its own try only.
-            assert_eq!(attempts.begin("own", network, now), Ok(()));
-            attempts.succeeded("own", network);
-            assert_eq!(attempts.begin(&number.to_string(), network, now), Ok(()));
+            assert_eq!(attempts.begin_here("own", network, now), Ok(()));
+            attempts.succeeded_here("own", network);
+            assert_eq!(
+                attempts.begin_here(&number.to_string(), network, now),
+                Ok(())
+            );
         }
-        assert_eq!(attempts.begin("admin", network, now), Err(900));
+        assert_eq!(attempts.begin_here("admin", network, now), Err(900));
         assert_eq!(attempts.check("admin", network, now), Err(900));
-        assert_eq!(attempts.begin("admin", other, now), Ok(()));
+        assert_eq!(attempts.begin_here("admin", other, now), Ok(()));
     }
 
     #[test]
     fn tries_that_a_name_rejects_do_not_count_for_the_network() {
         let (attempts, now) = (Attempts::new(1, 10, WINDOW), Instant::now());
-        assert_eq!(attempts.begin("admin", None, now), Ok(()));
+        assert_eq!(attempts.begin_here("admin", None, now), Ok(()));
         for _ in 0..100 {
-            assert_eq!(attempts.begin("admin", None, now), Err(900));
+            assert_eq!(attempts.begin_here("admin", None, now), Err(900));
         }
-        assert_eq!(attempts.begin("other", None, now), Ok(()));
+        assert_eq!(attempts.begin_here("other", None, now), Ok(()));
     }
 }

@@ -9,6 +9,7 @@ use std::{collections::HashSet, sync::Arc};
 
 use arc_swap::ArcSwap;
 use sluice_store::{accounts, live_inputs, live_inputs::LiveInput};
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 use uuid::Uuid;
@@ -19,6 +20,8 @@ use crate::application::context::LiveContext;
 #[derive(Debug, Default)]
 pub struct Suspensions {
     accounts: ArcSwap<HashSet<Uuid>>,
+    /// Asks for a look before the next one is due.
+    asked: Notify,
 }
 
 impl Suspensions {
@@ -28,6 +31,11 @@ impl Suspensions {
 
     pub fn set(&self, accounts: HashSet<Uuid>) {
         self.accounts.store(Arc::new(accounts));
+    }
+
+    /// Has the database looked at without waiting for `account.look_every`.
+    pub(crate) fn look_now(&self) {
+        self.asked.notify_one();
     }
 
     /// The live input as encoders meet it: disabled while its account is suspended.
@@ -54,6 +62,7 @@ pub async fn follow(
     loop {
         tokio::select! {
             () = tokio::time::sleep(context.config.account.look_every) => {}
+            () = context.suspensions.asked.notified() => {}
             () = stop.cancelled() => return,
         }
         let looked = look(&context, &mut applied).await;

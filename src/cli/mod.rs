@@ -1,5 +1,5 @@
-//! Sub-commands of `sluice` beside `serve`: `accounts`, `users`, `keys`, `backup`, `restore`, `doctor`, `config`, `webhooks`,
-//! `mcp`.
+//! Sub-commands of `sluice` beside `serve`: `accounts`, `users`, `keys`, `backup`, `restore`, `move`, `doctor`, `config`,
+//! `webhooks`, `mcp`.
 //!
 //! Each reads the same settings as `serve`. Decisions are pure functions; printing happens in the commands themselves.
 //! Passwords come from standard input or are generated and shown once; they are never arguments, which other users of
@@ -17,6 +17,7 @@ pub(crate) mod event_stream;
 mod keys;
 mod manual;
 mod mcp;
+mod moving;
 mod records;
 mod restore;
 mod rtc_gateway;
@@ -55,6 +56,8 @@ pub enum Command {
     Backup(backup::Arguments),
     /// Put a backup's database and files into the data folder, while the service is stopped
     Restore(restore::Arguments),
+    /// Bring the data folder to PostgreSQL and an object store, or back, while the service is stopped
+    Move(moving::Arguments),
     /// Check ports, disk, clock, settings and files, and say what to change
     Doctor(doctor::Arguments),
     /// Check the settings, or show those in force
@@ -106,6 +109,7 @@ impl Command {
             Self::Users(arguments) => users::run(arguments, settings),
             Self::Backup(arguments) => backup::run(&arguments, settings),
             Self::Restore(arguments) => restore::run(&arguments, settings),
+            Self::Move(arguments) => moving::run(&arguments, settings),
             Self::Doctor(arguments) => doctor::run(&arguments, settings),
             Self::Config(arguments) => config::run(&arguments, settings),
             Self::Webhooks(arguments) => webhooks::run(arguments, settings),

@@ -10,9 +10,9 @@ use bytesize::ByteSize;
 use sluice_store::backup::{BackupProgress, Carried, CarriedStreams, Transfer};
 
 /// Time between two updates of the line; a terminal far away is slow.
-const SHOWN_EVERY: Duration = Duration::from_millis(200);
+pub(super) const SHOWN_EVERY: Duration = Duration::from_millis(200);
 /// Returns to the beginning of the line and clears it.
-const CLEAR: &str = "\r\x1b[K";
+pub(super) const CLEAR: &str = "\r\x1b[K";
 
 /// A transfer that shows how far it is where a person looks on: on standard error, when that is a terminal.
 pub(super) fn transfer(verify: bool) -> Transfer {
@@ -42,7 +42,8 @@ pub(super) fn transfer(verify: bool) -> Transfer {
     }
 }
 
-fn line(progress: &BackupProgress) -> String {
+/// Formats how far a transfer is.
+pub(super) fn line(progress: &BackupProgress) -> String {
     format!(
         "{} of {} files, {} of {}",
         progress.count,

@@ -40,7 +40,7 @@ use sluice_ingest::{
     rtmp::RtmpSettings, rtsp::RtspSettings, srt::SrtSettings, webrtc::WebRtcSettings,
 };
 use sluice_media::setting::size;
-use sluice_store::StoreSettings;
+use sluice_store::{ClusterSettings, StoreSettings};
 
 pub use account::Account;
 pub use archive::Archive;
@@ -70,6 +70,7 @@ pub struct Config {
     pub webrtc: WebRtcSettings,
     pub live: LiveSettings,
     pub store: StoreSettings,
+    pub cluster: ClusterSettings,
     pub uploads: Uploads,
     pub archive: Archive,
     pub files: Files,
@@ -196,6 +197,8 @@ impl Config {
         for secret in [
             &mut shown.bootstrap.admin_password,
             &mut shown.bootstrap.api_key,
+            &mut shown.store.objects_access_key,
+            &mut shown.store.objects_secret_key,
         ] {
             if !secret.is_empty() {
                 *secret = REDACTED.to_owned();
@@ -217,6 +220,7 @@ impl Config {
                 self.rtmp.max_unfinished_before_publish,
             ),
             ("store", "wal_truncate_above", self.store.wal_truncate_above),
+            ("store", "cache", self.store.cache),
         ] {
             table[section][key] = size::exact(size).into();
         }
@@ -275,6 +279,21 @@ impl Config {
         self.shares.check()?;
         self.log.check()?;
         self.store.check().map_err(|error| error.to_string())?;
+        self.cluster.check()?;
+        if self.cluster.is_node() && !self.store.is_on_postgres() {
+            return Err(
+                "cluster.listen: the nodes of a cluster share a PostgreSQL database: set store.database_url, or leave \
+                 cluster.listen empty"
+                    .into(),
+            );
+        }
+        if self.cluster.is_node() && self.store.objects_url.is_empty() {
+            return Err(
+                "cluster.listen: the nodes of a cluster share an object store, since the files in the folder of one are missing on \
+                 the others: set store.objects_url (s3://… or a shared folder, file:///…), or leave cluster.listen empty"
+                    .into(),
+            );
+        }
         self.live.check()?;
         self.image_workers.check()?;
         self.av_workers.check()?;

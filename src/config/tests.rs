@@ -217,6 +217,8 @@ fn the_printed_settings_can_be_read_again_and_hold_no_secret() {
     config.bootstrap.admin_password = "swordfish".to_owned();
     config.bootstrap.api_key = "svc_0123".to_owned();
     config.store.database_url = "postgres://sluice:swordfish@db/sluice".to_owned();
+    config.store.objects_access_key = "swordfish".to_owned();
+    config.store.objects_secret_key = "swordfish".to_owned();
     config.webrtc.ice_servers = vec!["turn:ann:swordfish@turn.example.org".parse().unwrap()];
     let printed = config.print();
     assert!(

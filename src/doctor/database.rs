@@ -3,7 +3,11 @@
 
 use std::time::Duration;
 
-use sluice_store::{ServerReport, StoreSettings, examine_server, schema_version};
+use sluice_store::{
+    ServerReport, StoreSettings,
+    cluster::{MOST_CLOCK_OFFSET, Node},
+    examine_server, schema_version,
+};
 use tokio::{runtime::Builder, time::timeout};
 
 use super::finding::Finding;
@@ -40,10 +44,12 @@ fn judge(settings: &StoreSettings, report: &ServerReport, is_running: bool) -> V
     let mut findings = vec![
         judge_server(report),
         judge_schema(settings, report),
-        judge_holder(settings, report.holder.as_deref(), is_running),
+        judge_holder(settings, report, is_running),
         judge_connections(settings, report),
     ];
     findings.extend(judge_replicas(report));
+    findings.extend(judge_nodes(report));
+    findings.extend(judge_clock(report));
     findings
 }
 
@@ -72,6 +78,15 @@ fn judge_schema(settings: &StoreSettings, report: &ServerReport) -> Finding {
     const CHECK: &str = "schema";
     let (name, known) = (&settings.database_schema, schema_version());
     match report.schema_version {
+        Some(found) if found > known && report.schema_floor.is_some_and(|floor| floor <= known) => {
+            Finding::warn(
+                CHECK,
+                format!(
+                    "{name} is at {found}, of a newer program; this one knows up to {known}, and may still run beside it"
+                ),
+                "replace this program by the newer one",
+            )
+        }
         Some(found) if found > known => Finding::fail(
             CHECK,
             format!("{name} is at {found}, of a newer program; this one knows up to {known}"),
@@ -96,10 +111,14 @@ fn judge_schema(settings: &StoreSettings, report: &ServerReport) -> Finding {
     }
 }
 
-fn judge_holder(settings: &StoreSettings, holder: Option<&str>, is_running: bool) -> Finding {
+fn judge_holder(settings: &StoreSettings, report: &ServerReport, is_running: bool) -> Finding {
     const CHECK: &str = "schema lock";
     let name = &settings.database_schema;
-    match (holder, is_running) {
+    match (report.holder.as_deref(), is_running) {
+        (Some(_), false) if !report.nodes.is_empty() => Finding::ok(
+            CHECK,
+            format!("the nodes of a cluster share the schema {name}"),
+        ),
         (Some(holder), true) => Finding::ok(
             CHECK,
             format!("{holder} has the schema {name}: the service is running"),
@@ -122,7 +141,9 @@ fn judge_holder(settings: &StoreSettings, holder: Option<&str>, is_running: bool
 
 fn judge_connections(settings: &StoreSettings, report: &ServerReport) -> Finding {
     const CHECK: &str = "connections";
-    let service = i64::from(settings.readers) + i64::from(settings.writers) + OTHER_CONNECTIONS;
+    let of_node = i64::from(!report.nodes.is_empty());
+    let service =
+        i64::from(settings.readers) + i64::from(settings.writers) + OTHER_CONNECTIONS + of_node;
     let own = match report.holder {
         Some(_) => report.own_connections.min(service),
         None => 0,
@@ -175,6 +196,46 @@ fn judge_replicas(report: &ServerReport) -> Option<Finding> {
     }
 }
 
+/// Returns nothing when no node lives.
+fn judge_nodes(report: &ServerReport) -> Option<Finding> {
+    const CHECK: &str = "nodes";
+    if report.nodes.is_empty() {
+        return None;
+    }
+    let describe =
+        |node: &Node| format!("{} ({}, {})", node.name, node.state.as_str(), node.version);
+    let nodes: Vec<String> = report.nodes.iter().map(describe).collect();
+    let found = format!("{} live: {}", nodes.len(), nodes.join(", "));
+    let wrong = report.nodes.iter().filter(|node| node.has_wrong_clock());
+    let wrong: Vec<String> = wrong
+        .map(|node| format!("{} by {} ms", node.name, node.clock_offset_ms))
+        .collect();
+    Some(match wrong.is_empty() {
+        true => Finding::ok(CHECK, found),
+        false => Finding::warn(
+            CHECK,
+            format!(
+                "{found}; clocks differ from the database's: {}",
+                wrong.join(", ")
+            ),
+            "set the clocks of these machines, by NTP for instance",
+        ),
+    })
+}
+
+/// Returns nothing when the clocks agree.
+fn judge_clock(report: &ServerReport) -> Option<Finding> {
+    let offset_ms = report.clock_offset_ms;
+    let is_wrong = u128::from(offset_ms.unsigned_abs()) > MOST_CLOCK_OFFSET.as_millis();
+    is_wrong.then(|| {
+        Finding::warn(
+            "clock",
+            format!("the server's clock is {offset_ms} ms ahead of this machine's"),
+            "set both clocks, by NTP for instance; nodes of a cluster take the server's",
+        )
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::{
@@ -207,7 +268,7 @@ mod tests {
     #[test]
     fn each_fact_is_judged() {
         type Change = fn(&mut ServerReport);
-        let cases: [(Change, bool, &[Level]); 15] = [
+        let cases: [(Change, bool, &[Level]); 17] = [
             (|_| {}, false, &[Ok, Ok, Ok, Ok]),
             (
                 |it| it.rejection = Some("x".into()),
@@ -218,6 +279,11 @@ mod tests {
                 |it| it.schema_version = Some(9_999),
                 false,
                 &[Ok, Fail, Ok, Ok],
+            ),
+            (
+                |it| (it.schema_version, it.schema_floor) = (Some(9_999), Some(40)),
+                false,
+                &[Ok, Warn, Ok, Ok],
             ),
             (|it| it.schema_version = Some(1), false, &[Ok, Ok, Ok, Ok]),
             (|it| it.schema_version = None, false, &[Ok, Ok, Ok, Ok]),
@@ -251,6 +317,11 @@ mod tests {
             (|it| it.replicas = 1, false, &[Ok, Ok, Ok, Ok, Warn]),
             (
                 |it| it.is_synchronous = true,
+                false,
+                &[Ok, Ok, Ok, Ok, Warn],
+            ),
+            (
+                |it| it.clock_offset_ms = -5_001,
                 false,
                 &[Ok, Ok, Ok, Ok, Warn],
             ),

@@ -1,12 +1,14 @@
 //! Checks of settings, ports, disk, database, certificates, workers and machine, for `sluice doctor` and `GET /api/system/doctor`.
 //!
-//! Each check is a look at the machine that gathers facts and a pure judgement of them. The doctor changes nothing and
-//! takes no lock, so it may run beside the service, and inside of it on a thread that may block.
+//! Each check is a look at the machine that gathers facts and a pure judgement of them. The doctor takes no lock and changes
+//! nothing: what it writes to try it, a file in the data folder and an object under `probe/` in the object store, it deletes at
+//! once. So it may run beside the service, and inside of it on a thread that may block.
 
 mod certificate;
 mod database;
 mod finding;
 mod machine;
+mod objects;
 mod outbound;
 mod ports;
 mod public_address;
@@ -38,6 +40,7 @@ fn findings(file: Option<&Path>) -> Vec<Finding> {
             let holder = storage::lock_holder(&config.store.data_dir);
             findings.extend(storage::check(&config.store, holder));
             findings.extend(database::check(&config.store, holder));
+            findings.extend(objects::check(&config.store));
             findings.extend(ports::check(&config, holder));
             findings.extend(webrtc::check(&config, holder));
             findings.extend(certificate::check(&config.http));

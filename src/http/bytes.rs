@@ -4,12 +4,13 @@
 //! A browser must never take a user's file for a part of this site: nothing is sniffed, everything is sandboxed, and what
 //! is not a raster image, audio, video or PDF is a download whatever the address is used for.
 
-use std::sync::Arc;
-
 use actix_web::{
     HttpRequest, HttpResponse, HttpResponseBuilder,
     body::SizedStream,
-    http::header::{self, HeaderName, HttpDate},
+    http::{
+        Method,
+        header::{self, HeaderName, HttpDate},
+    },
 };
 use sluice_store::blob::BlobHash;
 
@@ -85,8 +86,13 @@ pub(super) async fn respond_as(
         .insert_header((header::LAST_MODIFIED, modified_text))
         .insert_header((header::CACHE_CONTROL, cache));
     sandbox(&mut response, disposition, &bytes.filename);
-    let file = Arc::new(platform.store.blobs().open(&bytes.blob).await?);
-    Ok(response.body(SizedStream::new(len, pieces_of(file, start, len))))
+    let mut source = platform.store.blobs().source(&bytes.blob).await?;
+    if request.method() != Method::HEAD && len > 0 {
+        // What is lost or cannot be fetched now is answered with 503, not with a body that breaks off.
+        source.read_until(start.saturating_add(len));
+        source.look(start).await?;
+    }
+    Ok(response.body(SizedStream::new(len, pieces_of(source, start, len))))
 }
 
 /// Names the file, and keeps a browser from taking its bytes for a part of this site.

@@ -237,8 +237,10 @@ mod tests {
             what: "reading the live folder".into(),
             source: Errno::IO.into(),
         };
-        let cases: [(ApiError, u16); 9] = [
+        let lost = Store::Objects("the object /data/b/0 is missing".into());
+        let cases: [(ApiError, u16); 10] = [
             (file(Errno::IO).into(), 503),
+            (lost.into(), 503),
             (file(Errno::ROFS).into(), 503),
             (file(Errno::ACCESS).into(), 503),
             (file(Errno::NOSPC).into(), 507),

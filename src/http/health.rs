@@ -10,7 +10,7 @@ use crate::application::{
     error::ApiError,
     readiness::{Reason, reasons},
 };
-use crate::metrics::{of_changes, of_store};
+use crate::metrics::{of_changes, of_cluster, of_objects, of_store};
 
 /// Headers by which a proxy shows that a request is not from this machine itself.
 const FORWARDING: [&str; 4] = ["forwarded", "x-forwarded-for", "x-forwarded-host", "via"];
@@ -99,6 +99,11 @@ pub async fn metrics(
     }
     metrics.set("store", of_store(context.store.statistics(), parked));
     metrics.set("changes", of_changes(context.store.changes().followers()));
+    metrics.set(
+        "objects",
+        of_objects(context.store.objects().unwrap_or_default()),
+    );
+    metrics.set("cluster", of_cluster(context.store.cluster()));
     HttpResponse::Ok()
         .content_type("application/openmetrics-text; version=1.0.0; charset=utf-8")
         .insert_header(("cache-control", "no-store"))

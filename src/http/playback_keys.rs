@@ -86,6 +86,7 @@ pub async fn create(
 ) -> Result<HttpResponse, ApiError> {
     let name = field::name(new.name)?.unwrap_or_else(|| "Playback key".to_owned());
     let (account_id, tokens) = (caller.account_id(), TokenKeys::of(&context).await?);
+    let _changes = context.key_changes.lock().await;
     let key = write_tx!(context.store, account_id, |tx| {
         playback_keys::create(tx, account_id, &name, now_ms()).await
     })?;
@@ -110,6 +111,7 @@ pub async fn revoke(
 ) -> Result<HttpResponse, ApiError> {
     let (account_id, id) = (caller.account_id(), id.into_inner());
     let tokens = TokenKeys::of(&context).await?;
+    let _changes = context.key_changes.lock().await;
     write_tx!(context.store, account_id, |tx| {
         playback_keys::delete(tx, account_id, id).await
     })?;

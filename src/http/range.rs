@@ -1,6 +1,6 @@
 //! `Range` requests (206, 416) and files sent in bounded pieces, for all answers with bytes (RFC 9110 §14).
 
-use std::{fs::File, io, os::unix::fs::FileExt, sync::Arc};
+use std::{io, os::unix::fs::FileExt};
 
 use actix_web::{
     HttpRequest, HttpResponseBuilder,
@@ -8,6 +8,7 @@ use actix_web::{
     web::Bytes,
 };
 use futures_util::stream;
+use sluice_store::blob::Source;
 
 use crate::application::error::ApiError;
 
@@ -105,25 +106,39 @@ pub(super) fn cut(pieces: Vec<Bytes>, start: u64, len: u64) -> Vec<Bytes> {
 
 /// Reads on the blocking pool, one bounded piece at a time, as the client reads them.
 pub(super) fn pieces_of(
-    file: Arc<File>,
+    source: impl Into<Source>,
     offset: u64,
     len: u64,
 ) -> impl stream::Stream<Item = io::Result<Bytes>> {
-    stream::try_unfold((file, offset, len), |(file, offset, left)| async move {
-        if left == 0 {
-            return Ok(None);
-        }
-        // Bounded pieces, read only when the client has taken the one before: a slow client holds one piece in memory.
-        let count = left.min(PIECE_BYTES);
-        let reading = file.clone();
-        let piece = tokio::task::spawn_blocking(move || {
-            let mut piece = vec![0; count as usize];
-            reading.read_exact_at(&mut piece, offset)?;
-            Ok::<_, io::Error>(Bytes::from(piece))
-        });
-        let piece = piece.await.map_err(io::Error::other)??;
-        Ok(Some((piece, (file, offset + count, left - count))))
-    })
+    let mut source = source.into();
+    source.read_until(offset.saturating_add(len));
+    stream::try_unfold(
+        (source, offset, len),
+        |(mut source, offset, left)| async move {
+            if left == 0 {
+                return Ok(None);
+            }
+            // Bounded pieces, read only when the client has taken the one before: a slow client holds one piece in memory.
+            let count = left.min(PIECE_BYTES) as usize;
+            let piece = match &mut source {
+                Source::File(file) => {
+                    let reading = file.clone();
+                    let piece = tokio::task::spawn_blocking(move || {
+                        let mut piece = vec![0; count];
+                        reading.read_exact_at(&mut piece, offset)?;
+                        Ok::<_, io::Error>(Bytes::from(piece))
+                    });
+                    piece.await.map_err(io::Error::other)??
+                }
+                Source::Pieces(pieces) => {
+                    let piece = pieces.read(offset, count).await;
+                    piece.map_err(io::Error::other)?
+                }
+            };
+            let read = piece.len() as u64;
+            Ok(Some((piece, (source, offset + read, left - read))))
+        },
+    )
 }
 
 #[cfg(test)]

@@ -130,8 +130,16 @@ pub async fn show(
     let mut db = context.store.read().await?;
     let operations = operations::used(&mut db, account_id, now).await?;
     let deliveries = deliveries::standing(&mut db, account_id, now).await?;
-    // The store counts a block as used before it is; the meter knows what was delivered out of it.
-    let delivered = context.images.meter().published(account_id);
+    // The store counts a block as used before it is; the meter knows what was delivered out of it by this process.
+    let meter = context.images.meter();
+    let delivered = match meter.published(account_id) {
+        Some(quota) if context.store.cluster().is_solo() => quota.used,
+        Some(quota) => {
+            let by_all = deliveries.taken.saturating_sub(meter.held(account_id));
+            by_all.max(quota.used)
+        }
+        None => deliveries.taken,
+    };
     let stored = storage::totals(&mut db, account_id).await?;
     Ok(HttpResponse::Ok().json(Usage {
         plan: caller.plan_name().to_owned(),
@@ -140,11 +148,7 @@ pub async fn show(
             plan.operations_per_month,
             operations.month,
         ),
-        deliveries: Meter::new(
-            delivered.map_or(deliveries.taken, |quota| quota.used),
-            plan.deliveries_per_month,
-            deliveries.month,
-        ),
+        deliveries: Meter::new(delivered, plan.deliveries_per_month, deliveries.month),
         storage: Stored {
             files: stored.files,
             used_bytes: stored.bytes,

@@ -38,6 +38,7 @@ use crate::{
 
 pub use manifest::{BackupFile, BlobTotals, Manifest};
 pub use streams::CarriedStreams;
+pub(crate) use streams::carry as carry_streams;
 
 /// Name of a backup's new database until its blobs are copied.
 const ARRIVING: &str = "arriving.db";

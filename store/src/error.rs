@@ -42,9 +42,26 @@ pub enum Error {
     Locked { data_dir: PathBuf, holder: String },
     /// Another service has the database.
     #[error(
-        "the database is in use by {holder}: stop that service first, or choose another database with store.database_url or another schema with store.database_schema"
+        "the database is in use by {holder}: stop that service first, or choose another database with store.database_url or \
+         another schema with store.database_schema; several services share a database as nodes, each with cluster.listen set"
     )]
     InUse { holder: String },
+    /// A service that is no node has the database, and this process is one.
+    #[error(
+        "the database is in use by {holder}, a service that is no node of a cluster: stop it, and start it again with \
+         cluster.listen set"
+    )]
+    InUseAlone { holder: String },
+    /// The schema needs newer programs than a node that runs.
+    #[error(
+        "the node {node} is of an older version (schema {schema}) than may run beside this one ({floor} or newer): stop that \
+         node first"
+    )]
+    OlderNode {
+        node: String,
+        schema: i64,
+        floor: i64,
+    },
     /// The database was written by a newer version of the service.
     #[error(
         "the database is of a newer version (schema {found}; this program knows up to {known}): start the newer program, \
@@ -64,6 +81,14 @@ pub enum Error {
     /// The database's file cannot be read or written: the disk failed, became read-only, or damaged it.
     #[error("the database cannot be read or written")]
     Failing(#[source] sqlx::Error),
+    /// The object store cannot be used now; nothing was changed. The text is for the log, and has been logged when bytes were to
+    /// be read or written.
+    #[error("{0}")]
+    Objects(String),
+    /// The object store has lost or damaged stored bytes; nothing was changed. The text has been logged. A retry succeeds only
+    /// once they are brought back.
+    #[error("{0}")]
+    Lost(String),
     /// The database failed in a way that a retry does not repair.
     #[error("the database failed")]
     Database(#[source] sqlx::Error),
@@ -81,7 +106,12 @@ impl Error {
     pub fn is_retryable(&self) -> bool {
         matches!(
             self,
-            Self::Busy(_) | Self::Full | Self::Failing(_) | Self::Unknown
+            Self::Busy(_)
+                | Self::Full
+                | Self::Failing(_)
+                | Self::Objects(_)
+                | Self::Lost(_)
+                | Self::Unknown
         )
     }
 

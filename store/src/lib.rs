@@ -72,8 +72,10 @@ macro_rules! text_enum {
 pub mod backup;
 pub mod blob;
 pub mod changes;
+pub mod cluster;
 pub mod events;
 pub mod jobs;
+pub mod moving;
 pub mod video;
 pub mod webhooks;
 pub mod work;
@@ -86,6 +88,7 @@ mod file;
 mod identity;
 mod live;
 mod metering;
+mod objects;
 mod settings;
 
 use std::time::Duration;
@@ -100,17 +103,19 @@ pub use identity::{
     sessions, users, welcome_codes,
 };
 pub use live::{
-    broadcasts, input_list, live_connections, live_inputs, outputs, playback_keys,
+    broadcasts, input_list, live_connections, live_inputs, live_segments, outputs, playback_keys,
     publisher_connections, recordings,
 };
-pub use metering::{deliveries, history as usage_history, operations};
+pub use metering::{counters, deliveries, history as usage_history, operations};
 
 pub use bootstrap::{Bootstrap, FirstCredentials, bootstrap, first_credentials_shown};
+pub use cluster::{Cluster, ClusterSettings, now_ms};
 pub use connection::{Connection, Reader, Tx};
 pub use credentials::Secret;
 pub use error::Error;
 pub use migrate::schema_version;
 pub use month::Month;
+pub use objects::{ObjectsReport, examine_objects};
 pub use order::{Direction, Position, SortKey, Sorted};
 pub use page::{Cursor, Listed, Page};
 pub use postgres::{ServerReport, examine_server};
@@ -121,14 +126,9 @@ use database::{
     connection, copy, dialect, like, migrate, order, page, postgres, published, rows, serial,
     statement, store, turns, unit, writer,
 };
-use file::{folder, name_key};
+use file::{folder, name_key, object_owner, stray_objects};
 use identity::bootstrap;
 use metering::month;
-
-/// The machine's clock: milliseconds since 1970 UTC, as the rows hold it.
-pub fn now_ms() -> i64 {
-    jiff::Timestamp::now().as_millisecond()
-}
 
 /// A time span beside [`now_ms`], for ever when it is longer than rows can hold.
 pub fn duration_ms(span: Duration) -> i64 {

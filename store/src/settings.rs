@@ -1,5 +1,5 @@
-//! Settings of the store (`[store]`): `data_dir`, `min_free`, readers, writer queue, `busy_timeout`, write-ahead log;
-//! defaults and ranges.
+//! Settings of the store (`[store]`): `data_dir`, `min_free`, readers, writer queue, `busy_timeout`, write-ahead log, object
+//! store and its cache; defaults and ranges.
 
 use std::{
     fmt,
@@ -10,7 +10,7 @@ use std::{
 use bytesize::ByteSize;
 use serde::{Deserialize, Serialize, Serializer};
 
-use crate::{Error, credentials::hexadecimal};
+use crate::{Error, credentials::hexadecimal, objects::Address};
 
 /// Settings of the store, with their defaults in [`Default`].
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
@@ -40,14 +40,36 @@ pub struct StoreSettings {
     pub wal_truncate_above: ByteSize,
     /// Files that are hashed, written or flushed at a time; others wait.
     pub file_work: usize,
+    /// Empty: the bytes of files are kept in `data_dir`. `s3://…` or `file://…`: the object store that keeps them.
+    pub objects_url: String,
+    /// Empty, with `objects_secret_key`: `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY` and `AWS_SESSION_TOKEN` count.
+    pub objects_access_key: String,
+    pub objects_secret_key: String,
+    /// Connections to the object store at a time, idle ones among them; further requests wait.
+    pub objects_connections: usize,
+    /// Longest time for a request to the object store, repetitions among them.
+    #[serde(with = "jiff::fmt::serde::unsigned_duration::friendly::compact::required")]
+    pub objects_timeout: Duration,
+    /// Pieces of files that are uploaded to the object store at a time.
+    pub objects_at_once: usize,
+    /// Bytes of files in `data_dir` that the object store has too; those that were not used for longest are removed above it.
+    #[serde(serialize_with = "write_exactly")]
+    pub cache: ByteSize,
 }
 
 impl fmt::Debug for StoreSettings {
-    /// Shows no address, which may have a password.
+    /// Shows neither addresses, which may have a password, nor keys.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = serde_json::to_value(self).map_err(|_| fmt::Error)?;
-        if !self.database_url.is_empty() {
-            shown["database_url"] = "…".into();
+        for (key, value) in [
+            ("database_url", &self.database_url),
+            ("objects_url", &self.objects_url),
+            ("objects_access_key", &self.objects_access_key),
+            ("objects_secret_key", &self.objects_secret_key),
+        ] {
+            if !value.is_empty() {
+                shown[key] = "…".into();
+            }
         }
         write!(f, "StoreSettings {shown}")
     }
@@ -67,6 +89,13 @@ impl Default for StoreSettings {
             busy_timeout: Duration::from_secs(5),
             wal_truncate_above: ByteSize::mb(64),
             file_work: 32,
+            objects_url: String::new(),
+            objects_access_key: String::new(),
+            objects_secret_key: String::new(),
+            objects_connections: 16,
+            objects_timeout: Duration::from_secs(20),
+            objects_at_once: 8,
+            cache: ByteSize::gb(20),
         }
     }
 }
@@ -140,7 +169,32 @@ impl StoreSettings {
         if !(1..=256).contains(&self.file_work) {
             return Err(invalid("store.file_work", "1 to 256"));
         }
+        self.check_objects()?;
         self.min_free_bytes(0).map(|_| ())
+    }
+
+    fn check_objects(&self) -> Result<(), Error> {
+        Address::parse(&self.objects_url)?;
+        if self.objects_access_key.is_empty() != self.objects_secret_key.is_empty() {
+            return Err(invalid(
+                "store.objects_secret_key",
+                "a value together with store.objects_access_key; or leave both empty, and set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
+            ));
+        }
+        if !(1..=256).contains(&self.objects_connections) {
+            return Err(invalid("store.objects_connections", "1 to 256"));
+        }
+        let timeout = Duration::from_secs(1)..=Duration::from_secs(300);
+        if !timeout.contains(&self.objects_timeout) {
+            return Err(invalid("store.objects_timeout", "1s to 5m"));
+        }
+        if !(1..=64).contains(&self.objects_at_once) {
+            return Err(invalid("store.objects_at_once", "1 to 64"));
+        }
+        if self.cache < ByteSize::mb(256) {
+            return Err(invalid("store.cache", "256 MB or more"));
+        }
+        Ok(())
     }
 
     /// `min_free` in bytes on a disk of `total` bytes.
@@ -207,6 +261,8 @@ mod tests {
         let expected = serde_json::json!({
             "data_dir": "data", "database_url": "", "database_schema": "sluice", "min_free": "5%", "readers": 4, "writers": 6, "writer_queue": 1024,
             "commit_group": 256, "busy_timeout": "5s", "wal_truncate_above": "64 MB", "file_work": 32,
+            "objects_url": "", "objects_access_key": "", "objects_secret_key": "", "objects_connections": 16, "objects_timeout": "20s",
+            "objects_at_once": 8, "cache": "20 GB",
         });
         assert_eq!(written, expected);
         assert_eq!(
@@ -229,6 +285,9 @@ mod tests {
     fn a_password_is_not_shown() {
         let settings = StoreSettings {
             database_url: "postgres://sluice:swordfish@db/sluice".into(),
+            objects_url: "s3://swordfish".into(),
+            objects_access_key: "swordfish".into(),
+            objects_secret_key: "swordfish".into(),
             ..StoreSettings::default()
         };
         let shown = format!("{settings:?}");
@@ -258,7 +317,7 @@ mod tests {
     #[test]
     fn a_wrong_value_is_rejected_with_its_key() {
         type Change = fn(&mut StoreSettings);
-        let cases: [(&str, Change); 14] = [
+        let cases: [(&str, Change); 22] = [
             ("store.data_dir", |s| s.data_dir = PathBuf::new()),
             ("store.readers", |s| s.readers = 0),
             ("store.readers", |s| s.readers = 65),
@@ -273,6 +332,22 @@ mod tests {
             }),
             ("store.file_work", |s| s.file_work = 0),
             ("store.file_work", |s| s.file_work = 257),
+            ("store.objects_url", |s| {
+                s.objects_url = "https://example.org/bucket".into()
+            }),
+            ("store.objects_url", |s| s.objects_url = "s3://b".into()),
+            ("store.objects_secret_key", |s| {
+                s.objects_access_key = "key".into()
+            }),
+            ("store.objects_connections", |s| s.objects_connections = 0),
+            ("store.objects_timeout", |s| {
+                s.objects_timeout = Duration::from_millis(999)
+            }),
+            ("store.objects_timeout", |s| {
+                s.objects_timeout = Duration::from_secs(301)
+            }),
+            ("store.objects_at_once", |s| s.objects_at_once = 65),
+            ("store.cache", |s| s.cache = ByteSize::mb(255)),
             ("store.min_free", |s| s.min_free = "".into()),
             ("store.min_free", |s| s.min_free = "100%".into()),
             ("store.min_free", |s| s.min_free = "-1%".into()),

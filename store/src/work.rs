@@ -12,18 +12,28 @@
 //! interruption: its owner crashed, or the service died while it was the only running row, or the only running
 //! suspect. Rows that were running when the service died are suspects, of which one at a time is leased
 //! (docs/decisions/0036).
+//!
+//! Nodes of a cluster claim beside each other ([`claim_beside`]) and read each other's leases with the progress of the work
+//! ([`held`]). The leases of a node that died are voided by another one (`void_leases`), which also raises their fences: a
+//! node that was only halted changes nothing when it continues.
 
 use std::time::Duration;
 
+use serde::Serialize;
 use uuid::Uuid;
 
 use crate::{
-    Connection, Error, Tx, duration_ms,
-    statement::{query, query_as},
+    Connection, Error, Tx,
+    connection::{Drive as _, Driver},
+    duration_ms,
+    rows::{self, Narrow, hex, json},
+    statement::{query, query_as, query_scalar},
 };
 
 /// Begins without an end or progress after which a row is given up.
 pub const MOST_BEGINS: u32 = 3;
+/// Retries of a row without its bytes that do not count: some half an hour.
+pub const UNCOUNTED_RETRIES: i64 = 14;
 
 /// The first and the longest pause before a row is tried again.
 const BACK_OFF_FIRST: Duration = Duration::from_secs(1);
@@ -54,6 +64,13 @@ pub struct Lease {
     /// Times that work on it began, without an end or progress, before this claim.
     #[sqlx(try_from = "i64")]
     pub begins: u32,
+}
+
+impl Lease {
+    /// Returns whether work on the row began too often: it is to be given up, not worked on.
+    pub fn is_exhausted(&self) -> bool {
+        self.begins >= MOST_BEGINS
+    }
 }
 
 /// Result of a claim.
@@ -170,29 +187,126 @@ pub async fn claim(
     Ok(claimed)
 }
 
-macro_rules! select_due {
-    ($lock:literal) => {
+/// Claims as [`claim`] does, in a unit that runs beside the claims of other nodes, and of `only` these rows if there are any
+/// named. Rows that began too often are leased too ([`Lease::is_exhausted`]): the caller ends their entities, and finishes them,
+/// each in a unit of its account.
+///
+/// Claims wait for each other only while there are suspects.
+pub async fn claim_beside(
+    tx: &mut Tx<'_>,
+    kind: &str,
+    owner: Uuid,
+    room: Room,
+    only: Option<&[Uuid]>,
+    lease: Duration,
+    now_ms: i64,
+) -> Result<Vec<Lease>, Error> {
+    let statement = match lock_suspects(tx).await? {
+        true => DUE_BESIDE,
+        false => UNSUSPECTED_BESIDE,
+    };
+    let only = match only {
+        Some(only) => Some(rows::ids(only)?),
+        None => None,
+    };
+    let until = after(now_ms, lease);
+    let mut leases = Vec::new();
+    for lane in Lane::BY_TURN {
+        let limit = room.of(lane, leases.len());
+        let found: Vec<(Uuid, i64)> = query_as(statement)
+            .bind(kind)
+            .bind(lane)
+            .bind(now_ms)
+            .bind(i64::try_from(limit).unwrap_or(i64::MAX))
+            .bind(only.clone())
+            .fetch_all(tx)
+            .await?;
+        for (id, _) in found {
+            leases.push(take(tx, kind, id, owner, until).await?);
+        }
+    }
+    Ok(leases)
+}
+
+/// Returns whether there are suspects; no other unit leases one of them before this one has ended. One that becomes a suspect
+/// meanwhile is left to the next claim.
+async fn lock_suspects(tx: &mut Tx<'_>) -> Result<bool, Error> {
+    let are_there: bool = query_scalar("SELECT EXISTS (SELECT 1 FROM work WHERE is_suspect = 1)")
+        .fetch_one(tx)
+        .await?;
+    // SQLite has one writer.
+    if are_there && matches!(tx.driver(), Driver::Postgres(_)) {
+        query("SELECT pg_advisory_xact_lock(hashtextextended(current_schema() || '.work.suspects', 0))")
+            .execute(tx)
+            .await?;
+    }
+    Ok(are_there)
+}
+
+macro_rules! due_of_lane {
+    () => {
+        "SELECT id, begins - iif(is_begun, 1, 0) FROM work WHERE kind = $1 AND lane = $2 AND due_at <= $3
+             AND (lease_expires_at IS NULL OR lease_expires_at <= $3)"
+    };
+}
+
+/// Condition for one suspect at a time: none while another one is leased, of whatever kind, else the first of the lane that meets
+/// a further condition. Without the latter, one on which no node can work at present would keep all others from being claimed.
+macro_rules! one_suspect {
+    ($($among:tt)*) => {
         concat!(
-            "SELECT id, begins - iif(is_begun, 1, 0) FROM work WHERE kind = $1 AND lane = $2 AND due_at <= $3
-                 AND (lease_expires_at IS NULL OR lease_expires_at <= $3)
-                 AND (is_suspect = 0
-                     OR id = (SELECT id FROM work WHERE kind = $1 AND lane = $2 AND is_suspect = 1 AND due_at <= $3
-                             ORDER BY due_at, id LIMIT 1)
-                         AND NOT EXISTS (SELECT 1 FROM work WHERE is_suspect = 1 AND lease_expires_at > $3))
-             ORDER BY due_at, id LIMIT $4",
-            $lock
+            " AND (is_suspect = 0
+             OR id = (SELECT id FROM work WHERE kind = $1 AND lane = $2 AND is_suspect = 1 AND due_at <= $3",
+            $($among)*,
+            " ORDER BY due_at, id LIMIT 1)
+                 AND NOT EXISTS (SELECT 1 FROM work WHERE is_suspect = 1 AND lease_expires_at > $3))"
         )
     };
 }
 
+macro_rules! among {
+    () => {
+        " AND ($5 IS NULL OR id IN (SELECT unhex(value) FROM json_each($5)))"
+    };
+}
+
+macro_rules! by_due_time {
+    () => {
+        " ORDER BY due_at, id LIMIT $4"
+    };
+}
+
 /// Statement of [`due`] that only reads.
-const DUE: &str = select_due!("");
+const DUE: &str = concat!(due_of_lane!(), one_suspect!(""), by_due_time!());
 
 /// The same with a lock on each row, past those that another claimer has locked.
-const DUE_TO_CLAIM: &str = select_due!(" /*skip*/");
+const DUE_TO_CLAIM: &str = concat!(
+    due_of_lane!(),
+    one_suspect!(""),
+    by_due_time!(),
+    " /*skip*/"
+);
+
+/// The same of certain rows.
+const DUE_BESIDE: &str = concat!(
+    due_of_lane!(),
+    one_suspect!(among!()),
+    among!(),
+    by_due_time!(),
+    " /*skip*/"
+);
+
+/// The same without suspects.
+const UNSUSPECTED_BESIDE: &str = concat!(
+    due_of_lane!(),
+    " AND is_suspect = 0",
+    among!(),
+    by_due_time!(),
+    " /*skip*/"
+);
 
 /// Returns at most `limit` rows of a lane that are due and that no owner holds, each with its begins so far, by due
-/// time. While a suspect is leased, of whatever kind, no other one is due; else the first of the lane is.
+/// time.
 async fn due(
     db: &mut impl Connection,
     statement: &'static str,
@@ -222,7 +336,7 @@ async fn take(
 ) -> Result<Lease, Error> {
     let lease = query_as(
         "UPDATE work SET begins = begins - iif(is_begun, 1, 0), is_begun = 0, fence = fence + 1,
-             lease_owner = $3, lease_expires_at = $4
+             lease_owner = $3, lease_expires_at = $4, share = NULL, queue_place = NULL
          WHERE kind = $1 AND id = $2 RETURNING kind, id, account_id, lane, fence, begins",
     )
     .bind(kind)
@@ -260,6 +374,65 @@ pub async fn heartbeat(
     }
     Ok(lost)
 }
+
+/// Row under a lease, as all nodes see it.
+#[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
+pub struct Held {
+    pub id: Uuid,
+    pub account_id: Uuid,
+    pub fence: i64,
+    pub lease_owner: Uuid,
+    /// Progress of its running tasks in thousandths, as its owner reported it last ([`report`]).
+    #[sqlx(try_from = "Narrow")]
+    pub share: Option<u32>,
+    /// Place in the queue of the owner's workers; 1 is next.
+    #[sqlx(try_from = "Narrow")]
+    pub queue_place: Option<u32>,
+}
+
+/// Returns the rows of a kind that are leased.
+pub async fn held(db: &mut impl Connection, kind: &str) -> Result<Vec<Held>, Error> {
+    Ok(query_as(HELD).bind(kind).fetch_all(db).await?)
+}
+
+const HELD: &str = "SELECT id, account_id, fence, lease_owner, share, queue_place FROM work
+     WHERE kind = $1 AND lease_owner IS NOT NULL";
+
+/// Progress of a row's running tasks, for other nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TaskProgress {
+    pub id: Uuid,
+    /// Fence of the lease under which they run.
+    pub fence: i64,
+    /// Share of their work that is done, in thousandths of a task.
+    pub share: u32,
+    pub queue_place: Option<u32>,
+}
+
+/// A progress as the statement reads it, by position.
+#[derive(Serialize)]
+struct Reported(String, i64, u32, Option<u32>);
+
+/// Writes down the progress of running tasks; that of a lost lease is left out.
+pub async fn report(tx: &mut Tx<'_>, kind: &str, progress: &[TaskProgress]) -> Result<(), Error> {
+    let reported: Vec<Reported> = progress
+        .iter()
+        .map(|it| Reported(hex(it.id), it.fence, it.share, it.queue_place))
+        .collect();
+    query(REPORT)
+        .bind(kind)
+        .bind(json(&reported)?)
+        .execute(tx)
+        .await?;
+    Ok(())
+}
+
+const REPORT: &str = "WITH reported AS MATERIALIZED (
+         SELECT unhex(value ->> 0) AS id, CAST(value ->> 1 AS INTEGER) AS fence, CAST(value ->> 2 AS INTEGER) AS share,
+             CAST(value ->> 3 AS INTEGER) AS queue_place
+         FROM json_each($2))
+     UPDATE work AS w SET share = r.share, queue_place = r.queue_place
+     FROM reported r WHERE w.kind = $1 AND w.id = r.id AND w.fence = r.fence";
 
 /// Checks a lease, first in every transaction of a row's owner. `Error::Conflict` when the lease was lost: the row was
 /// claimed again, cancelled, or given up. A lease that merely expired, and was not claimed since, still holds.
@@ -327,30 +500,37 @@ pub async fn withdraw(tx: &mut Tx<'_>, kind: &str, id: Uuid) -> Result<(), Error
 /// Releases the row, to be tried again after a pause that grows with each such call; the work ended in order, and its
 /// begin does not count. Errors as [`hold`].
 pub async fn retry(tx: &mut Tx<'_>, lease: &Lease, now_ms: i64) -> Result<(), Error> {
-    give_back(tx, lease, true, now_ms).await
+    give_back(tx, lease, i64::MAX, now_ms).await
 }
 
 /// Releases the row of an owner that crashed, to be tried again after a pause. This counts, also when the crash came
 /// before the begin: the row is its likely cause. Errors as [`hold`].
 pub async fn retry_after_crash(tx: &mut Tx<'_>, lease: &Lease, now_ms: i64) -> Result<(), Error> {
-    give_back(tx, lease, false, now_ms).await
+    give_back(tx, lease, 0, now_ms).await
 }
 
+/// Releases the row, whose bytes are lost in the object store, to be tried again after a pause. This counts from
+/// [`UNCOUNTED_RETRIES`] on: an operator may bring them back. Errors as [`hold`].
+pub async fn retry_without_bytes(tx: &mut Tx<'_>, lease: &Lease, now_ms: i64) -> Result<(), Error> {
+    give_back(tx, lease, UNCOUNTED_RETRIES, now_ms).await
+}
+
+/// Releases the row with a pause. It counts as a begin from so many earlier retries on (`counted_from`).
 async fn give_back(
     tx: &mut Tx<'_>,
     lease: &Lease,
-    in_order: bool,
+    counted_from: i64,
     now_ms: i64,
 ) -> Result<(), Error> {
     let given_back: Option<(i64, i64)> = query_as(
         "UPDATE work SET lease_owner = NULL, lease_expires_at = NULL, retries = retries + 1, is_begun = 0,
-             begins = begins - iif(is_begun, 1, 0) + iif($4, 0, 1)
+             begins = begins - iif(is_begun, 1, 0) + iif(retries >= $4, 1, 0)
          WHERE kind = $1 AND id = $2 AND fence = $3 RETURNING begins, retries",
     )
     .bind(&lease.kind)
     .bind(lease.id)
     .bind(lease.fence)
-    .bind(in_order)
+    .bind(counted_from)
     .fetch_optional(tx)
     .await?;
     let (begins, retries) = given_back.ok_or_else(|| lost(lease))?;
@@ -396,24 +576,36 @@ pub async fn release_all(tx: &mut Tx<'_>, kind: Option<&str>, owner: Uuid) -> Re
     Ok(released.rows_affected())
 }
 
-/// Voids the leases of an earlier process, at the start of the only one that has this database; returns how many.
+/// Voids the leases of a node that has died, or of every earlier process, at the start of the only one that has this database;
+/// returns how many. A node that was only stopped is fenced.
 ///
 /// A row whose work had begun becomes a suspect. The crash is charged to at most one: the only running suspect (no two
 /// are leased), or else the only running row. The charged one is due after a pause, and so behind the other suspects.
-pub(crate) async fn void_leases(tx: &mut Tx<'_>, now_ms: i64) -> Result<u64, Error> {
-    let running: Vec<(String, Uuid, bool, i64)> =
-        query_as("SELECT kind, id, is_suspect, begins FROM work WHERE is_begun = 1")
-            .fetch_all(tx)
-            .await?;
+pub(crate) async fn void_leases(
+    tx: &mut Tx<'_>,
+    owner: Option<Uuid>,
+    now_ms: i64,
+) -> Result<u64, Error> {
+    let running: Vec<(String, Uuid, bool, i64)> = query_as(
+        "SELECT kind, id, is_suspect, begins FROM work WHERE is_begun = 1 AND ($1 IS NULL OR lease_owner = $1)
+         ORDER BY kind, id /*lock*/",
+    )
+    .bind(owner)
+    .fetch_all(tx)
+    .await?;
     let suspects: Vec<_> = running.iter().filter(|row| row.2).collect();
     let charged = match (suspects.as_slice(), running.as_slice()) {
         ([one], _) => Some(*one),
         ([], [one]) => Some(one),
         _ => None,
     };
-    query("UPDATE work SET begins = begins - 1, is_begun = 0, is_suspect = 1 WHERE is_begun = 1")
-        .execute(tx)
-        .await?;
+    query(
+        "UPDATE work SET begins = begins - 1, is_begun = 0, is_suspect = 1
+         WHERE is_begun = 1 AND ($1 IS NULL OR lease_owner = $1)",
+    )
+    .bind(owner)
+    .execute(tx)
+    .await?;
     if let Some((kind, id, _, begins)) = charged {
         let pause = match *begins < i64::from(MOST_BEGINS) {
             true => back_off(*begins),
@@ -429,8 +621,10 @@ pub(crate) async fn void_leases(tx: &mut Tx<'_>, now_ms: i64) -> Result<u64, Err
             .await?;
     }
     let voided = query(
-        "UPDATE work SET lease_owner = NULL, lease_expires_at = NULL WHERE lease_owner IS NOT NULL",
+        "UPDATE work SET lease_owner = NULL, lease_expires_at = NULL, fence = fence + iif($1 IS NULL, 0, 1)
+         WHERE lease_owner = coalesce($1, lease_owner)",
     )
+    .bind(owner)
     .execute(tx)
     .await?;
     Ok(voided.rows_affected())

@@ -1,4 +1,4 @@
-//! Crate of the parts that scenarios (`tests/it`) and the load harness (`benches/load`) share; `eventually` waits for a
+//! Crate of the parts that scenarios (`tests/it`, `tests/cluster`) and the load harness (`benches/load`) share; `eventually` waits for a
 //! condition.
 //!
 //! It shares no code with the service, so that an error of the service is not repeated in what checks it; of its WebRTC, ciphers and
@@ -9,6 +9,7 @@ pub mod flv;
 pub mod playlist;
 pub mod process;
 pub mod publisher;
+pub mod relay;
 pub mod rtmp;
 mod status;
 pub mod webrtc;

@@ -1,5 +1,5 @@
-//! Delivery keys (`/api/delivery-keys`) with their aliases, and presets, in memory for every delivery: loaded at the start,
-//! changed by commits.
+//! Delivery keys (`/api/delivery-keys`) with their aliases, and presets, in memory for every delivery. Loaded at the start,
+//! changed by commits, of this process at once and of other nodes by the change log. A row that comes again changes nothing.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -18,8 +18,15 @@ use crate::meter::Meter;
 #[derive(Debug, Default)]
 pub(super) struct Directory {
     keys: RwLock<Keys>,
-    /// By account and name: the parameters, a canonical query.
-    presets: RwLock<HashMap<Uuid, HashMap<String, Arc<str>>>>,
+    /// By account and name.
+    presets: RwLock<HashMap<Uuid, HashMap<String, KnownPreset>>>,
+}
+
+#[derive(Debug)]
+struct KnownPreset {
+    id: Uuid,
+    /// The parameters, a canonical query.
+    params: Arc<str>,
 }
 
 #[derive(Debug, Default)]
@@ -29,15 +36,51 @@ struct Keys {
     by_alias: HashMap<String, Arc<Key>>,
 }
 
+impl Keys {
+    fn put(&mut self, row: &DeliveryKey, key: Arc<Key>) {
+        if let Some(alias) = &row.delivery_alias {
+            self.by_alias.insert(alias.clone(), key.clone());
+        }
+        self.by_hash.insert(row.key_hash.clone(), key);
+    }
+
+    /// Returns the key of a row if deliveries see no difference between them.
+    fn same(&self, row: &DeliveryKey) -> Option<&Arc<Key>> {
+        let key = self.by_hash.get(&row.key_hash)?;
+        (key.presets_only == row.presets_only).then_some(key)
+    }
+
+    fn alias_of(&self, id: Uuid) -> Option<&str> {
+        let mut aliases = self.by_alias.iter();
+        aliases
+            .find(|(_, key)| key.id == id)
+            .map(|(alias, _)| alias.as_str())
+    }
+}
+
 impl Directory {
+    /// Reads all rows, in place of what is known.
     pub(super) async fn load(&self, store: &Store, meter: &Meter) -> Result<(), Error> {
         let mut db = store.read().await?;
-        for row in delivery_keys::all(&mut db).await? {
-            self.put_key(&row, meter);
+        let (rows, all_presets) = (
+            delivery_keys::all(&mut db).await?,
+            presets::all(&mut db).await?,
+        );
+        drop(db);
+        let mut keys = Keys::default();
+        for row in rows {
+            // A key keeps its count of new variants.
+            let known = self.keys.read().same(&row).cloned();
+            let key = known.unwrap_or_else(|| Arc::new(Key::new(&row, meter)));
+            keys.put(&row, key);
         }
-        for preset in presets::all(&mut db).await? {
-            self.put_preset(&preset);
+        *self.keys.write() = keys;
+        let mut by_account: HashMap<Uuid, HashMap<String, KnownPreset>> = HashMap::new();
+        for preset in all_presets {
+            let presets = by_account.entry(preset.account_id).or_default();
+            presets.insert(preset.name.clone(), KnownPreset::of(&preset));
         }
+        *self.presets.write() = by_account;
         Ok(())
     }
 
@@ -51,24 +94,14 @@ impl Directory {
         }
     }
 
-    /// Replaces a key; its earlier alias is unknown from here on.
-    pub(super) fn replace_key(&self, row: &DeliveryKey, meter: &Meter) {
-        let key = Arc::new(Key::new(row, meter));
-        let mut keys = self.keys.write();
-        keys.by_alias.retain(|_, known| known.id != row.id);
-        if let Some(alias) = &row.delivery_alias {
-            keys.by_alias.insert(alias.clone(), key.clone());
-        }
-        keys.by_hash.insert(row.key_hash.clone(), key);
-    }
-
+    /// Takes up the row of a key; its earlier alias is unknown from here on.
     pub(super) fn put_key(&self, row: &DeliveryKey, meter: &Meter) {
-        let key = Arc::new(Key::new(row, meter));
         let mut keys = self.keys.write();
-        if let Some(alias) = &row.delivery_alias {
-            keys.by_alias.insert(alias.clone(), key.clone());
+        if keys.same(row).is_some() && keys.alias_of(row.id) == row.delivery_alias.as_deref() {
+            return;
         }
-        keys.by_hash.insert(row.key_hash.clone(), key);
+        keys.by_alias.retain(|_, known| known.id != row.id);
+        keys.put(row, Arc::new(Key::new(row, meter)));
     }
 
     pub(super) fn remove_key(&self, id: Uuid) {
@@ -79,21 +112,94 @@ impl Directory {
 
     pub(super) fn preset(&self, account_id: Uuid, name: &str) -> Option<Arc<str>> {
         let presets = self.presets.read();
-        presets.get(&account_id)?.get(name).cloned()
+        let preset = presets.get(&account_id)?.get(name)?;
+        Some(preset.params.clone())
     }
 
+    /// Takes up the row of a preset; its earlier name is unknown from here on.
     pub(super) fn put_preset(&self, preset: &Preset) {
         let mut presets = self.presets.write();
-        presets
-            .entry(preset.account_id)
-            .or_default()
-            .insert(preset.name.clone(), preset.params.as_str().into());
+        let presets = presets.entry(preset.account_id).or_default();
+        presets.retain(|_, known| known.id != preset.id);
+        presets.insert(preset.name.clone(), KnownPreset::of(preset));
     }
 
-    pub(super) fn remove_preset(&self, account_id: Uuid, name: &str) {
+    pub(super) fn remove_preset(&self, account_id: Uuid, id: Uuid) {
         let mut presets = self.presets.write();
         if let Some(presets) = presets.get_mut(&account_id) {
-            presets.remove(name);
+            presets.retain(|_, known| known.id != id);
         }
+    }
+}
+
+impl KnownPreset {
+    fn of(preset: &Preset) -> Self {
+        Self {
+            id: preset.id,
+            params: preset.params.as_str().into(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sluice_store::StoreSettings;
+
+    use super::*;
+    use crate::meter::Caps;
+
+    fn key(id: u128, alias: Option<&str>) -> DeliveryKey {
+        DeliveryKey {
+            id: Uuid::from_u128(id),
+            account_id: Uuid::nil(),
+            name: String::new(),
+            delivery_alias: alias.map(str::to_owned),
+            presets_only: false,
+            key_hash: id.to_string(),
+            key_prefix: String::new(),
+            created_at: 0,
+            last_used_at: None,
+            revoked_at: None,
+        }
+    }
+
+    fn preset(id: u128, name: &str) -> Preset {
+        Preset {
+            id: Uuid::from_u128(id),
+            account_id: Uuid::nil(),
+            name: name.into(),
+            params: "w=1".into(),
+            created_at: 0,
+            updated_at: 0,
+        }
+    }
+
+    /// Rows come in any order, and more than once.
+    #[tokio::test]
+    async fn names_lead_to_the_row_that_has_them_by_now() {
+        let folder = tempfile::tempdir().unwrap();
+        let settings = StoreSettings::without_reserve(folder.path());
+        let store = Store::open(&settings).await.unwrap();
+        let (directory, meter) = (Directory::default(), Meter::new(store, Caps::new()));
+        directory.put_key(&key(1, Some("alias")), &meter);
+        let first = directory.key("alias").unwrap();
+        directory.put_key(&key(1, Some("alias")), &meter);
+        assert!(Arc::ptr_eq(&first, &directory.key("alias").unwrap()));
+        // The second key has the alias that the first gave up, and its row comes first.
+        directory.put_key(&key(2, Some("alias")), &meter);
+        directory.put_key(&key(1, None), &meter);
+        assert_eq!(directory.key("alias").unwrap().id, Uuid::from_u128(2));
+        directory.remove_key(Uuid::from_u128(2));
+        assert!(directory.key("alias").is_none());
+
+        let named = |name| directory.preset(Uuid::nil(), name).is_some();
+        directory.put_preset(&preset(1, "first"));
+        directory.put_preset(&preset(1, "second"));
+        assert!(!named("first") && named("second"));
+        directory.put_preset(&preset(2, "second"));
+        directory.remove_preset(Uuid::nil(), Uuid::from_u128(1));
+        assert!(named("second"), "it is another one's by now");
+        directory.remove_preset(Uuid::nil(), Uuid::from_u128(2));
+        assert!(!named("second"));
     }
 }

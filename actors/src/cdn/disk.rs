@@ -4,7 +4,7 @@
 //! A cache, not a store: nothing is flushed, a file appears by rename, and one that is damaged or of another time is a
 //! miss and removed. All calls but [`Disk::holds`] block: they belong on the blocking pool.
 
-mod file;
+pub(super) mod file;
 mod index;
 
 use std::{

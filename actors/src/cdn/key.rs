@@ -75,6 +75,13 @@ impl Key {
             Err(_) => Err(MINUTE - Duration::from_secs(elapsed.as_secs() % MINUTE.as_secs())),
         }
     }
+
+    /// Gives a new variant back that turned out to be none.
+    pub(super) fn give_back_variant(&self) {
+        let one_less = |state: u64| (state & 0xffff_ffff > 0).then(|| state - 1);
+        // An error says that the minute has none.
+        let _none = self.new_variants.fetch_update(Relaxed, Relaxed, one_less);
+    }
 }
 
 /// Counts for the key and for its account.
@@ -124,6 +131,8 @@ mod tests {
         for (seconds, expected) in cases {
             assert_eq!(key.admit_variant(2, at(seconds)), expected, "{seconds}");
         }
+        key.give_back_variant();
+        assert_eq!(key.admit_variant(1, at(600)), Ok(()), "it was given back");
         assert!((0..1000).all(|_| key.admit_variant(0, at(1)).is_ok()));
         assert!(key.is_due_to_note(USE_GRAIN_MS));
         assert!(!key.is_due_to_note(USE_GRAIN_MS * 2 - 1));

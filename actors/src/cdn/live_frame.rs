@@ -256,6 +256,10 @@ async fn bytes_of(part: Body) -> Result<Vec<u8>, Problem> {
     let (path, offset, len) = match part {
         Body::Memory(pieces) => return Ok(pieces.concat()),
         Body::File { path, offset, len } => (path, offset, len),
+        Body::Recorded(_) => {
+            let text = "a part is no file of a recording".to_owned();
+            return Err(Problem::Unavailable(text));
+        }
     };
     let read = tokio::task::spawn_blocking(move || read(&path, (offset, len))).await;
     let unreadable = |error: &dyn std::fmt::Display| {

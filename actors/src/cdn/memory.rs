@@ -73,6 +73,28 @@ impl Memory {
         gone.len()
     }
 
+    /// Drops all variants of the files of an account, or of all accounts.
+    pub(super) fn forget(&self, account_id: Option<Uuid>) {
+        for part in &self.parts {
+            let mut part = part.write();
+            let Part {
+                by_file,
+                clock,
+                bytes,
+            } = &mut *part;
+            by_file.retain(|_, variants| {
+                let mut entries = variants.values();
+                let is_other =
+                    account_id.is_some_and(|id| entries.any(|entry| entry.account_id != id));
+                if !is_other {
+                    *bytes -= variants.values().map(|entry| entry.weight()).sum::<usize>();
+                }
+                is_other
+            });
+            clock.retain(|(file_id, _)| by_file.contains_key(file_id));
+        }
+    }
+
     /// Returns numbers of entries and bytes.
     pub(super) fn size(&self) -> (usize, usize) {
         self.parts.iter().fold((0, 0), |(entries, bytes), part| {

@@ -1,5 +1,5 @@
-//! `CdnCache`: a shard of the image cache, in which equal requests wait for one render, and failures are remembered
-//! (`cdn.remember_failures`).
+//! `CdnCache`: a shard of the image cache, in which equal requests wait for one render, here or on the node on which the file is
+//! placed, and failures are remembered (`cdn.remember_failures`).
 //!
 //! A file belongs to one shard, by its id. A client that leaves cancels no other's render. Survives a restart: both tiers
 //! (in [`ImageServices`]). May be lost: waiting requests, which are answered to come again, and the remembered failures.
@@ -15,6 +15,7 @@ use kameo::{
     message::{Context, Message},
 };
 use sluice_media::task::Failure;
+use sluice_store::cluster::{Node, Role};
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
@@ -22,6 +23,7 @@ use super::{
     ImageServices,
     disk::name_of,
     entry::Entry,
+    forward,
     key::Key,
     render::{self, Problem, VariantJob},
     source::Material,
@@ -42,10 +44,47 @@ type Outcome = Result<Fetched, Problem>;
 /// File and canonical request.
 type VariantKey = (Uuid, Arc<str>);
 
+/// File and canonical request, and where the variant comes from: a request of another node must not wait for one that may wait
+/// for that node.
+type FlightKey = (VariantKey, Origin);
+
+/// Where a variant comes from when this node has none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Origin {
+    Rendered,
+    /// The node on which the file is placed, see [`forward`].
+    Elsewhere,
+    /// The same, for a key that may cause no render now.
+    KeptElsewhere,
+}
+
+/// The node that is asked for a variant.
+#[derive(Debug)]
+struct Forwarding {
+    node: Node,
+    /// The outcome when it keeps none; `None`: it renders the variant, or else this node does.
+    otherwise: Option<Problem>,
+}
+
+/// A variant that was brought, and where it is to be kept.
+#[derive(Debug)]
+struct Brought {
+    fetched: Fetched,
+    keep: Keep,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Keep {
+    /// It is kept already.
+    No,
+    InMemory,
+    InMemoryAndOnDisk,
+}
+
 /// The actor; see the module documentation.
 pub(super) struct CdnCache {
     services: Arc<ImageServices>,
-    flights: HashMap<VariantKey, PendingRender>,
+    flights: HashMap<FlightKey, PendingRender>,
     failures: HashMap<VariantKey, (Failure, Instant)>,
     renders_started: u64,
 }
@@ -55,6 +94,8 @@ pub(super) struct CdnCache {
 struct PendingRender {
     number: u64,
     wanted: VariantJob,
+    /// The key that it counts for as a new variant.
+    charged: Option<Arc<Key>>,
     waiting: Vec<oneshot::Sender<Outcome>>,
 }
 
@@ -72,15 +113,17 @@ pub(super) struct Fetch {
     pub(super) wanted: VariantJob,
     /// `None`: no limit of new variants applies.
     pub(super) key: Option<Arc<Key>>,
+    /// True for another node, which has this one render.
+    pub(super) is_for_node: bool,
     pub(super) answer: oneshot::Sender<Outcome>,
 }
 
 /// A render has ended.
 #[derive(Debug)]
 struct RenderFinished {
-    key: VariantKey,
+    key: FlightKey,
     number: u64,
-    outcome: Outcome,
+    outcome: Result<Brought, Problem>,
 }
 
 impl Actor for CdnCache {
@@ -104,6 +147,7 @@ impl Message<Fetch> for CdnCache {
         let Fetch {
             wanted,
             key,
+            is_for_node,
             answer,
         } = fetch;
         let variant = (wanted.source.id, wanted.cache_key.clone());
@@ -111,17 +155,41 @@ impl Message<Fetch> for CdnCache {
             let _ = answer.send(outcome);
             return;
         }
-        if let Some(flight) = self.flights.get_mut(&variant)
-            && flight.wanted.source.is_current()
-        {
-            flight.waiting.push(answer);
+        let node = match is_for_node {
+            true => None,
+            false => forward::elsewhere(&self.services, &wanted.source),
+        };
+        let origin = match &node {
+            Some(_) => Origin::Elsewhere,
+            None => Origin::Rendered,
+        };
+        let Some(answer) = self.join((variant.clone(), origin), answer) else {
             return;
+        };
+        let me = context.actor_ref();
+        match (self.admit(&wanted, key), node) {
+            (Ok(charged), node) => {
+                let forwarding = node.map(|node| Forwarding {
+                    node,
+                    otherwise: None,
+                });
+                self.start((variant, origin), wanted, charged, forwarding, answer, me);
+            }
+            (Err(problem), None) => {
+                let _ = answer.send(Err(problem));
+            }
+            (Err(problem), Some(node)) => {
+                let flight = (variant, Origin::KeptElsewhere);
+                let Some(answer) = self.join(flight.clone(), answer) else {
+                    return;
+                };
+                let forwarding = Forwarding {
+                    node,
+                    otherwise: Some(problem),
+                };
+                self.start(flight, wanted, None, Some(forwarding), answer, me);
+            }
         }
-        if let Err(problem) = self.admit(&wanted, key.as_deref()) {
-            let _ = answer.send(Err(problem));
-            return;
-        }
-        self.start(variant, wanted, answer, context.actor_ref());
     }
 }
 
@@ -145,29 +213,62 @@ impl CdnCache {
         None
     }
 
-    /// Admits a new variant. Variants on disk are not new, and neither are repeated frames of a live input.
-    fn admit(&self, wanted: &VariantJob, key: Option<&Key>) -> Result<(), Problem> {
-        let Some(key) = key else { return Ok(()) };
+    /// Adds a request to the flight that brings its variant; returns it when there is none.
+    fn join(
+        &mut self,
+        flight: FlightKey,
+        answer: oneshot::Sender<Outcome>,
+    ) -> Option<oneshot::Sender<Outcome>> {
+        match self.flights.get_mut(&flight) {
+            Some(flight) if flight.wanted.source.is_current() => {
+                flight.waiting.push(answer);
+                None
+            }
+            _ => Some(answer),
+        }
+    }
+
+    /// Admits a new variant, and returns the key that it counts for. Variants on disk are not new, and neither are repeated
+    /// frames of a live input.
+    fn admit(
+        &self,
+        wanted: &VariantJob,
+        key: Option<Arc<Key>>,
+    ) -> Result<Option<Arc<Key>>, Problem> {
+        let Some(key) = key else { return Ok(None) };
         if let Material::Live(frame) = &wanted.source.material
             && frame.known_variants.knows(&wanted.cache_key)
         {
-            return Ok(());
+            return Ok(None);
         }
         let name = name_of(wanted.source.id, &wanted.cache_key);
         if self.services.disk.holds(&name) {
-            return Ok(());
+            return Ok(None);
         }
-        let limit = self.services.settings.new_variants_per_minute;
-        key.admit_variant(limit, Instant::now())
-            .map_err(|wait| Problem::TooManyNew {
+        match key.admit_variant(self.most_new_variants(), Instant::now()) {
+            Ok(()) => Ok(Some(key)),
+            Err(wait) => Err(Problem::TooManyNew {
                 retry_after_s: wait.as_secs().max(1),
-            })
+            }),
+        }
+    }
+
+    /// Returns this node's share of the new variants that a key may cause in a minute; 0: no bound.
+    fn most_new_variants(&self) -> u32 {
+        let most = self.services.settings.new_variants_per_minute;
+        let cluster = self.services.peers.cluster();
+        match cluster.is_solo() || most == 0 {
+            true => most,
+            false => (most / cluster.live_count(Role::Api)).max(1),
+        }
     }
 
     fn start(
         &mut self,
-        key: VariantKey,
+        key: FlightKey,
         wanted: VariantJob,
+        charged: Option<Arc<Key>>,
+        forwarding: Option<Forwarding>,
         answer: oneshot::Sender<Outcome>,
         me: &ActorRef<Self>,
     ) {
@@ -175,6 +276,7 @@ impl CdnCache {
         let flight = PendingRender {
             number: self.renders_started,
             wanted: wanted.clone(),
+            charged,
             waiting: vec![answer],
         };
         let (number, services, me) = (flight.number, self.services.clone(), me.clone());
@@ -182,8 +284,8 @@ impl CdnCache {
             stale.answer(&Err(Problem::Stale));
         }
         tokio::spawn(async move {
-            let rendering = AssertUnwindSafe(render(&services, &wanted)).catch_unwind();
-            let outcome = rendering.await.unwrap_or_else(|_| {
+            let bringing = AssertUnwindSafe(bring(&services, &wanted, forwarding)).catch_unwind();
+            let outcome = bringing.await.unwrap_or_else(|_| {
                 Err(Problem::Unavailable("making a variant panicked".to_owned()))
             });
             let finished = RenderFinished {
@@ -203,30 +305,57 @@ impl CdnCache {
         self.failures.insert(key, (failure, Instant::now()));
     }
 
-    /// Publishes a rendered variant in memory, then on disk.
-    fn publish(&self, wanted: &VariantJob, fetched: &Fetched) {
+    /// Publishes a variant in memory, then on disk.
+    fn publish(&self, wanted: &VariantJob, brought: &Brought) {
+        if brought.keep == Keep::No {
+            return;
+        }
         let (services, source) = (self.services.clone(), wanted.source.clone());
-        let (request, entry) = (wanted.cache_key.clone(), fetched.entry.clone());
+        let (request, entry) = (wanted.cache_key.clone(), brought.fetched.entry.clone());
         services.memory.put(&source, &request, entry.clone());
-        if source.is_live() {
+        if source.is_live() || brought.keep == Keep::InMemory {
             return;
         }
         tokio::spawn(async move { render::keep(&services, &source, &request, &entry).await });
     }
 }
 
-/// Reads the variant from disk, or renders it.
-async fn render(services: &ImageServices, wanted: &VariantJob) -> Outcome {
+/// Reads the variant from disk, has another node render it, or renders it.
+async fn bring(
+    services: &ImageServices,
+    wanted: &VariantJob,
+    forwarding: Option<Forwarding>,
+) -> Result<Brought, Problem> {
     if let Some(entry) = render::load(services, &wanted.source, &wanted.cache_key).await {
-        return Ok(Fetched {
+        let fetched = Fetched {
             entry,
             rendered: false,
+        };
+        return Ok(Brought {
+            fetched,
+            keep: Keep::No,
         });
     }
+    if let Some(Forwarding { node, otherwise }) = forwarding {
+        let may_render = otherwise.is_none();
+        if let Some(answer) = forward::ask(services, &node, wanted, may_render).await {
+            return answer.map(|fetched| Brought {
+                fetched,
+                keep: Keep::InMemory,
+            });
+        }
+        if let Some(problem) = otherwise {
+            return Err(problem);
+        }
+    }
     let entry = Arc::new(render::render(services, wanted).await?);
-    Ok(Fetched {
+    let fetched = Fetched {
         entry,
         rendered: true,
+    };
+    Ok(Brought {
+        fetched,
+        keep: Keep::InMemoryAndOnDisk,
     })
 }
 
@@ -251,12 +380,17 @@ impl Message<RenderFinished> for CdnCache {
             outcome = Err(Problem::Stale);
         }
         match &outcome {
-            Ok(fetched) if fetched.rendered => {
-                self.publish(&flight.wanted, fetched);
+            Ok(brought) => {
+                self.publish(&flight.wanted, brought);
+                if let Some(charged) = &flight.charged
+                    && !brought.fetched.rendered
+                {
+                    charged.give_back_variant();
+                }
             }
-            Err(Problem::Failed(failure)) => self.remember(key, failure.clone()),
-            _ => {}
+            Err(Problem::Failed(failure)) => self.remember(key.0, failure.clone()),
+            Err(_) => {}
         }
-        flight.answer(&outcome);
+        flight.answer(&outcome.map(|brought| brought.fetched));
     }
 }

@@ -180,6 +180,27 @@ impl Sources {
         }
     }
 
+    /// Returns whether the facts of a file are kept; false for a missing one.
+    pub(super) fn is_known(&self, id: Uuid) -> bool {
+        matches!(self.known.lock().by_id.get(&id), Some(Some(_)))
+    }
+
+    /// Returns whether the facts that are kept of a file are those of its row; false for a row that is gone, and when none are
+    /// kept.
+    pub(super) fn is_as(&self, id: Uuid, row: Option<File>) -> bool {
+        let row = row.map(ImageSource::new);
+        let known = self.known.lock();
+        let Some(Some(source)) = known.by_id.get(&id) else {
+            return false;
+        };
+        row.is_some_and(|row| {
+            source.account_id == row.account_id
+                && source.stamp() == row.stamp()
+                && source.mime_type == row.mime_type
+                && source.format == row.format
+        })
+    }
+
     /// Returns the file's facts; `None` when there is no such file.
     pub(super) async fn get(
         &self,
@@ -221,6 +242,24 @@ impl Sources {
         known.by_id.insert(id, source.clone());
         known.order.push_back(id);
         Some(source)
+    }
+
+    /// Forgets the files of an account, or all files, and marks their sources as stale.
+    pub(super) fn forget(&self, account_id: Option<Uuid>) {
+        let mut known = self.known.lock();
+        self.epoch.fetch_add(1, SeqCst);
+        let Known { by_id, order } = &mut *known;
+        by_id.retain(|_, source| {
+            // Of whose files a missing one was, is not known.
+            let is_other = source
+                .as_ref()
+                .is_some_and(|it| account_id.is_some_and(|id| it.account_id != id));
+            if !is_other {
+                expire(source.take());
+            }
+            is_other
+        });
+        order.retain(|id| by_id.contains_key(id));
     }
 
     /// Forgets a file after its committed change or deletion, and marks its source as stale.

@@ -29,6 +29,7 @@ use uuid::Uuid;
 
 use super::{CdnSettings, Fetched, Images, Key, Problem, VariantJob};
 use crate::{
+    cluster::Peers,
     component::ComponentStatuses,
     compute::{self, Assignment, Finished},
     fixtures::{Performer, image_facts, until},
@@ -241,6 +242,7 @@ async fn start(
         fake,
         BTreeMap::new(),
         Duration::from_secs(5),
+        Peers::new(store),
     );
     images.load().await.unwrap();
     let root = Root::start(tree::Args {
@@ -622,4 +624,123 @@ async fn an_audio_file_is_delivered_as_its_cover_and_nothing_without_one() {
     }
     // The failure is remembered.
     assert_eq!(site.fake.tasks().len(), 4);
+}
+
+/// Checks what a node does with the changes of other nodes, which its own use cases do not bring.
+#[tokio::test(flavor = "multi_thread")]
+async fn files_are_compared_with_their_rows_after_a_change_elsewhere() {
+    let site = Site::open(Fake::open()).await;
+    let (account_id, file_id) = (site.account_id, site.file_id);
+    site.fetch("w=1").await.unwrap();
+    let first = site.images.source(file_id).await.unwrap().unwrap();
+    let renamed = FilePatch {
+        filename: Some("other".into()),
+        ..FilePatch::default()
+    };
+    let refocused = FilePatch {
+        focal_point: Some(Some((0.25, 0.75))),
+        ..FilePatch::default()
+    };
+    for (patch, is_kept) in [(renamed, true), (refocused, false)] {
+        site.store
+            .write(move |tx| Box::pin(files::patch(tx, account_id, file_id, patch, NOW + 1)))
+            .await
+            .unwrap();
+        site.images.files_changed(&[file_id]).await.unwrap();
+        assert_eq!(
+            (first.is_current(), site.published("w=1")),
+            (is_kept, is_kept)
+        );
+    }
+    let second = site.images.source(file_id).await.unwrap().unwrap();
+    assert_eq!(second.focal_point, Some((0.25, 0.75)));
+    site.store
+        .write(move |tx| Box::pin(files::delete(tx, account_id, file_id)))
+        .await
+        .unwrap();
+    site.images.files_changed(&[file_id]).await.unwrap();
+    assert!(!second.is_current());
+    assert!(site.images.source(file_id).await.unwrap().is_none());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn files_of_an_account_are_forgotten_and_those_of_others_are_not() {
+    let site = Site::open(Fake::open()).await;
+    site.fetch("w=1").await.unwrap();
+    let source = site.images.source(site.file_id).await.unwrap().unwrap();
+    site.images.forget_files(Some(Uuid::now_v7()));
+    assert!(source.is_current() && site.published("w=1"));
+    site.images.forget_files(Some(site.account_id));
+    assert!(!source.is_current() && !site.published("w=1"));
+    assert_eq!(site.images.statistics().memory_bytes, 0);
+    let source = site.images.source(site.file_id).await.unwrap().unwrap();
+    site.images.forget_files(None);
+    assert!(!source.is_current());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_is_cut_off_compares_files_with_their_rows() {
+    let site = Site::open(Fake::open()).await;
+    let (account_id, file_id) = (site.account_id, site.file_id);
+    site.fetch("w=1").await.unwrap();
+    site.images.services.is_cut_off.store(true, SeqCst);
+    assert!(!site.published("w=1"));
+    let same = site.fetch("w=1").await.unwrap();
+    assert!(!same.rendered, "its row is the same");
+    let refocused = FilePatch {
+        focal_point: Some(Some((0.25, 0.75))),
+        ..FilePatch::default()
+    };
+    site.store
+        .write(move |tx| Box::pin(files::patch(tx, account_id, file_id, refocused, NOW + 1)))
+        .await
+        .unwrap();
+    assert!(site.fetch("w=1").await.unwrap().rendered, "it changed");
+    site.store.close().await;
+    let unread = site.images.source(file_id).await;
+    assert!(matches!(unread, Err(crate::Error::Busy(_))));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn another_node_is_answered_from_the_tiers_or_by_a_render() {
+    let site = Site::open(Fake::open()).await;
+    let source = site.images.source(site.file_id).await.unwrap().unwrap();
+    let asked = |query: &str, may_render: u8, stamp: &str| {
+        let flags = format!("avifInAuto=0&webp=1&avif=0&render={may_render}");
+        let request = query.replace('=', "%3D");
+        format!("{}?request={request}&{flags}&stamp={stamp}", source.id)
+    };
+    let stamp = source.stamp();
+    for (query, may_render, stamp, status) in [
+        ("w=1", 0, stamp.as_str(), 404),
+        ("w=1", 1, stamp.as_str(), 201),
+        ("w=1", 1, stamp.as_str(), 200),
+        ("w=1", 0, stamp.as_str(), 200),
+        ("w=1", 1, "another", 409),
+        ("w=0", 1, stamp.as_str(), 400),
+    ] {
+        let asked = asked(query, may_render, stamp);
+        let answer = site.images.answer_node(&asked).await;
+        assert_eq!(answer.status, status, "{asked}");
+        if status <= 201 {
+            let accept = AcceptClass {
+                webp: true,
+                avif: false,
+            };
+            let request = VariantRequest::parse(query, &VariantSettings::default()).unwrap();
+            let key = request.cache_key(accept);
+            let read = super::disk::file::parse(answer.body, &source, &key).unwrap();
+            let kept = site.images.lookup(source.id, &key).unwrap();
+            assert_eq!(
+                (read.body, read.etag),
+                (kept.body.clone(), kept.etag.clone())
+            );
+        }
+    }
+    assert_eq!(site.images.statistics().renders, 1);
+    site.fake.fails.store(true, SeqCst);
+    let failed = site.images.answer_node(&asked("w=2", 1, &stamp)).await;
+    assert_eq!(failed.status, 422);
+    let failure: Failure = serde_json::from_slice(&failed.body).unwrap();
+    assert_eq!(failure.code, FailureCode::Undecodable);
 }

@@ -40,6 +40,7 @@ use crate::{
     component::Component,
     compute::Compute,
     durable::{
+        elsewhere::SharedProgress,
         outcome_counters::OutcomeCounters,
         owner::RowTask,
         progress_channels::{self, Followers},
@@ -264,5 +265,13 @@ impl Entity for Conversion {
             }
             Ok(())
         })
+    }
+
+    fn startable(&self) -> usize {
+        self.0.workers.startable()
+    }
+
+    fn progress(&self) -> Option<&dyn SharedProgress> {
+        Some(&self.0.followers)
     }
 }

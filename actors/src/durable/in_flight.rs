@@ -110,6 +110,11 @@ impl<R: Report> InFlight<R> {
         }
     }
 
+    /// Returns the shares of the running tasks of a row; `None` for one that no owner works on here.
+    pub(super) fn shares(&self, id: Uuid) -> Option<TaskShares> {
+        self.0.lock().get(&id).map(Row::shares)
+    }
+
     /// Returns the progress to report of a row that was just read.
     pub(super) fn seen(&self, id: Uuid, seen: R) -> R {
         match self.0.lock().get_mut(&id) {

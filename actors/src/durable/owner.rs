@@ -152,6 +152,8 @@ enum Return {
     Untouched,
     /// To be tried again after a pause.
     Later,
+    /// To be tried again after a pause, counted as an attempt after many of them.
+    CountedLate,
     /// To be tried again after a pause, counted as an attempt.
     Counted,
 }
@@ -168,6 +170,7 @@ async fn run<S: RowServices>(task: RowTask<S>) {
         }
         Err(OwnerError::Drained) => (None, Return::Untouched),
         Err(OwnerError::Later(reason)) => (Some(reason), Return::Later),
+        Err(OwnerError::Missing(reason)) => (Some(reason), Return::CountedLate),
         Err(OwnerError::Broken(reason)) => (Some(reason), Return::Counted),
     };
     if let Some(reason) = reason {
@@ -178,6 +181,7 @@ async fn run<S: RowServices>(task: RowTask<S>) {
             match how {
                 Return::Untouched => work::release(tx, &lease).await,
                 Return::Later => work::retry(tx, &lease, now_ms()).await,
+                Return::CountedLate => work::retry_without_bytes(tx, &lease, now_ms()).await,
                 Return::Counted => work::retry_after_crash(tx, &lease, now_ms()).await,
             }
         })

@@ -5,10 +5,12 @@
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
+use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use sluice_store::{
     Error as StoreError, Store,
     changes::{Kind, Progress},
+    work::Held,
 };
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore, watch},
@@ -16,11 +18,16 @@ use tokio::{
 };
 use uuid::Uuid;
 
-use super::in_flight::{InFlight, InFlightGuard, RunningTask, TaskShares};
+use super::{
+    elsewhere::{Elsewhere, SharedProgress},
+    in_flight::{InFlight, InFlightGuard, RunningTask, TaskShares},
+};
 use crate::{Error, compute::Follow};
 
 /// Time after which a follower reads the row again, although nothing was published: its owner may be gone.
 const LOOK_AGAIN: Duration = Duration::from_secs(2);
+/// Rows of other nodes that are read at once when their progress has changed; further ones are read by their own followers.
+const MOST_READ: usize = 64;
 
 /// Progress of a row.
 pub trait Report: Clone + PartialEq + Send + Sync + 'static {
@@ -53,6 +60,7 @@ pub(crate) struct Followers<R> {
     store: Store,
     channels: ProgressChannels<R>,
     in_flight: InFlight<R>,
+    elsewhere: Elsewhere<R>,
     permits: Arc<Semaphore>,
     /// Message for a follower beyond the bound.
     full: &'static str,
@@ -64,6 +72,7 @@ impl<R: Report> Followers<R> {
             store,
             channels: ProgressChannels::new(),
             in_flight: InFlight::new(),
+            elsewhere: Elsewhere::new(),
             permits: Arc::new(Semaphore::new(most)),
             full,
         }
@@ -100,7 +109,7 @@ impl<R: Report> Followers<R> {
 
     /// Returns the progress to report of a row that was just read.
     pub(crate) fn seen(&self, id: Uuid, seen: R) -> R {
-        self.in_flight.seen(id, seen)
+        seen_with(&self.in_flight, &self.elsewhere, id, seen)
     }
 
     /// Publishes a report of a row that began again, although it seems to be older.
@@ -133,11 +142,58 @@ impl<R: Report> Followers<R> {
         Follower {
             following: self.channels.follow(id),
             in_flight: self.in_flight.clone(),
+            elsewhere: self.elsewhere.clone(),
             store: self.store.clone(),
             id,
             last: None,
             _permit: permit,
         }
+    }
+}
+
+impl<R: Report> SharedProgress for Followers<R> {
+    fn kind(&self) -> Kind {
+        R::KIND
+    }
+
+    fn shares(&self, id: Uuid) -> Option<TaskShares> {
+        self.in_flight.shares(id)
+    }
+
+    fn note_elsewhere(&self, held: Vec<Held>) -> BoxFuture<'_, ()> {
+        let changed = self.elsewhere.replace(held);
+        Box::pin(async move {
+            for (_, id) in &changed {
+                self.look_again(Some(*id));
+            }
+            if self.store.changes().followers() == 0 {
+                return;
+            }
+            for (account_id, id) in changed.into_iter().take(MOST_READ) {
+                // One that cannot be read is read by those who follow it.
+                if let Ok(seen) = R::look(&self.store, id).await
+                    && let Some(progress) = progress_of(id, &self.seen(id, seen))
+                {
+                    self.store.changes().report(account_id, progress);
+                }
+            }
+        })
+    }
+
+    fn look_again(&self, id: Option<Uuid>) {
+        match id {
+            Some(id) if self.in_flight.shares(id).is_some() => {}
+            Some(id) => self.channels.look_again(id),
+            None => self.channels.look_again_at_all(),
+        }
+    }
+}
+
+/// Returns the progress to report of a row that was just read, whichever node works on it.
+fn seen_with<R: Report>(in_flight: &InFlight<R>, elsewhere: &Elsewhere<R>, id: Uuid, seen: R) -> R {
+    match in_flight.shares(id) {
+        Some(_) => in_flight.seen(id, seen),
+        None => elsewhere.seen(id, seen),
     }
 }
 
@@ -154,6 +210,7 @@ fn progress_of<R: Report>(id: Uuid, report: &R) -> Option<Progress> {
 pub struct Follower<R: Report> {
     following: Following<R>,
     in_flight: InFlight<R>,
+    elsewhere: Elsewhere<R>,
     store: Store,
     id: Uuid,
     last: Option<R>,
@@ -180,7 +237,7 @@ impl<R: Report> Follower<R> {
 
     async fn look(&self) -> Result<R, Error> {
         let seen = R::look(&self.store, self.id).await?;
-        Ok(self.in_flight.seen(self.id, seen))
+        Ok(seen_with(&self.in_flight, &self.elsewhere, self.id, seen))
     }
 }
 
@@ -220,6 +277,19 @@ impl<R: Report> ProgressChannels<R> {
                 }
                 is_news
             });
+        }
+    }
+
+    /// Has the followers of a row read it again.
+    fn look_again(&self, id: Uuid) {
+        if let Some(followers) = self.0.lock().get(&id) {
+            followers.send_replace(None);
+        }
+    }
+
+    fn look_again_at_all(&self) {
+        for followers in self.0.lock().values() {
+            followers.send_replace(None);
         }
     }
 

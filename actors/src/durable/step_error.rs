@@ -23,6 +23,8 @@ pub(crate) enum OwnerError {
     Drained,
     /// Nothing can be done at present; the text is for the log.
     Later(String),
+    /// Stored bytes are lost, unless they are brought back soon: many tries, and the row is given up.
+    Missing(String),
     /// Waiting does not help, as with an input that is gone: a few tries, and the row is given up.
     Broken(String),
 }
@@ -35,7 +37,9 @@ impl From<StoreError> for OwnerError {
             StoreError::Busy(_)
             | StoreError::Full
             | StoreError::Failing(_)
+            | StoreError::Objects(_)
             | StoreError::Unknown => Self::Later(error.to_string()),
+            StoreError::Lost(what) => Self::Missing(what),
             StoreError::File { ref source, .. } if passes(source) => {
                 Self::Later(format!("{error}: {source}"))
             }
@@ -186,5 +190,9 @@ mod tests {
             });
             assert_eq!(matches!(stop, OwnerError::Later(_)), passes, "{stop:?}");
         }
+        let away = StepError::from(StoreError::Objects("the object store is away".into()));
+        assert!(matches!(away, StepError::Stop(OwnerError::Later(_))));
+        let lost = StepError::from(StoreError::Lost("an object is missing".into()));
+        assert!(matches!(lost, StepError::Stop(OwnerError::Missing(_))));
     }
 }

@@ -25,6 +25,11 @@ pub trait Workers: Send + Sync {
     /// Returns the number of tasks that a job may run at a time.
     fn width(&self) -> usize;
 
+    /// Returns the number of rows whose tasks run here soon when they are claimed now.
+    fn startable(&self) -> usize {
+        self.width() + 1
+    }
+
     /// Returns the signs of progress since the start: tasks that have ended in any way, and reports of others. A task
     /// that waits for its turn sees by it that others make progress.
     fn signs(&self) -> u64;

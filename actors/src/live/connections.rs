@@ -9,6 +9,7 @@ use std::net::IpAddr;
 
 use sluice_store::{
     Error as StoreError, Store, Tx,
+    broadcasts::Lost,
     live_connections::{self, LiveConnection},
     live_inputs,
     publisher_connections::{self, End, PublisherConnection},
@@ -122,14 +123,18 @@ pub(super) async fn emit_broadcast_over(
     }
 }
 
-/// Emits the ends of publishers that an earlier process left and whose broadcasts are not among `recovered`.
-pub(super) async fn emit_lost(store: &Store, recovered: &[String]) -> Result<(), StoreError> {
+/// Emits the ends of publishers that a process left which has ended, and whose broadcasts are not among `recovered`.
+pub(super) async fn emit_lost(
+    store: &Store,
+    of: Lost,
+    recovered: &[String],
+) -> Result<(), StoreError> {
     loop {
         let keep = recovered.to_vec();
         let ended = store
             .write(move |tx| {
                 Box::pin(async move {
-                    let lost = live_connections::take_lost(tx, &keep).await?;
+                    let lost = live_connections::take_lost(tx, of, &keep).await?;
                     let count = lost.len();
                     for connection in lost {
                         emit_end(tx, connection, Parting::Interrupted, UNSEEN).await?;

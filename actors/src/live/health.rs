@@ -24,7 +24,7 @@ pub enum InputStatus {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct HealthIssue {
-    /// Reason why the broadcast is not recorded any further.
+    /// Reason why the broadcast is not recorded any further, or why recorded segments wait on the disk.
     pub recording: Option<String>,
     /// Reason why segments stay in memory only.
     pub disk: Option<String>,
@@ -124,6 +124,9 @@ impl Health {
         let stopped = recording_writer
             .and_then(|recording_writer| recording_writer.stopped())
             .map(str::to_owned);
+        let waiting = recording_writer
+            .and_then(|recording_writer| recording_writer.upload_failure())
+            .map(str::to_owned);
         let mut advice = advice(
             &measured,
             &AdviceContext {
@@ -141,6 +144,11 @@ impl Health {
         if let Some(reason) = &stopped {
             advice.push(format!(
                 "the recording of this broadcast has stopped ({reason}); the stream continues, and the recorded part is kept"
+            ));
+        }
+        if let Some(reason) = &waiting {
+            advice.push(format!(
+                "{reason}; the stream and the recording continue as long as the disk has room"
             ));
         }
         let webrtc = facts.webrtc.health(facts.now_ms);
@@ -180,7 +188,7 @@ impl Health {
                 }
             }),
             trouble: HealthIssue {
-                recording: stopped,
+                recording: stopped.or(waiting),
                 disk: broadcast.disk().error(),
                 database: facts.database_error,
                 pull: None,

@@ -455,7 +455,7 @@ impl Message<NoteConflict> for LiveInputs {
     }
 }
 
-/// A row was created or changed, and that is committed.
+/// A row was created or changed, and that is committed. The same row again changes nothing.
 pub(super) struct Changed(pub InputRow);
 
 impl Message<Changed> for LiveInputs {
@@ -463,6 +463,11 @@ impl Message<Changed> for LiveInputs {
 
     async fn handle(&mut self, Changed(row): Changed, _: &mut Context<Self, ()>) {
         let (input_id, enabled, key_hash) = (row.id, row.enabled, row.stream_key_hash.clone());
+        // The change log of a cluster brings this node's own changes, too.
+        let known = self.args.directory.entry(input_id);
+        if known.is_some_and(|entry| *entry.row == row) {
+            return;
+        }
         let old = self.args.directory.put(row);
         if let (Some(on_air), Some(entry)) = (
             self.on_air.get(&input_id),

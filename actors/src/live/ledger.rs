@@ -10,7 +10,7 @@ use std::{collections::VecDeque, sync::Arc, time::Duration};
 use parking_lot::Mutex;
 use sluice_store::{
     Error as StoreError, Page, Store, Tx,
-    broadcasts::{self, BroadcastState, Totals},
+    broadcasts::{self, BroadcastState, Lost, Totals},
     live_inputs, publisher_connections, recordings,
 };
 use tokio::sync::Notify;
@@ -27,6 +27,8 @@ use super::{
 const BOUND: usize = 8192;
 /// Most entries written in one transaction.
 const GROUP: usize = 512;
+/// Interval at which the janitor looks for broadcasts of dead nodes.
+const LOOK_FOR_DEAD_EVERY: Duration = Duration::from_secs(2);
 /// Interval at which entries that the database did not take are tried again.
 const RETRY_EVERY: Duration = Duration::from_secs(5);
 
@@ -94,12 +96,7 @@ impl Ledger {
     /// Ends the rows of broadcasts that an earlier process left and no one recovered, then writes until `stop`, and once
     /// more then.
     pub async fn run(self, store: Store, recovered: Vec<String>, stop: CancellationToken) {
-        if let Err(error) = connections::emit_lost(&store, &recovered).await {
-            warn!(%error, "the end of lost publishers is reported with the next one");
-        }
-        if let Err(error) = end_lost(&store, recovered).await {
-            warn!(%error, "broadcasts that were lost stay noted as live");
-        }
+        end_lost(&store, lost_at_start(&store), recovered).await;
         // True once a commit of the oldest entries was not answered.
         let mut may_be_written = false;
         while !stop.is_cancelled() {
@@ -142,13 +139,56 @@ impl Ledger {
     }
 }
 
-async fn end_lost(store: &Store, recovered: Vec<String>) -> Result<(), StoreError> {
+/// Returns whose broadcasts a process ends at its start: those that nothing of its data folder continues.
+pub(super) fn lost_at_start(store: &Store) -> Lost {
+    match store.cluster().is_solo() {
+        true => Lost::OfAll,
+        false => Lost::OfNode(store.owner()),
+    }
+}
+
+/// Ends the broadcasts of nodes that have died, while this one is the janitor, until `stop`. Does nothing when solo.
+pub(super) async fn follow_deaths(store: Store, stop: CancellationToken) {
+    if store.cluster().is_solo() {
+        return;
+    }
+    loop {
+        tokio::select! {
+            () = tokio::time::sleep(LOOK_FOR_DEAD_EVERY) => {}
+            () = stop.cancelled() => return,
+        }
+        if !store.cluster().is_janitor() {
+            continue;
+        }
+        let has_lost = async { broadcasts::has_lost(&mut store.read().await?).await };
+        // While the database is away nothing can be ended either.
+        if has_lost.await.unwrap_or(false) {
+            end_lost(&store, Lost::OfDeadNodes, Vec::new()).await;
+        }
+    }
+}
+
+/// Ends rows of broadcasts and connections of which nothing is left.
+async fn end_lost(store: &Store, of: Lost, recovered: Vec<String>) {
+    if let Err(error) = connections::emit_lost(store, of, &recovered).await {
+        warn!(%error, "the end of lost publishers is reported with the next one");
+    }
+    if let Err(error) = end_lost_broadcasts(store, of, recovered).await {
+        warn!(%error, "broadcasts that were lost stay noted as live");
+    }
+}
+
+async fn end_lost_broadcasts(
+    store: &Store,
+    of: Lost,
+    recovered: Vec<String>,
+) -> Result<(), StoreError> {
     let recovered = Arc::new(recovered);
     loop {
         let keep = recovered.clone();
         let ended = store
             .write(move |tx| {
-                Box::pin(async move { broadcasts::end_lost(tx, &keep, unix_ms()).await })
+                Box::pin(async move { broadcasts::end_lost(tx, of, &keep, unix_ms()).await })
             })
             .await?;
         if ended == 0 {
@@ -173,22 +213,25 @@ async fn write_one_by_one(store: &Store, group: Vec<Entry>, may_be_written: bool
 }
 
 async fn write(store: &Store, group: Vec<Entry>, may_be_written: bool) -> Result<(), StoreError> {
+    let node = (!store.cluster().is_solo()).then(|| store.owner());
     store
-        .write(move |tx| Box::pin(async move { apply_all(tx, &group, may_be_written).await }))
+        .write(move |tx| Box::pin(async move { apply_all(tx, &group, may_be_written, node).await }))
         .await
 }
 
+/// Writes entries; `node` is the process that writes them in a cluster.
 async fn apply_all(
     tx: &mut Tx<'_>,
     group: &[Entry],
     may_be_written: bool,
+    node: Option<Uuid>,
 ) -> Result<(), StoreError> {
     for entry in group {
         if may_be_written && is_written(tx, entry).await? {
             continue;
         }
-        match apply(tx, entry).await {
-            // The input was deleted meanwhile, or another node owns it by now: nothing is left to note.
+        match apply(tx, entry, node).await {
+            // The input was deleted meanwhile, or another node owns the broadcast by now: nothing is left to note.
             Err(StoreError::NotFound(_) | StoreError::Conflict(_)) | Ok(()) => {}
             Err(error) => return Err(error),
         }
@@ -196,8 +239,8 @@ async fn apply_all(
     Ok(())
 }
 
-/// Returns whether the rows show that an entry was written, by a commit that was not answered: written again, a begin would raise
-/// the fence above its broadcast's, totals would count twice, and a connection would be reported as lost. Entries that are not
+/// Returns whether the rows show that an entry was written, by a commit that was not answered: written again, a begin would
+/// change the times of its input, totals would count twice, and a connection would be reported as lost. Entries that are not
 /// looked up change nothing the second time.
 async fn is_written(tx: &mut Tx<'_>, entry: &Entry) -> Result<bool, StoreError> {
     let id = match entry {
@@ -225,7 +268,7 @@ async fn is_written(tx: &mut Tx<'_>, entry: &Entry) -> Result<bool, StoreError> 
     })
 }
 
-async fn apply(tx: &mut Tx<'_>, entry: &Entry) -> Result<(), StoreError> {
+async fn apply(tx: &mut Tx<'_>, entry: &Entry, node: Option<Uuid>) -> Result<(), StoreError> {
     match entry {
         Entry::Started {
             input_id,
@@ -233,9 +276,12 @@ async fn apply(tx: &mut Tx<'_>, entry: &Entry) -> Result<(), StoreError> {
             at_ms,
             fence,
         } => {
-            live_inputs::bump_fence(tx, *input_id).await?;
+            live_inputs::raise_fence(tx, *input_id, *fence).await?;
             live_inputs::set_started(tx, *input_id, *at_ms).await?;
             broadcasts::begin(tx, broadcast, *input_id, *fence, *at_ms).await?;
+            if let Some(node) = node {
+                broadcasts::set_node(tx, broadcast, node).await?;
+            }
         }
         Entry::Connected(connection) => connections::emit_connected(tx, connection).await?,
         Entry::Disconnected(gone) => connections::emit_disconnected(tx, gone).await?,
@@ -347,6 +393,54 @@ mod tests {
         };
         write(&store, vec![ended], true).await.unwrap();
         assert_eq!(state().await.1.state, BroadcastState::Ended);
+    }
+
+    /// Encoders of one stream key that reached two nodes, and the second one again, before each knew of the others.
+    #[tokio::test]
+    async fn broadcasts_of_one_input_on_two_nodes_have_rows_of_their_own() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = open_store(&folder).await;
+        let account_id = account(&store).await;
+        let made = store.write(move |tx| {
+            Box::pin(async move {
+                live_inputs::create(tx, account_id, NewLiveInput::default(), 1).await
+            })
+        });
+        let input_id = made.await.unwrap().0.id;
+        let known = [("0a", 1), ("0b", 1), ("0c", 2), ("0d", 1)];
+        let known = known.map(|(digits, fence)| (digits.repeat(16), fence));
+        let starts = known.iter().map(|(broadcast, fence)| Entry::Started {
+            input_id,
+            broadcast: broadcast.clone(),
+            at_ms: 10,
+            fence: *fence,
+        });
+        let totals = known.iter().map(|(broadcast, fence)| Entry::Totals {
+            broadcast: broadcast.clone(),
+            fence: *fence,
+            totals: Totals {
+                bytes: 7,
+                peak_viewers: None,
+            },
+            at_ms: 11,
+        });
+        let ends = known.iter().map(|(broadcast, fence)| Entry::Ended {
+            input_id,
+            broadcast: broadcast.clone(),
+            at_ms: 12,
+            target_duration_s: None,
+            fence: *fence,
+        });
+        let entries = starts.chain(totals).chain(ends).collect();
+        write(&store, entries, false).await.unwrap();
+
+        let mut db = store.read().await.unwrap();
+        for (broadcast, _) in &known {
+            let row = broadcasts::get(&mut db, broadcast).await.unwrap();
+            assert_eq!((row.state, row.bytes), (BroadcastState::Ended, 7));
+        }
+        let input = live_inputs::by_id(&mut db, input_id).await.unwrap();
+        assert_eq!(input.unwrap().fence, 2);
     }
 
     fn stopped(number: usize) -> Entry {

@@ -26,7 +26,9 @@ mod phase;
 mod playback;
 mod publisher;
 pub mod pull;
-pub(crate) mod recording_folders;
+pub(crate) mod recorded_media;
+mod recording_folders;
+mod recording_upload;
 mod recording_writer;
 mod recovery;
 pub mod restream;
@@ -57,14 +59,16 @@ pub use history::{HISTORY_S, History, Sample};
 pub use inputs::LiveInputs;
 pub use phase::Phase;
 pub use playback::{Directory, Playback, Policy, Published, View};
+pub use recorded_media::RecordedMedia;
 pub use recording_writer::RecordingWriter;
 pub use segment_store::Body;
 pub use session::{LiveAuthorizer, LiveSession};
 pub use settings::LiveSettings;
 pub use viewers::PlayId;
 
+use recording_upload::Uploads;
 use recording_writer::WriterContext;
-pub(crate) use recording_writer::{RECORDING_INDEX, recording_folder};
+pub(crate) use recording_writer::recording_folder;
 
 use crate::{
     Error,
@@ -115,6 +119,9 @@ pub trait LivePort: Subsystem {
     /// Returns the playback with this playback id; `None` when no input has it.
     fn playback(&self, playback_id: &str) -> Option<Arc<Playback>>;
 
+    /// Returns the playbacks of all inputs.
+    fn playbacks(&self) -> Vec<Arc<Playback>>;
+
     /// Returns the playbacks of inputs that are live or within their reconnect window.
     fn on_air(&self) -> Vec<Arc<Playback>>;
 
@@ -159,6 +166,10 @@ impl LivePort for Live {
 
     fn playback(&self, playback_id: &str) -> Option<Arc<Playback>> {
         self.directory.by_playback(playback_id)
+    }
+
+    fn playbacks(&self) -> Vec<Arc<Playback>> {
+        self.directory.playbacks()
     }
 
     fn on_air(&self) -> Vec<Arc<Playback>> {
@@ -324,6 +335,7 @@ impl Branch {
             folder: recording_folder(&store),
             store: store.clone(),
             ledger: ledger.clone(),
+            uploads: store.blobs().has_objects().then(Uploads::default),
         };
         let directory = Arc::new(Directory::new(store.changes().clone()));
         let services = LiveServices {
@@ -412,7 +424,8 @@ impl Branch {
         }
     }
 
-    /// Runs the tasks beside the actors: the ledger and the sync for power loss. Ends after `stop`, with all written.
+    /// Runs the tasks beside the actors: the ledger, uploads of recorded media and the sync for power loss. Ends after `stop`, with
+    /// all rows written.
     pub async fn run_background(self, stop: CancellationToken) {
         let ledger = self.services.ledger.clone().run(
             self.services.store.clone(),
@@ -425,8 +438,17 @@ impl Branch {
             self.services.settings.linger,
             stop.clone(),
         );
+        let deaths = ledger::follow_deaths(self.services.store.clone(), stop.clone());
+        let uploads = run_uploads(self.services.writer_context.clone(), stop.clone());
         let sync = sync::run(self.services.folder.clone(), self.directory.clone(), stop);
-        tokio::join!(ledger, folders, sync);
+        tokio::join!(ledger, folders, deaths, uploads, sync);
+    }
+}
+
+/// Uploads recorded media until `stop`; without an object store there is nothing to do.
+async fn run_uploads(context: WriterContext, stop: CancellationToken) {
+    if let Some(uploads) = context.uploads {
+        uploads.run(context.store, context.ledger, stop).await;
     }
 }
 

@@ -285,9 +285,14 @@ impl Playback {
         Arc::clone(&self.tap)
     }
 
-    /// Returns the fence of the next broadcast: the ledger raises the row's in the same steps.
+    /// Returns the fence of the next broadcast, to which the ledger raises the row's.
     pub(super) fn next_fence(&self) -> i64 {
         self.fence.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// Raises the fence to that of the row, which another node may have raised.
+    fn raise_fence(&self, fence: i64) {
+        self.fence.fetch_max(fence, Ordering::Relaxed);
     }
 
     /// Returns the target duration that the last broadcast's key frames suggest for the next one.
@@ -456,6 +461,7 @@ impl Directory {
             }
         };
         playback.set_policy(Policy::from(row.as_ref()));
+        playback.raise_fence(row.fence);
         if let Some(old) = &old {
             entries.by_key_hash.remove(&old.stream_key_hash);
         }

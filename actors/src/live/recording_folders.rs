@@ -1,5 +1,5 @@
-//! Folders of recordings (`{data_dir}/recordings`): noted at the start after a crash, removed when nothing needs them;
-//! failed recordings are kept 7 days.
+//! Folders of recordings (`{data_dir}/recordings`), and their media in the object store: noted at the start after a crash,
+//! removed when nothing needs them; failed recordings are kept 7 days.
 
 use std::{
     fs, io,
@@ -8,9 +8,14 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use sluice_media::hls::record::{self, Entry};
+use sluice_media::hls::{
+    Header,
+    record::{self, Entry},
+};
 use sluice_store::{
     Error as StoreError, Store,
+    broadcasts::{self, BroadcastState},
+    live_segments,
     recordings::{self, Recording, RecordingStatus},
 };
 use tokio_util::sync::CancellationToken;
@@ -20,7 +25,9 @@ use uuid::Uuid;
 use super::{
     ledger,
     playback::Directory,
-    recording_writer::{RECORDING_INDEX, WriterContext},
+    recorded_media::{RECORDING_INDEX, RecordedFolder, blocking},
+    recording_upload::Uploads,
+    recording_writer::WriterContext,
     unix_ms,
 };
 
@@ -32,14 +39,17 @@ const LAST_VIEWERS: Duration = Duration::from_secs(60);
 const FAILED_KEPT: Duration = Duration::from_secs(7 * 24 * 3_600);
 /// Time for which a folder without a row is kept: it may have been made just now.
 const UNKNOWN_KEPT: Duration = Duration::from_secs(3_600);
+/// Time for which the data folder of a dead node may come back with what it had not uploaded of its recordings.
+const RETURN_WITHIN: Duration = Duration::from_secs(10 * 60);
 
 /// Notes every recording on the disk in the store, and which of them are over: a crash may have come between a folder and its
 /// row. Blocks.
 pub(super) fn recover(site: &WriterContext, on_air: &[String]) -> io::Result<()> {
     for folder in folders(&site.folder)? {
-        let Some((input_id, broadcast, started_ms)) = begun(&folder) else {
+        let Some((input_id, header)) = begun(&folder) else {
             continue;
         };
+        let (broadcast, started_ms) = (header.broadcast, header.started_ms);
         let last_ms = fs::metadata(folder.join(RECORDING_INDEX))
             .and_then(|index| index.modified())
             .map_or(started_ms, unix_ms_of);
@@ -48,29 +58,38 @@ pub(super) fn recover(site: &WriterContext, on_air: &[String]) -> io::Result<()>
             broadcast: broadcast.clone(),
             at_ms: started_ms,
         });
-        if !on_air.contains(&broadcast) {
-            info!(broadcast, "a recording that was cut short is stored");
-            site.ledger.note(ledger::Entry::RecordingEnded {
+        if on_air.contains(&broadcast) {
+            continue;
+        }
+        info!(broadcast, "a recording that was cut short is stored");
+        match &site.uploads {
+            // It ends once all of it is in the object store.
+            Some(uploads) => {
+                let recorded = RecordedFolder::new(&site.store, &folder, &broadcast);
+                uploads.add(recorded, header.fence).end(last_ms);
+            }
+            None => site.ledger.note(ledger::Entry::RecordingEnded {
                 broadcast,
                 at_ms: last_ms,
-            });
+            }),
         }
     }
     Ok(())
 }
 
-/// Returns input, broadcast and beginning of the recording in a folder.
-fn begun(folder: &Path) -> Option<(Uuid, String, i64)> {
+/// Returns the input and the broadcast of the recording in a folder.
+fn begun(folder: &Path) -> Option<(Uuid, Header)> {
     let index = fs::read(folder.join(RECORDING_INDEX)).ok()?;
     let Some(Entry::Begun { input, header }) = record::decode(&index).next() else {
         return None;
     };
     let is_own = folder.file_name()?.to_str()? == header.broadcast;
     let input_id = Uuid::try_parse(&input).ok()?;
-    is_own.then_some((input_id, header.broadcast, header.started_ms))
+    is_own.then_some((input_id, header))
 }
 
-/// Removes folders that nothing needs, until `stop`.
+/// Removes folders that nothing needs, and their media in the object store, until `stop`. Of a cluster's nodes the janitor removes
+/// media, and each the folders that it has.
 pub(super) async fn run(
     site: WriterContext,
     directory: Arc<Directory>,
@@ -83,27 +102,66 @@ pub(super) async fn run(
             () = tokio::time::sleep(EVERY) => {}
             () = stop.cancelled() => return,
         }
-        if let Err(error) = end_lost(&site.store, &directory, began_ms).await {
+        if let Err(error) = end_lost(&site, &directory, began_ms).await {
             warn!(%error, "recordings that were lost stay noted as on air");
         }
         if let Err(error) = sweep(&site, &directory, linger).await {
             warn!(%error, "folders of recordings are removed later");
         }
+        let Some(uploads) = &site.uploads else {
+            continue;
+        };
+        if !site.store.cluster().is_janitor() {
+            continue;
+        }
+        if let Err(error) = end_abandoned(&site.store).await {
+            warn!(%error, "recordings of dead nodes stay noted as on air");
+        }
+        if let Err(error) = sweep_objects(&site.store, uploads, &directory, linger).await {
+            warn!(%error, "recorded media in the object store are removed later");
+        }
     }
 }
 
 /// Ends the rows of recordings that an earlier process left and that have no folder: those of a backup, for instance.
-async fn end_lost(store: &Store, directory: &Directory, began_ms: i64) -> Result<(), StoreError> {
-    let on_air: Vec<String> = directory
+async fn end_lost(
+    site: &WriterContext,
+    directory: &Directory,
+    began_ms: i64,
+) -> Result<(), StoreError> {
+    let mut keep: Vec<String> = directory
         .playbacks()
         .iter()
         .filter_map(|playback| playback.now().view.clone())
         .map(|view| view.window.header().broadcast.clone())
         .collect();
+    if let Some(uploads) = &site.uploads {
+        keep.extend(uploads.pending());
+    }
+    let of = ledger::lost_at_start(&site.store);
     loop {
-        let keep = on_air.clone();
-        let ended = store.write(move |tx| {
-            Box::pin(async move { recordings::end_lost(tx, &keep, began_ms, unix_ms()).await })
+        let keep = keep.clone();
+        let ended = site.store.write(move |tx| {
+            Box::pin(async move { recordings::end_lost(tx, of, &keep, began_ms, unix_ms()).await })
+        });
+        if ended.await? == 0 {
+            return Ok(());
+        }
+    }
+}
+
+/// Ends the recordings of nodes that are dead for long, so that another node stores them. Does nothing when solo.
+async fn end_abandoned(store: &Store) -> Result<(), StoreError> {
+    if store.cluster().is_solo() {
+        return Ok(());
+    }
+    loop {
+        let ended = store.write(|tx| {
+            Box::pin(async move {
+                let now_ms = unix_ms();
+                let before_ms = now_ms - sluice_store::duration_ms(RETURN_WITHIN);
+                recordings::end_abandoned(tx, before_ms, now_ms).await
+            })
         });
         if ended.await? == 0 {
             return Ok(());
@@ -129,6 +187,49 @@ async fn sweep(
         }
     }
     Ok(())
+}
+
+/// Removes recorded media from the object store that nothing needs.
+async fn sweep_objects(
+    store: &Store,
+    uploads: &Uploads,
+    directory: &Directory,
+    linger: Duration,
+) -> Result<(), StoreError> {
+    let mut after = String::new();
+    loop {
+        let mut reader = store.read().await?;
+        let Some(broadcast) = live_segments::next_broadcast(&mut reader, &after).await? else {
+            return Ok(());
+        };
+        let needed_until_ms = match recordings::by_broadcast(&mut reader, &broadcast).await? {
+            Some(recording) => needed_until_ms(&recording, linger),
+            // Its row may come later.
+            None => live_segments::newest_at(&mut reader, &broadcast)
+                .await?
+                .unwrap_or_default()
+                .saturating_add(sluice_store::duration_ms(UNKNOWN_KEPT)),
+        };
+        // Also on another node.
+        let is_on_air = match broadcasts::get(&mut reader, &broadcast).await {
+            Ok(row) => row.state == BroadcastState::Live,
+            Err(StoreError::NotFound(_)) => false,
+            Err(error) => return Err(error),
+        };
+        drop(reader);
+        let is_needed = unix_ms() < needed_until_ms
+            || is_on_air
+            || is_shown(directory, &broadcast)
+            || uploads.pending().contains(&broadcast);
+        if !is_needed {
+            let count = live_segments::delete(store, &broadcast).await?;
+            info!(
+                broadcast,
+                count, "recorded media are removed from the object store"
+            );
+        }
+        after = broadcast;
+    }
 }
 
 /// Returns whether viewers may still play it as a broadcast.
@@ -191,17 +292,4 @@ pub(super) fn folders(parent: &Path) -> io::Result<Vec<PathBuf>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
         Err(error) => Err(error),
     }
-}
-
-/// Runs blocking work on tokio's blocking pool.
-pub(crate) async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> io::Result<T> + Send + 'static,
-) -> Result<T, StoreError> {
-    let done = tokio::task::spawn_blocking(work)
-        .await
-        .map_err(|error| StoreError::Internal(format!("work on a recording: {error}")))?;
-    done.map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => StoreError::NotFound("recorded media"),
-        _ => StoreError::Internal(format!("recorded media cannot be read: {error}")),
-    })
 }

@@ -4,7 +4,7 @@
 //! Segments are on the disk already: each file gets a second name in the recording's folder with its first part, so
 //! that it stays when the window forgets it, and grows as the window's does. A line of the index notes it. The thread
 //! that writes the broadcast's folder does both, so that no actor waits. When that disk is full the recording stops;
-//! the stream continues.
+//! the stream continues. With an object store it also notes what is to be uploaded.
 //!
 //! What survives the process is the folder: names, index, and bytes as far as they had been written.
 
@@ -31,11 +31,10 @@ use uuid::Uuid;
 
 use super::{
     ledger::{self, Ledger},
+    recorded_media::{RECORDING_INDEX, RecordedFolder, RecordedMedia},
+    recording_upload::{RecordingUpload, Uploads},
     segment_store::Body,
 };
-
-/// Name of the index in a recording's folder.
-pub(crate) const RECORDING_INDEX: &str = "recording.index";
 
 /// Name of the folder of all recordings in the data folder.
 const FOLDER: &str = "recordings";
@@ -52,6 +51,8 @@ pub(super) struct WriterContext {
     pub folder: PathBuf,
     pub store: Store,
     pub ledger: Ledger,
+    /// `None` without an object store.
+    pub uploads: Option<Uploads>,
 }
 
 /// See the module documentation. The owner of the broadcast adds, its disk thread writes, viewers read.
@@ -65,6 +66,8 @@ pub struct RecordingWriter {
     stopped: OnceLock<String>,
     /// Only the disk thread has it.
     index: Mutex<Option<File>>,
+    /// `None` without an object store.
+    upload: Option<Arc<RecordingUpload>>,
 }
 
 impl std::fmt::Debug for RecordingWriter {
@@ -103,8 +106,14 @@ pub(super) enum WriterJob {
 
 impl RecordingWriter {
     pub(super) fn new(site: WriterContext, input_id: Uuid, header: &Header) -> Self {
+        let folder = site.folder.join(&header.broadcast);
+        let upload = site.uploads.as_ref().map(|uploads| {
+            let recorded = RecordedFolder::new(&site.store, &folder, &header.broadcast);
+            uploads.add(recorded, header.fence)
+        });
         Self {
-            folder: site.folder.join(&header.broadcast),
+            folder,
+            upload,
             known: Mutex::new(Known {
                 inits: BTreeMap::new(),
                 segments: Vec::new(),
@@ -126,8 +135,9 @@ impl RecordingWriter {
         header: &Header,
         first_lost: Option<u64>,
     ) -> Option<Self> {
+        let folder = site.folder.join(&header.broadcast);
+        let index = fs::read(folder.join(RECORDING_INDEX)).ok()?;
         let recording_writer = Self::new(site, input_id, header);
-        let index = fs::read(recording_writer.folder.join(RECORDING_INDEX)).ok()?;
         let mut segments = BTreeMap::new();
         let mut known = recording_writer.known.lock();
         for entry in record::decode(&index) {
@@ -178,11 +188,25 @@ impl RecordingWriter {
             }
             MediaName::Part(..) => return None,
         };
-        Some(Body::File {
-            path: self.folder.join(file),
-            offset: 0,
-            len,
+        Some(match &self.upload {
+            Some(upload) => Body::Recorded(upload.media(name, len)),
+            None => Body::File {
+                path: self.folder.join(file),
+                offset: 0,
+                len,
+            },
         })
+    }
+
+    /// Returns the media of a segment that may be in the object store; `None`: its file is in the folder.
+    pub(crate) fn media(&self, segment: &SegmentEntry) -> Option<RecordedMedia> {
+        let upload = self.upload.as_ref()?;
+        Some(upload.media(MediaName::Segment(segment.msn), segment.len))
+    }
+
+    /// Returns why recorded segments stay on the disk at present.
+    pub(super) fn upload_failure(&self) -> Option<&'static str> {
+        self.upload.as_ref()?.failure()
     }
 
     pub(crate) fn folder(&self) -> &Path {
@@ -269,7 +293,7 @@ impl RecordingWriter {
         match self.info(number) {
             Some(info) => {
                 let info = info.as_ref().clone();
-                self.write(&Entry::Init { number, info })
+                self.add(&Entry::Init { number, info })
             }
             None => Ok(()),
         }
@@ -277,9 +301,18 @@ impl RecordingWriter {
 
     fn record_segment(&self, segment: SegmentEntry, ring: &Path) -> io::Result<()> {
         match self.keep(ring, &names::segment_name(segment.msn))? {
-            true => self.write(&Entry::Segment(segment)),
+            true => self.add(&Entry::Segment(segment)),
             false => Ok(()),
         }
+    }
+
+    /// Writes an entry whose media are in the folder.
+    fn add(&self, entry: &Entry) -> io::Result<()> {
+        self.write(entry)?;
+        if let Some(upload) = &self.upload {
+            upload.note(entry);
+        }
+        Ok(())
     }
 
     /// Gives a file of the window a name in the recording; `false` when it is not there, as while the disk fails: then it
@@ -352,14 +385,18 @@ impl RecordingWriter {
         let _ = self.stopped.set(reason);
     }
 
-    /// Ends the recording, all of which has been written: it is due to be stored.
+    /// Ends the recording, all of which has been written: it is due to be stored, once all of it is in the object store if there
+    /// is one.
     pub(super) fn end(&self, at_ms: i64) {
         let _ = self.write(&Entry::Ended);
         info!(input = %self.input_id, broadcast = self.header.broadcast, "the recording is over");
-        self.site.ledger.note(ledger::Entry::RecordingEnded {
-            broadcast: self.header.broadcast.clone(),
-            at_ms,
-        });
+        match &self.upload {
+            Some(upload) => upload.end(at_ms),
+            None => self.site.ledger.note(ledger::Entry::RecordingEnded {
+                broadcast: self.header.broadcast.clone(),
+                at_ms,
+            }),
+        }
     }
 }
 

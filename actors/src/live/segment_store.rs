@@ -14,7 +14,7 @@ use bytes::Bytes;
 use parking_lot::RwLock;
 use sluice_media::hls::{Segment, names};
 
-use super::{disk::Disk, recording_writer::RecordingWriter};
+use super::{disk::Disk, recorded_media::RecordedMedia, recording_writer::RecordingWriter};
 
 /// The bytes of a segment, a part or an init section, ready to be sent.
 #[derive(Clone, Debug)]
@@ -27,6 +27,8 @@ pub enum Body {
         offset: u64,
         len: u64,
     },
+    /// A file of the recording, on the disk or in the object store.
+    Recorded(RecordedMedia),
 }
 
 impl Body {
@@ -35,6 +37,7 @@ impl Body {
         match self {
             Self::Memory(pieces) => pieces.iter().map(|piece| piece.len() as u64).sum(),
             Self::File { len, .. } => *len,
+            Self::Recorded(media) => media.len(),
         }
     }
 

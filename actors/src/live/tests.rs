@@ -2,6 +2,7 @@
 
 mod events;
 mod history;
+mod recorded;
 mod restarts;
 
 use std::{path::Path, sync::Arc, time::Duration};
@@ -56,7 +57,13 @@ pub(super) async fn start_with(
     data_dir: &Path,
     live_settings: LiveSettings,
 ) -> (Service, Option<FirstCredentials>) {
-    let settings = StoreSettings::without_reserve(data_dir);
+    start_on(StoreSettings::without_reserve(data_dir), live_settings).await
+}
+
+async fn start_on(
+    settings: StoreSettings,
+    live_settings: LiveSettings,
+) -> (Service, Option<FirstCredentials>) {
     let store = Store::open(&settings).await.unwrap();
     let first = sluice_store::bootstrap(&store, Bootstrap::default(), sluice_store::now_ms())
         .await

@@ -34,7 +34,7 @@ use super::{Body, Error, dial::Io};
 /// read the request needs any.
 const READY_WITHIN: Duration = Duration::from_millis(50);
 
-pub(super) struct Connection {
+pub(crate) struct Connection {
     sender: SendRequest<Body>,
     allowance: Arc<Allowance>,
     max_head: u64,
@@ -42,7 +42,7 @@ pub(super) struct Connection {
 }
 
 /// Reason why there is no answer.
-pub(super) enum Failure {
+pub(crate) enum Failure {
     /// Not a byte of the request was sent: it may go by another connection.
     Unsent(Box<Request<Body>>),
     /// The receiver may have got it.
@@ -50,7 +50,7 @@ pub(super) enum Failure {
 }
 
 impl Connection {
-    pub(super) async fn open(stream: Box<dyn Io>, max_head: u64) -> Result<Self, Error> {
+    pub(crate) async fn open(stream: Box<dyn Io>, max_head: u64) -> Result<Self, Error> {
         let allowance = Arc::new(Allowance::default());
         let counted = Counted {
             stream,
@@ -75,7 +75,7 @@ impl Connection {
     }
 
     /// Sends a request and waits for the head of its answer. The answer's body must be read before the next request.
-    pub(super) async fn send(
+    pub(crate) async fn send(
         &mut self,
         request: Request<Body>,
     ) -> Result<Response<Incoming>, Failure> {
@@ -98,14 +98,14 @@ impl Connection {
     }
 
     /// Returns whether it takes another request, once the last answer has been read to its end.
-    pub(super) async fn is_ready_again(&mut self) -> bool {
+    pub(crate) async fn is_ready_again(&mut self) -> bool {
         self.allowance.set(2 * self.max_head);
         matches!(timeout(READY_WITHIN, self.sender.ready()).await, Ok(Ok(())))
     }
 }
 
 /// Maps an error of hyper to one with a message for users.
-pub(super) fn explained(error: &hyper::Error) -> Error {
+pub(crate) fn explained(error: &hyper::Error) -> Error {
     if error.is_parse() {
         return Error::Malformed(error.to_string());
     }

@@ -29,7 +29,7 @@ const MOST_TRIED: usize = 8;
 const HEAD_START: Duration = Duration::from_millis(250);
 
 /// A byte stream to a receiver, with TLS or without.
-pub(super) trait Io: AsyncRead + AsyncWrite + Send + Unpin {}
+pub(crate) trait Io: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Io for T {}
 

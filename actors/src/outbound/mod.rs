@@ -7,13 +7,13 @@
 mod address;
 mod body;
 mod cidr;
-mod connection;
-mod dial;
+pub(crate) mod connection;
+pub(crate) mod dial;
 mod error;
 mod fetch;
 pub(crate) mod filename;
 mod line;
-mod pool;
+pub(crate) mod pool;
 mod request;
 mod resolver;
 mod settings;

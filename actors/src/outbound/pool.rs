@@ -1,5 +1,5 @@
-//! Idle connections to receivers (`outbound.max_idle`, `max_idle_per_host`, `keep_idle`), kept for the next request to the
-//! same origin.
+//! Idle connections to receivers (`outbound.max_idle`, `max_idle_per_host`, `keep_idle`) and to other nodes, kept for the next
+//! request to the same origin.
 //!
 //! Both bounds hold at every moment: a connection that exceeds one of them replaces the oldest of the same origin, or the
 //! oldest of all. The newest is taken first, so that the others can expire.
@@ -17,7 +17,7 @@ use tokio::time::{Instant, sleep};
 const SWEEP_EVERY: Duration = Duration::from_secs(1);
 
 /// Connections of type `C`, dropped to close them.
-pub(super) struct Pool<C> {
+pub(crate) struct Pool<C> {
     max: usize,
     max_per_origin: usize,
     connections: Arc<Mutex<IdleConnections<C>>>,
@@ -39,7 +39,7 @@ struct Idle<C> {
 }
 
 impl<C: Send + 'static> Pool<C> {
-    pub(super) fn new(max: usize, max_per_origin: usize) -> Self {
+    pub(crate) fn new(max: usize, max_per_origin: usize) -> Self {
         let connections = IdleConnections {
             idle: BTreeMap::new(),
             origins: HashMap::new(),
@@ -54,7 +54,7 @@ impl<C: Send + 'static> Pool<C> {
     }
 
     /// Takes the connection to the origin that was used last.
-    pub(super) fn take(&self, origin: &str, now: Instant) -> Option<C> {
+    pub(crate) fn take(&self, origin: &str, now: Instant) -> Option<C> {
         let mut connections = self.connections.lock();
         let newest = *connections.origins.get(origin)?.last()?;
         let idle = connections.remove(newest)?;
@@ -62,7 +62,7 @@ impl<C: Send + 'static> Pool<C> {
     }
 
     /// Keeps a connection until `until` at most.
-    pub(super) fn put(&self, origin: String, connection: C, until: Instant) {
+    pub(crate) fn put(&self, origin: String, connection: C, until: Instant) {
         if self.max == 0 || self.max_per_origin == 0 {
             return;
         }

@@ -23,7 +23,7 @@ use crate::{
         step_error::with_patience,
         stored::{UnstoredResult, keep},
     },
-    live::{Body, Playback, View, recording_folders::blocking},
+    live::{Body, Playback, View, recorded_media::blocking},
 };
 
 /// A point of a broadcast.
@@ -144,10 +144,12 @@ fn gather(view: &View) -> SegmentList {
     let mut takes = BTreeMap::new();
     if let Some(recording_writer) = view.segment_store.recording_writer() {
         for segment in recording_writer.segments() {
-            let path = recording_writer
-                .folder()
-                .join(names::segment_name(segment.msn));
-            takes.insert(segment.msn, (segment, Medium::File(path)));
+            let name = names::segment_name(segment.msn);
+            let medium = match recording_writer.media(&segment) {
+                Some(media) => Medium::Recorded(media),
+                None => Medium::File(recording_writer.folder().join(name)),
+            };
+            takes.insert(segment.msn, (segment, medium));
         }
         for number in takes.values().map(|(segment, _)| segment.init) {
             if !segments.inits.contains_key(&number)
@@ -197,6 +199,7 @@ fn listed(view: &View, segment: &Segment) -> Option<Medium> {
         {
             Body::Memory(pieces) => pieces.iter().for_each(|it| whole.extend_from_slice(it)),
             Body::File { path, .. } => return Some(Medium::File(path)),
+            Body::Recorded(media) => return Some(Medium::Recorded(media)),
         }
     }
     Some(Medium::Memory(Bytes::from(whole)))

@@ -5,19 +5,26 @@
 //!                  └─▶ DVR: ?dvr=1                                    └─▶ Registry<Recording> ─▶ SegmentList ─▶ blob, file, stream
 //! ```
 //!
-//! While it is on air nothing is copied. Afterwards an owner under a lease writes flat MP4 files of the stored
-//! fragments; when it dies, its successor continues behind the last stored file.
+//! While it is on air nothing is copied but to the object store, if there is one. Afterwards an owner under a lease writes flat
+//! MP4 files of the stored fragments; when it dies, its successor continues behind the last stored file.
 
 mod clip;
-mod segment_list;
+pub(crate) mod segment_list;
 mod settings;
+pub(crate) mod stored_media;
 mod storing;
 mod task;
 
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use futures_util::future::{BoxFuture, ready};
-use sluice_store::{Store, Tx, Work, jobs::Allowance, recordings, work::Lease};
+use sluice_store::{
+    Error as StoreError, Store, Tx, Work, jobs::Allowance, recordings, work::Lease,
+};
 use tokio::sync::Semaphore;
 use uuid::Uuid;
 
@@ -28,7 +35,7 @@ use task::RecordingOwner;
 use crate::{
     component::Component,
     durable::{owner::RowTask, registry_handle::RegistryHandle, shutdown::WorkGuard},
-    live::recording_folder,
+    live::{recorded_media::blocking, recording_folder},
     registry::Entity,
     subsystem::Subsystem,
     video::VideoStreams,
@@ -128,4 +135,29 @@ impl Entity for Recording {
     fn give_up<'t>(&self, tx: &'t mut Tx<'_>, id: Uuid, now_ms: i64) -> Work<'t, ()> {
         Box::pin(async move { recordings::give_up(tx, id, now_ms).await })
     }
+
+    /// Names the recordings whose media are in the object store, or in this node's data folder: another node would find none,
+    /// and fail them.
+    fn here(&self) -> BoxFuture<'_, Result<Option<Vec<Uuid>>, StoreError>> {
+        Box::pin(async {
+            let folder = self.0.folder.clone();
+            let broadcasts = blocking(move || names(&folder)).await?;
+            let mut reader = self.0.store.read().await?;
+            Ok(Some(recordings::unstored(&mut reader, &broadcasts).await?))
+        })
+    }
+}
+
+/// Returns the names of the entries of a folder, none when it is missing.
+fn names(folder: &Path) -> io::Result<Vec<String>> {
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    let mut names = Vec::new();
+    for entry in entries {
+        names.extend(entry?.file_name().into_string().ok());
+    }
+    Ok(names)
 }

@@ -1,8 +1,8 @@
 //! `SegmentList`: recorded segments as the fragments of an MP4 file: where a file ends (change of codecs, size), gaps, start
 //! of a clip at a key frame.
 //!
-//! Its functions block. A file holds whole fragments only: a fragment that a crash or a power loss broke is left out, and
-//! missing ones are a gap.
+//! Its functions block, and fetch segments that are in the object store only: they run on the threads that tokio has for such
+//! work. A file holds whole fragments only: a fragment that a crash or a power loss broke is left out, and missing ones are a gap.
 
 use std::{
     collections::BTreeMap,
@@ -21,9 +21,14 @@ use sluice_media::hls::{
         SegmentEntry, TrackKind, signature,
     },
 };
+use sluice_store::{
+    Error as StoreError,
+    blob::{PiecesReader, Source},
+};
+use tokio::runtime::Handle;
 use tracing::debug;
 
-use crate::live::RECORDING_INDEX;
+use crate::live::recorded_media::{RECORDING_INDEX, RecordedMedia};
 
 /// Largest box before the media of a fragment, which holds some 16 bytes for each frame.
 const MOST_MOOF_BYTES: u64 = 4 << 20;
@@ -37,6 +42,8 @@ const MOST_LOOK_BACK: usize = 16;
 pub(crate) enum Medium {
     File(PathBuf),
     Memory(Bytes),
+    /// On the disk, or in the object store.
+    Recorded(RecordedMedia),
 }
 
 #[derive(Clone, Debug)]
@@ -203,7 +210,7 @@ impl SegmentList {
         let Some(scales) = self.scales(take.segment.init) else {
             return Ok(Vec::new());
         };
-        let Some(source) = OpenSegment::open(&take.medium)? else {
+        let Some(mut source) = OpenSegment::open(&take.medium)? else {
             return Ok(Vec::new());
         };
         let mut end = source.len()?;
@@ -359,8 +366,30 @@ impl<'r> Splice<'r> {
 
 /// An open segment.
 enum OpenSegment {
-    File(File),
+    File(Arc<File>),
     Memory(Bytes),
+    Objects(Box<SegmentObjects>),
+}
+
+/// Segment in the object store.
+struct SegmentObjects {
+    reader: PiecesReader,
+    len: u64,
+    runtime: Handle,
+}
+
+impl SegmentObjects {
+    fn read(&mut self, mut at: u64, mut into: &mut [u8]) -> io::Result<()> {
+        while !into.is_empty() {
+            let reading = self.reader.read(at, into.len());
+            let bytes = self.runtime.block_on(reading).map_err(io::Error::other)?;
+            let (read, rest) = std::mem::take(&mut into).split_at_mut(bytes.len());
+            read.copy_from_slice(&bytes);
+            at += bytes.len() as u64;
+            into = rest;
+        }
+        Ok(())
+    }
 }
 
 impl OpenSegment {
@@ -369,10 +398,26 @@ impl OpenSegment {
         match medium {
             Medium::Memory(bytes) => Ok(Some(Self::Memory(bytes.clone()))),
             Medium::File(path) => match File::open(path) {
-                Ok(file) => Ok(Some(Self::File(file))),
+                Ok(file) => Ok(Some(Self::File(Arc::new(file)))),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
                 Err(error) => Err(error),
             },
+            Medium::Recorded(media) => {
+                let runtime = Handle::current();
+                let source = match runtime.block_on(media.open()) {
+                    Err(StoreError::NotFound(_)) => return Ok(None),
+                    opened => opened.map_err(io::Error::other)?,
+                };
+                let len = source.size()?;
+                Ok(Some(match source {
+                    Source::File(file) => Self::File(file),
+                    Source::Pieces(reader) => Self::Objects(Box::new(SegmentObjects {
+                        reader,
+                        len,
+                        runtime,
+                    })),
+                }))
+            }
         }
     }
 
@@ -380,10 +425,11 @@ impl OpenSegment {
         match self {
             Self::File(file) => Ok(file.metadata()?.len()),
             Self::Memory(bytes) => Ok(bytes.len() as u64),
+            Self::Objects(objects) => Ok(objects.len),
         }
     }
 
-    fn read(&self, at: u64, into: &mut [u8]) -> io::Result<()> {
+    fn read(&mut self, at: u64, into: &mut [u8]) -> io::Result<()> {
         match self {
             Self::File(file) => file.read_exact_at(into, at),
             Self::Memory(bytes) => {
@@ -393,12 +439,13 @@ impl OpenSegment {
                 into.copy_from_slice(found);
                 Ok(())
             }
+            Self::Objects(objects) => objects.read(at, into),
         }
     }
 
     /// Reads the whole fragment at an offset, with the lengths of its `moof` box and of its payload; `None` at the end, and
     /// where the bytes are no fragment.
-    fn fragment(&self, at: u64, end: u64) -> io::Result<Option<(Fragment, u64, u64)>> {
+    fn fragment(&mut self, at: u64, end: u64) -> io::Result<Option<(Fragment, u64, u64)>> {
         let Some(moof) = self.header(at, end)? else {
             return Ok(None);
         };
@@ -420,7 +467,7 @@ impl OpenSegment {
         Ok(parsed.map(|fragment| (fragment, moof.size, payload_bytes)))
     }
 
-    fn header(&self, at: u64, end: u64) -> io::Result<Option<BoxHeader>> {
+    fn header(&mut self, at: u64, end: u64) -> io::Result<Option<BoxHeader>> {
         let left = end.saturating_sub(at).min(MOST_HEADER_BYTES as u64) as usize;
         let mut bytes = [0; MOST_HEADER_BYTES];
         if left < 8 {
@@ -477,7 +524,7 @@ impl Payload {
             let opened = OpenSegment::open(&self.segments.takes[take].medium)?;
             self.open = opened.map(|opened| (take, opened));
         }
-        let (_, open) = self.open.as_ref().ok_or(io::ErrorKind::NotFound)?;
+        let (_, open) = self.open.as_mut().ok_or(io::ErrorKind::NotFound)?;
         open.read(at, into)
     }
 }

@@ -9,7 +9,7 @@ use sluice_store::{
 };
 
 use super::segment_list::{MovieFile, Payload, SegmentList};
-use crate::live::recording_folders::blocking;
+use crate::live::recorded_media::blocking;
 
 /// Returns the file of a cut that was [`sealed`].
 pub(crate) fn new_file(filename: String, cut: &MovieFile, blob: &Sealed) -> NewFile {

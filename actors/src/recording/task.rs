@@ -1,4 +1,4 @@
-//! Work on one recording: its folder becomes stored MP4 files with names, video streams and events; waits while disk or
+//! Work on one recording: its media become stored MP4 files with names, video streams and events; waits while disk or
 //! storage is full.
 //!
 //! ```text
@@ -26,6 +26,7 @@ use tracing::{info, warn};
 use super::{
     RecordingServices,
     segment_list::{MovieFile, SegmentList},
+    stored_media,
     storing::{new_file, sealed},
 };
 use crate::{
@@ -35,7 +36,7 @@ use crate::{
         stored::{UnstoredResult, keep},
     },
     events::recording_ready,
-    live::{RECORDING_INDEX, recording_folders::blocking},
+    live::recorded_media::blocking,
     video::SEGMENT_DURATION_S,
 };
 
@@ -98,14 +99,13 @@ async fn work(services: &RecordingServices, lease: &Lease) -> Result<(), StoreEr
     let recording = recordings::by_id(&mut reader, lease.id).await?;
     let done = recordings::files(&mut reader, lease.id).await?.len();
     drop(reader);
-    let folder = services.folder.join(&recording.broadcast);
-    let path = folder.clone();
-    let is_there = blocking(move || std::fs::exists(path.join(RECORDING_INDEX))).await?;
+    let segments =
+        stored_media::segments(&services.store, &services.folder, &recording.broadcast).await?;
     begin().await?;
-    if is_there {
-        store_files(services, lease, &recording, done).await?;
-    } else if done == 0 {
-        return fail(services, lease).await;
+    match segments {
+        Some(segments) => store_files(services, lease, &recording, done, segments).await?,
+        None if done == 0 => return fail(services, lease).await,
+        None => {}
     }
     let lease = lease.clone();
     let finished = with_patience(|| {
@@ -125,7 +125,7 @@ async fn fail(services: &RecordingServices, lease: &Lease) -> Result<(), StoreEr
     let lease = lease.clone();
     let failure = Failure {
         code: "media_missing".to_owned(),
-        message: "the recorded media are not on the disk".to_owned(),
+        message: "the recorded media are missing".to_owned(),
     };
     services
         .store
@@ -141,9 +141,9 @@ async fn store_files(
     lease: &Lease,
     recording: &Recording,
     done: usize,
+    segments: SegmentList,
 ) -> Result<(), StoreError> {
-    let folder = services.folder.join(&recording.broadcast);
-    let segments = Arc::new(blocking(move || SegmentList::open(&folder)).await?);
+    let segments = Arc::new(segments);
     let (mut from, mut number) = (Some(0), 0);
     while let Some(first) = from {
         let source = segments.clone();

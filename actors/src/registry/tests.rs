@@ -1,5 +1,7 @@
 //! A registry that panics, is stopped, killed or parked, over a real store and owners that do nothing but hold their rows.
 
+mod nodes;
+
 use parking_lot::Mutex;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;

@@ -3,8 +3,10 @@
 //! Audio is encoded apart and always begins again. Rows are written after the bytes they name were flushed; files are
 //! checked all the same, since a disk may lose flushed bytes.
 
+use std::ops::Range;
+
 use sluice_media::av::Resume;
-use sluice_store::video::{RenditionKind, Segment};
+use sluice_store::video::{Group, RenditionKind, Segment};
 
 use super::playback::Track;
 
@@ -74,6 +76,25 @@ pub(super) fn length(track: &Track, kept: u32) -> u64 {
     last.map_or(0, Segment::end)
 }
 
+/// Returns the parts of a rendition's file from `from` on, with what a group adds: init section and segments, each by itself.
+pub(super) fn parts(track: &Track, group: &Group, from: u64) -> Vec<Range<u64>> {
+    let number = track.rendition.number;
+    let known = track.rendition.init_length.map(i64::unsigned_abs);
+    let mut inits = group.inits.iter().filter(|init| init.rendition == number);
+    let init = known.or_else(|| inits.next().map(|init| init.length));
+    let recorded = track.segments.partition_point(|it| it.end() <= from);
+    let added = group.segments.iter().filter(|it| it.rendition == number);
+    let segments = track.segments[recorded..].iter().chain(added);
+    let (mut start, mut parts) = (from, Vec::new());
+    for end in init.into_iter().chain(segments.map(Segment::end)) {
+        if end > start {
+            parts.push(start..end);
+            start = end;
+        }
+    }
+    parts
+}
+
 /// Returns whether rows describe more than is kept.
 pub(super) fn has_more(tracks: &[Track], kept: u32) -> bool {
     tracks.iter().any(|track| {
@@ -87,6 +108,8 @@ pub(super) fn has_more(tracks: &[Track], kept: u32) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use sluice_store::video::Init;
+
     use super::super::tests::track;
     use super::*;
 
@@ -166,6 +189,55 @@ mod tests {
         assert_eq!((resume.number, resume.at_90k), (3, 270_000));
         assert_eq!(length(&tracks[0], 3), 310);
         assert_eq!((length(&tracks[0], 0), length(&tracks[1], 3)), (0, 0));
+    }
+
+    #[test]
+    fn parts_end_where_segments_do() {
+        let recorded = track(0, RenditionKind::Video, 4);
+        let mut begun = track(0, RenditionKind::Video, 0);
+        begun.rendition.init_length = None;
+        let init = Init {
+            rendition: 0,
+            length: 10,
+            codecs: String::new(),
+            frame_rate: None,
+            is_copy: false,
+        };
+        // Segments of the rendition, and of another one.
+        let added = |numbers: Range<u32>| Group {
+            inits: vec![init.clone()],
+            segments: [0, 1]
+                .into_iter()
+                .flat_map(|rendition| {
+                    numbers.clone().map(move |number| Segment {
+                        rendition,
+                        number,
+                        offset: 10 + 100 * u64::from(number),
+                        length: 100,
+                        start_90k: 0,
+                        duration_90k: 1,
+                        key_length: 0,
+                    })
+                })
+                .collect(),
+            progress: 0,
+        };
+        let cases: [(&Track, Range<u32>, u64, &[u64]); 6] = [
+            (&begun, 0..0, 0, &[10]),
+            (&begun, 0..2, 0, &[10, 110, 210]),
+            (&recorded, 4..5, 410, &[510]),
+            (&recorded, 4..4, 410, &[]),
+            // What was recorded before there was an object store.
+            (&recorded, 4..5, 0, &[10, 110, 210, 310, 410, 510]),
+            (&recorded, 4..5, 210, &[310, 410, 510]),
+        ];
+        for (track, numbers, from, ends) in cases {
+            let found = parts(track, &added(numbers.clone()), from);
+            let starts = [from].into_iter().chain(ends.iter().copied());
+            let expected: Vec<Range<u64>> =
+                starts.zip(ends).map(|(start, end)| start..*end).collect();
+            assert_eq!(found, expected, "{numbers:?} {from}");
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! its beginning on, else it is made after them. A source whose frames cannot be taken still becomes a stream, without
 //! images.
 
-use std::fs::File;
+use std::{fs::File, sync::Arc};
 
 use sluice_media::{
     av::{AvTask, Report, Sheet, Still},
@@ -13,14 +13,14 @@ use sluice_media::{
 };
 use sluice_store::{
     now_ms, video,
-    video::{MadeImages, MediaFile},
+    video::{MadeImages, MediaFile, NewObject},
 };
 use tokio::sync::mpsc;
 use tracing::info;
 
 use super::{
     asset::Asset,
-    files::{blocking, flushed, open_empty},
+    files::{blocking, flushed, lengths, open_empty},
 };
 use crate::{
     compute::{Assignment, Follow},
@@ -54,11 +54,11 @@ impl Asset<'_> {
         }
         let task = AvTask::Still(poster(self.duration_s()));
         let poster_bytes = self.taken(task, &[MediaFile::Poster]).await?;
-        self.note(MadeImages {
+        let images = MadeImages {
             poster_bytes,
             ..MadeImages::default()
-        })
-        .await
+        };
+        self.note(images, &[MediaFile::Poster]).await
     }
 
     /// Takes the storyboard from the source, unless it is there.
@@ -67,21 +67,21 @@ impl Asset<'_> {
             return Ok(());
         };
         let storyboard_bytes = self.taken(AvTask::Sheet(sheet), &STORYBOARD).await?;
-        self.note(MadeImages {
-            storyboard_bytes,
-            ..MadeImages::default()
-        })
-        .await
+        self.note_storyboard(storyboard_bytes).await
     }
 
     /// Takes over the storyboard that came with the segments.
     pub(super) async fn keep_storyboard(&mut self) -> Result<(), RowError> {
         let storyboard_bytes = Some(self.bytes_of(&STORYBOARD).await?);
-        self.note(MadeImages {
+        self.note_storyboard(storyboard_bytes).await
+    }
+
+    async fn note_storyboard(&mut self, storyboard_bytes: Option<u64>) -> Result<(), RowError> {
+        let images = MadeImages {
             storyboard_bytes,
             ..MadeImages::default()
-        })
-        .await
+        };
+        self.note(images, &STORYBOARD).await
     }
 
     /// Returns the form of the storyboard, if it is to be made.
@@ -94,23 +94,44 @@ impl Asset<'_> {
         self.stream().duration_ms.unwrap_or(0) as f64 / 1_000.0
     }
 
-    /// Notes the images in the row.
-    async fn note(&mut self, video_frames: MadeImages) -> Result<(), RowError> {
+    /// Uploads the images where there is an object store, and notes them in the row.
+    async fn note(
+        &mut self,
+        video_frames: MadeImages,
+        files: &[MediaFile],
+    ) -> Result<(), RowError> {
         if video_frames == MadeImages::default() {
             return Ok(());
         }
+        let objects = Arc::new(self.upload_whole(files).await?);
         let (store, lease) = (&self.services.store, self.lease);
         let noted = with_patience(|| {
-            let lease = lease.clone();
+            let (lease, objects) = (lease.clone(), objects.clone());
             store.write_for(lease.account_id, move |tx| {
-                Box::pin(
-                    async move { video::images_made(tx, &lease, video_frames, now_ms()).await },
-                )
+                Box::pin(async move {
+                    let now = now_ms();
+                    let stream = video::images_made(tx, &lease, video_frames, now).await?;
+                    video::add_objects(tx, lease.id, &objects, now).await?;
+                    Ok(stream)
+                })
             })
         });
         self.playback.stream = noted.await?;
+        self.playback.objects.add(&objects);
         self.services.playbacks.forget(&self.stream().playback_id);
         Ok(())
+    }
+
+    /// Uploads files that are flushed; nothing without an object store.
+    async fn upload_whole(&self, files: &[MediaFile]) -> Result<Vec<NewObject>, RowError> {
+        let store = &self.services.store;
+        if !store.blobs().has_objects() {
+            return Ok(Vec::new());
+        }
+        let lengths = lengths(&self.folder, files.to_vec()).await?;
+        let files = files.iter().zip(lengths);
+        let parts = files.map(|(file, length)| (file.clone(), 0..length));
+        Ok(video::upload(store, self.lease.id, parts.collect()).await?)
     }
 
     /// Has a worker make these files; returns their bytes, or `None` when it cannot be done.

@@ -36,6 +36,8 @@ use crate::{
     component::Component,
     compute::Compute,
     durable::{
+        elsewhere::SharedProgress,
+        in_flight::TaskShares,
         outcome_counters::OutcomeCounters,
         owner::RowTask,
         progress_channels::{self, Followers},
@@ -89,8 +91,9 @@ impl VideoServices {
         self.followers.publish(account_id, id, progress);
     }
 
-    /// Removes the folder of a stream that is gone or has failed; after an error the sweep removes it.
+    /// Removes the folder and the objects of a stream that is gone or has failed; after an error the sweep removes them.
     async fn clear(&self, id: Uuid) {
+        video::delete_objects(&self.store, id);
         let folder = Folder::of(&self.store, id);
         if let Err(error) = files::blocking(move || folder.remove()).await {
             warn!(stream = %id, %error, "its folder is removed by the next sweep");
@@ -262,12 +265,20 @@ impl VideoStreams {
         Ok(self.services.playbacks.get(playback_id).await?)
     }
 
+    /// Takes note of a commit of any node that changed streams; `None`: any of them may have changed.
+    pub fn changed(&self, ids: Option<&[Uuid]>) {
+        self.services.playbacks.forget_streams(ids);
+    }
+
     /// Returns the progress of a stream at this moment.
     pub fn progress(&self, stream: &Stream) -> StreamProgress {
         let at_rest = StreamProgress::of(stream);
         match stream.status.has_ended() {
             true => at_rest,
-            false => self.services.latest.get(stream.id).unwrap_or(at_rest),
+            false => match self.services.latest.get(stream.id) {
+                Some(latest) => latest,
+                None => self.services.followers.seen(stream.id, at_rest),
+            },
         }
     }
 
@@ -376,6 +387,18 @@ impl Entity for Video {
             }
             Ok(())
         })
+    }
+
+    fn startable(&self) -> usize {
+        self.0.workers.startable()
+    }
+
+    fn progress(&self) -> Option<&dyn SharedProgress> {
+        Some(&self.0.followers)
+    }
+
+    fn shares(&self, id: Uuid) -> Option<TaskShares> {
+        self.0.latest.get(id).map(StreamProgress::shares)
     }
 }
 

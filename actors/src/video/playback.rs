@@ -2,18 +2,26 @@
 //! cached (`vod.max_cached`).
 //!
 //! A snapshot is valid until the stream changes; a change publishes the next one, or has it forgotten. Snapshots are kept for
-//! the streams that were played last, and concurrent requests for a missing one read it once.
+//! the streams that were played last, and concurrent requests for a missing one read it once. In a cluster a stream may grow on
+//! another node, which the change log does not say of each group: there a snapshot of an unfinished one is valid for a second.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::HashMap,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use parking_lot::Mutex;
 use sluice_store::{
     Error, Store, video,
-    video::{Caption, Group, Rendition, Segment, Stream},
+    video::{Caption, Group, Rendition, Segment, Stream, StreamObjects},
 };
 use tokio::sync::OnceCell;
+use uuid::Uuid;
 
-/// Most segments of all snapshots that are kept: some 60 MiB. One stream has at most a fifth of it.
+/// Time for which a snapshot of a stream that may grow on another node is valid.
+const GROWING_FOR: Duration = Duration::from_secs(1);
+/// Most segments, and objects of such, of all snapshots that are kept: some 60 MiB. One stream has at most a fifth of it.
 pub(super) const MOST_SEGMENTS: usize = 1 << 20;
 
 /// A stream with all facts of its playlists.
@@ -23,6 +31,8 @@ pub struct Playback {
     /// Video first.
     pub tracks: Vec<Track>,
     pub captions: Vec<Caption>,
+    /// Objects that have bytes of its files; none without an object store.
+    pub objects: StreamObjects,
 }
 
 /// A rendition with its segments so far.
@@ -40,6 +50,7 @@ impl Playback {
         let renditions = video::renditions(&mut reader, stream.id).await?;
         let mut segments = video::segments(&mut reader, stream.id).await?;
         let captions = video::captions(&mut reader, stream.id).await?;
+        let objects = video::objects(&mut reader, stream.id).await?;
         let mut tracks = Vec::with_capacity(renditions.len());
         for rendition in renditions {
             let end = segments.partition_point(|segment| segment.rendition <= rendition.number);
@@ -54,6 +65,7 @@ impl Playback {
             stream,
             tracks,
             captions,
+            objects,
         })
     }
 
@@ -79,9 +91,10 @@ impl Playback {
         }
     }
 
-    /// Returns the number of segments of all renditions.
+    /// Returns the number of segments of all renditions, and of objects.
     fn segment_count(&self) -> usize {
-        self.tracks.iter().map(|track| track.segments.len()).sum()
+        let segments = self.tracks.iter().map(|track| track.segments.len());
+        segments.sum::<usize>() + self.objects.count()
     }
 
     /// Returns the rendition with that name.
@@ -107,10 +120,20 @@ pub(super) struct Playbacks {
     cache: Mutex<SnapshotCache>,
 }
 
+/// A snapshot that is kept.
+struct Kept {
+    playback: Arc<Playback>,
+    /// Number of the last request for it.
+    used: u64,
+    since: Instant,
+}
+
 #[derive(Default)]
 struct SnapshotCache {
-    /// By playback id, with the number of the last request for each.
-    kept: HashMap<String, (Arc<Playback>, u64)>,
+    /// True in a cluster.
+    may_grow_elsewhere: bool,
+    /// By playback id.
+    kept: HashMap<String, Kept>,
     /// Snapshots that are being read; each has a waiting caller. An unknown id never takes the place of a snapshot.
     arriving: HashMap<String, Slot>,
     /// Counts requests.
@@ -128,9 +151,14 @@ enum Known {
 impl SnapshotCache {
     fn look(&mut self, playback_id: &str) -> Known {
         self.now += 1;
-        if let Some((playback, used)) = self.kept.get_mut(playback_id) {
-            *used = self.now;
-            return Known::Kept(playback.clone());
+        if let Some(kept) = self.kept.get_mut(playback_id) {
+            let is_over = self.may_grow_elsewhere
+                && !kept.playback.stream.status.has_ended()
+                && kept.since.elapsed() >= GROWING_FOR;
+            if !is_over {
+                kept.used = self.now;
+                return Known::Kept(kept.playback.clone());
+            }
         }
         let slot = self.arriving.entry(playback_id.to_owned()).or_default();
         Known::Arriving(slot.clone())
@@ -141,7 +169,7 @@ impl SnapshotCache {
         let playback_id = playback.stream.playback_id.clone();
         self.kept.remove(&playback_id);
         let others = self.kept.values();
-        let mut segments: usize = others.map(|(other, _)| other.segment_count()).sum();
+        let mut segments: usize = others.map(|other| other.playback.segment_count()).sum();
         segments += playback.segment_count();
         while self.kept.len() >= most || segments > MOST_SEGMENTS {
             let Some(oldest) = self.take_oldest() else {
@@ -150,13 +178,18 @@ impl SnapshotCache {
             segments -= oldest.segment_count();
         }
         self.now += 1;
-        self.kept.insert(playback_id, (playback, self.now));
+        let kept = Kept {
+            playback,
+            used: self.now,
+            since: Instant::now(),
+        };
+        self.kept.insert(playback_id, kept);
     }
 
     fn take_oldest(&mut self) -> Option<Arc<Playback>> {
-        let oldest = self.kept.iter().min_by_key(|(_, (_, used))| *used);
+        let oldest = self.kept.iter().min_by_key(|(_, kept)| kept.used);
         let id = oldest.map(|(id, _)| id.clone())?;
-        self.kept.remove(&id).map(|(playback, _)| playback)
+        self.kept.remove(&id).map(|kept| kept.playback)
     }
 
     /// Takes the result of a read; it counts unless the stream has changed since.
@@ -178,10 +211,14 @@ impl SnapshotCache {
 
 impl Playbacks {
     pub(super) fn new(store: Store, most: usize) -> Self {
+        let cache = SnapshotCache {
+            may_grow_elsewhere: !store.cluster().is_solo(),
+            ..SnapshotCache::default()
+        };
         Self {
             store,
             most,
-            cache: Mutex::default(),
+            cache: Mutex::new(cache),
         }
     }
 
@@ -227,6 +264,17 @@ impl Playbacks {
         let mut cache = self.cache.lock();
         cache.changes += 1;
         cache.forget(playback_id);
+    }
+
+    /// Forgets the snapshots of streams by their ids, or all of them (`None`). Those that are being read may be among them: they
+    /// are answered to those who wait, and not kept.
+    pub(super) fn forget_streams(&self, ids: Option<&[Uuid]>) {
+        let mut cache = self.cache.lock();
+        cache.changes += 1;
+        cache.arriving.clear();
+        cache
+            .kept
+            .retain(|_, kept| ids.is_some_and(|ids| !ids.contains(&kept.playback.stream.id)));
     }
 }
 

@@ -12,7 +12,11 @@ use sluice_store::{
 };
 use uuid::Uuid;
 
-use crate::durable::{outcome_counters::count_failure, progress_channels::Report};
+use crate::durable::{
+    in_flight::{TaskShares, WHOLE},
+    outcome_counters::count_failure,
+    progress_channels::Report,
+};
 
 /// Progress of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +37,14 @@ impl StreamProgress {
             percent: stream.progress,
             playable: stream.playable,
             queue_place: None,
+        }
+    }
+
+    /// Returns the progress as other nodes read it.
+    pub(super) fn shares(self) -> TaskShares {
+        TaskShares {
+            thousandths: u32::from(self.percent) * WHOLE / 100,
+            queue_place: self.queue_place,
         }
     }
 }
@@ -58,6 +70,19 @@ impl Report for StreamProgress {
 
     fn is_before(&self, other: &Self) -> bool {
         (self.has_ended(), self.percent) < (other.has_ended(), other.percent)
+    }
+
+    /// Adds the progress that another node has beyond the row.
+    fn beside(self, shares: TaskShares, _: Option<&Self>) -> Self {
+        if self.has_ended() {
+            return self;
+        }
+        let percent = u8::try_from(100 * shares.thousandths / WHOLE).unwrap_or(100);
+        Self {
+            percent: self.percent.max(percent),
+            queue_place: shares.queue_place,
+            ..self
+        }
     }
 }
 

@@ -2,9 +2,9 @@
 //! continuations are tried again.
 //!
 //! Reports wait in a bounded queue, and the worker with them. Everything in the queue is one group: its files are
-//! flushed, its rows are written in one transaction, and then players see it.
+//! flushed, and uploaded where there is an object store; its rows are written in one transaction, and then players see it.
 
-use std::{collections::BTreeSet, fs::File};
+use std::{collections::BTreeSet, fs::File, sync::Arc};
 
 use sluice_media::{
     av::{AvTask, Ladder, LadderAudio, LadderVideo, Report},
@@ -12,7 +12,7 @@ use sluice_media::{
 };
 use sluice_store::{
     now_ms, video,
-    video::{Group, Init, RenditionKind, Segment},
+    video::{Group, Init, NewObject, RenditionKind, Segment},
 };
 use tokio::sync::mpsc::{self, Receiver};
 use tracing::warn;
@@ -69,6 +69,7 @@ impl Asset<'_> {
             .collect();
         // The worker of an owner that lost the stream may write until it has been ended.
         let mut files = with_patience(|| open_at(&self.folder, wanted.clone())).await?;
+        self.copy_inits(kept, &files).await?;
         let mut ladder = ladder(&self.playback, kept);
         ladder.sheet = self.missing_sheet().filter(|_| kept == 0);
         if ladder.sheet.is_some() {
@@ -85,10 +86,31 @@ impl Asset<'_> {
         }
     }
 
+    /// Copies the init sections that the worker compares from objects into the files, which may be new on this node.
+    async fn copy_inits(&self, kept: u32, files: &[File]) -> Result<(), RowError> {
+        if kept == 0 {
+            return Ok(());
+        }
+        let (store, objects) = (&self.services.store, &self.playback.objects);
+        for (track, file) in self.playback.tracks.iter().zip(files) {
+            let length = track.rendition.init_length.unwrap_or(0).unsigned_abs();
+            video::copy_beginning(store, self.lease.id, &file_of(track), objects, length, file)
+                .await?;
+        }
+        Ok(())
+    }
+
     /// Returns the number of video segments to continue behind.
     async fn kept(&self) -> Result<u32, RowError> {
         let tracks = &self.playback.tracks;
-        let lengths = lengths(&self.folder, tracks.iter().map(file_of).collect()).await?;
+        let mut lengths = lengths(&self.folder, tracks.iter().map(file_of).collect()).await?;
+        for (track, length) in tracks.iter().zip(&mut lengths) {
+            // The file may be that of an owner before the last one.
+            match self.playback.objects.covered(&file_of(track)) {
+                0 => {}
+                covered => *length = covered,
+            }
+        }
         let kept = boundary::kept(tracks, &lengths);
         Ok(boundary::with_rest(tracks, kept, self.stream().duration_ms))
     }
@@ -206,19 +228,22 @@ impl Asset<'_> {
         track.is_some_and(|track| track.rendition.init_length.is_some())
     }
 
-    /// Flushes the files of a group, writes its rows, and publishes it to players.
+    /// Flushes and uploads the files of a group, writes its rows, and publishes it to players.
     async fn record(&mut self, group: Group) -> Result<(), RowError> {
         ensure_room(self.services)?;
         self.flush(&group).await?;
-        let group = std::sync::Arc::new(group);
+        let objects = Arc::new(self.upload(&group).await?);
+        let group = Arc::new(group);
         let (store, lease, playbacks) =
             (&self.services.store, self.lease, &self.services.playbacks);
         let seen = playbacks.changes();
         let written = with_patience(|| {
-            let (group, lease) = (group.clone(), lease.clone());
+            let (group, lease, objects) = (group.clone(), lease.clone(), objects.clone());
             store.write_for(lease.account_id, move |tx| {
                 Box::pin(async move {
-                    let stream = video::record(tx, &lease, &group, now_ms()).await?;
+                    let now = now_ms();
+                    let stream = video::record(tx, &lease, &group, now).await?;
+                    video::add_objects(tx, lease.id, &objects, now).await?;
                     let captions = video::captions(tx, lease.id).await?;
                     Ok((stream, captions))
                 })
@@ -226,16 +251,14 @@ impl Asset<'_> {
         });
         (self.playback.stream, self.playback.captions) = written.await?;
         self.playback.grow(&group);
+        self.playback.objects.add(&objects);
         self.progress.playable = self.playback.stream.playable;
         playbacks.publish(self.playback.clone(), seen);
         Ok(())
     }
 
     async fn flush(&self, group: &Group) -> Result<(), RowError> {
-        let inits = group.inits.iter().map(|init| init.rendition);
-        let segments = group.segments.iter().map(|segment| segment.rendition);
-        let touched: BTreeSet<u8> = inits.chain(segments).collect();
-        for number in touched {
+        for number in touched(group) {
             let track = self.playback.tracks.get(usize::from(number));
             let track =
                 track.ok_or_else(|| Failure::internal("a segment of no rendition was made"))?;
@@ -246,6 +269,31 @@ impl Asset<'_> {
         }
         Ok(())
     }
+
+    /// Uploads what objects lack of the files of a group; nothing without an object store.
+    async fn upload(&self, group: &Group) -> Result<Vec<NewObject>, RowError> {
+        let store = &self.services.store;
+        if !store.blobs().has_objects() {
+            return Ok(Vec::new());
+        }
+        let mut wanted = Vec::new();
+        for number in touched(group) {
+            let Some(track) = self.playback.tracks.get(usize::from(number)) else {
+                continue;
+            };
+            let file = file_of(track);
+            let parts = boundary::parts(track, group, self.playback.objects.covered(&file));
+            wanted.extend(parts.into_iter().map(|part| (file.clone(), part)));
+        }
+        Ok(video::upload(store, self.lease.id, wanted).await?)
+    }
+}
+
+/// Returns the renditions that a group adds to.
+fn touched(group: &Group) -> BTreeSet<u8> {
+    let inits = group.inits.iter().map(|init| init.rendition);
+    let segments = group.segments.iter().map(|segment| segment.rendition);
+    inits.chain(segments).collect()
 }
 
 /// Returns whether the failure may be caused by continuing: an encoder that begins a rendition in another way, or

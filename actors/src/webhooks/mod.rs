@@ -4,7 +4,7 @@
 //! The rows are the truth. The actor ([`sender`]) reads the endpoints with something due, decides ([`dispatcher`], pure) and
 //! writes the decision in one transaction a turn; attempts are futures beside it. What is in memory is bounded by
 //! `webhooks.max_in_flight` and the number of endpoints with something open, not by the backlog: a body is read when its
-//! delivery is claimed.
+//! delivery is claimed. In a cluster each endpoint has one node that sends to it.
 //!
 //! ```text
 //! events committed, nudges, outcomes, each second
@@ -39,7 +39,7 @@ use std::{
 };
 
 use futures_util::future::{BoxFuture, ready};
-use sluice_store::{Store, now_ms, webhooks};
+use sluice_store::{Store, cluster::Role, now_ms, webhooks};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -81,7 +81,7 @@ struct WebhookServices {
     carrier: Arc<dyn Carrier>,
     schedule: RetrySchedule,
     clock: SystemClock,
-    /// Owner of this process's leases.
+    /// Owner of this process's leases: its node.
     owner: Uuid,
     counters: WebhookCounters,
     /// Number of actors of this process so far.
@@ -98,6 +98,14 @@ impl WebhookServices {
     fn lease(&self) -> Duration {
         self.settings.timeout + LEASE_MARGIN
     }
+
+    /// Returns whether this node sends to an endpoint: one node at a time does, a node that drains does not.
+    fn sends_to(&self, endpoint_id: Uuid) -> bool {
+        let cluster = self.store.cluster();
+        cluster.is_solo()
+            || (cluster.this().has_role(Role::Worker)
+                && cluster.is_mine(Role::Worker, endpoint_id.as_bytes()))
+    }
 }
 
 impl Webhooks {
@@ -111,15 +119,15 @@ impl Webhooks {
             services: Arc::new(WebhookServices {
                 schedule: RetrySchedule::new(&settings),
                 settings,
-                store,
                 carrier,
                 clock: SystemClock::default(),
-                owner: Uuid::now_v7(),
+                owner: store.owner(),
                 counters: WebhookCounters::default(),
                 incarnation: AtomicU64::new(0),
                 has_started: AtomicBool::new(false),
                 closing: CancellationToken::new(),
                 closed: CancellationToken::new(),
+                store,
             }),
             handle: ActorHandle::default(),
         }

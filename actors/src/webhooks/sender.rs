@@ -7,13 +7,18 @@
 //!
 //! When the database takes no changes, outcomes wait in their places, nothing is claimed, and only the scan tries again.
 //!
+//! In a cluster each endpoint is placed on one node ([`WebhookServices::sends_to`]). When the nodes change, the node that an
+//! endpoint leaves claims nothing of it from the next turn on, and still records its attempts in flight; the node that it
+//! comes to claims once no other holds a delivery of it ([`webhooks::claimable`]). What a dead node held is interrupted by
+//! another one.
+//!
 //! Mailbox 64: nudges and ticks may be dropped, a scan follows; of a turn's own messages there is one at a time. What
 //! survives a restart (in `Args`): the clock, the owner's id and the counters. The mailbox does too: messages of a panicked
 //! actor's turn name that actor, and are ignored by its successor. The attempts of a panicked actor end with it; the first
 //! turn of its successor notes them as interrupted, as the first turn of a process does with those of the process before.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     panic::AssertUnwindSafe,
     sync::{Arc, atomic::Ordering::Relaxed},
     time::Duration,
@@ -28,8 +33,8 @@ use kameo::{
 };
 use parking_lot::Mutex;
 use sluice_store::{
-    Error, Tx,
-    webhooks::{self, Attempted, Claimed, Endpoint, Lane},
+    Engine, Error, Tx,
+    webhooks::{self, Attempted, ClaimRequest, Claimed, Endpoint, Lane},
 };
 use tokio::{sync::watch, task::JoinSet};
 use tokio_util::task::AbortOnDropHandle;
@@ -50,6 +55,8 @@ pub(super) const MAILBOX: usize = 64;
 const SCAN_EVERY: Duration = Duration::from_secs(1);
 /// Most attempts of a predecessor that are noted as interrupted in one write.
 const INTERRUPT_ROWS: u32 = 500;
+/// Interval at which deliveries are freed whose owner is not known any more.
+const FREE_EXPIRED_EVERY: Duration = Duration::from_secs(10);
 
 /// The actor; see the module documentation.
 pub(super) struct Sender {
@@ -71,6 +78,8 @@ pub(super) struct Sender {
     is_failing: bool,
     alarm: Option<AbortOnDropHandle<()>>,
     _pacer: AbortOnDropHandle<()>,
+    /// Frees deliveries of unknown owners, in a cluster.
+    _freeing: Option<AbortOnDropHandle<()>>,
 }
 
 /// Attempts push to its end, and only the actor takes from its front.
@@ -86,7 +95,9 @@ impl Actor for Sender {
         services: Arc<WebhookServices>,
         me: ActorRef<Self>,
     ) -> Result<Self, Infallible> {
-        let pacer = tokio::spawn(pace(me, services.store.newest_event()));
+        let cluster = services.store.cluster();
+        let pacer = pace(me, services.store.newest_event(), cluster.changed());
+        let freeing = (!cluster.is_solo()).then(|| tokio::spawn(free_expired(services.clone())));
         services.counters.in_flight.store(0, Relaxed);
         Ok(Self {
             incarnation: services.incarnation.fetch_add(1, Relaxed) + 1,
@@ -99,7 +110,8 @@ impl Actor for Sender {
             has_recovered: false,
             is_failing: false,
             alarm: None,
-            _pacer: AbortOnDropHandle::new(pacer),
+            _pacer: AbortOnDropHandle::new(tokio::spawn(pacer)),
+            _freeing: freeing.map(AbortOnDropHandle::new),
             services,
         })
     }
@@ -175,7 +187,8 @@ impl Sender {
             self.dispatcher.close();
         }
         let now_ms = self.services.clock.now_ms();
-        let plan = self.dispatcher.plan(&lanes, now_ms, &mut draw);
+        let mut plan = self.dispatcher.plan(&lanes, now_ms, &mut draw);
+        plan.releasing.retain(|id| self.services.sends_to(*id));
         self.set_alarm(plan.wake_at, now_ms, me);
         if plan.is_empty() {
             self.end(false, me);
@@ -264,7 +277,30 @@ async fn attempt_outcome(services: &WebhookServices, attempt: &Attempt) -> Attem
 
 async fn look(services: &WebhookServices, receivers: &[Uuid]) -> Result<Vec<Lane>, Error> {
     let mut db = services.store.read().await?;
-    webhooks::lanes(&mut db, receivers).await
+    let lanes = webhooks::lanes(&mut db, receivers).await?;
+    if services.store.cluster().is_solo() {
+        return Ok(lanes);
+    }
+    let held = webhooks::held_elsewhere(&mut db, services.owner).await?;
+    let held: HashSet<Uuid> = held.into_iter().collect();
+    let may_claim = |id: Uuid| !held.contains(&id) && services.sends_to(id);
+    Ok(own_lanes(lanes, receivers, may_claim))
+}
+
+/// Returns the lanes of which may be claimed, and those of receivers, with nothing due, for the outcomes of their attempts.
+fn own_lanes(lanes: Vec<Lane>, receivers: &[Uuid], may_claim: impl Fn(Uuid) -> bool) -> Vec<Lane> {
+    let own = lanes.into_iter().filter_map(|lane| {
+        let id = lane.endpoint.id;
+        if may_claim(id) {
+            return Some(lane);
+        }
+        receivers.contains(&id).then_some(Lane {
+            next_due_at: None,
+            replay_due_at: None,
+            ..lane
+        })
+    });
+    own.collect()
 }
 
 /// Repairs of a predecessor's work, at most [`INTERRUPT_ROWS`] deliveries.
@@ -276,13 +312,14 @@ struct Recovered {
 
 /// Notes attempts that no sender makes any more, and at the start of the process repairs due times.
 async fn recover(services: &WebhookServices) -> Result<Recovered, Error> {
-    // The claims of an actor of this process, or else those of an earlier process.
-    let of = services.has_started.load(Relaxed).then_some(services.owner);
+    // The claims of an actor of this process, or else those of an earlier process, of which a cluster has others.
+    let is_own = services.has_started.load(Relaxed) || !services.store.cluster().is_solo();
+    let of = is_own.then_some(services.owner);
     let now_ms = services.clock.now_ms();
     let horizon_ms = after(now_ms, services.schedule.longest());
     services
         .store
-        .write(move |tx| {
+        .write_beside(move |tx| {
             Box::pin(async move {
                 let interrupted = webhooks::interrupt(tx, of, INTERRUPT_ROWS, now_ms).await?;
                 let left = INTERRUPT_ROWS.saturating_sub(u32::try_from(interrupted).unwrap_or(0));
@@ -297,6 +334,41 @@ async fn recover(services: &WebhookServices) -> Result<Recovered, Error> {
             })
         })
         .await
+}
+
+/// Frees deliveries again and again whose owner is not known any more, on one node of a cluster.
+async fn free_expired(services: Arc<WebhookServices>) {
+    let mut turns = tokio::time::interval(FREE_EXPIRED_EVERY);
+    loop {
+        turns.tick().await;
+        if !services.store.cluster().is_janitor() {
+            continue;
+        }
+        let nodes = services.store.cluster().nodes();
+        let live: Vec<Uuid> = nodes.iter().map(|node| node.id).collect();
+        let now_ms = services.clock.now_ms();
+        let freed = services
+            .store
+            .write_beside(move |tx| {
+                Box::pin(async move {
+                    webhooks::interrupt_expired(tx, &live, INTERRUPT_ROWS, now_ms).await
+                })
+            })
+            .await;
+        match freed {
+            Ok(0) => {}
+            Ok(rows) => {
+                warn!(
+                    rows,
+                    "webhook deliveries were freed whose node is not known any more"
+                );
+                services.counters.interrupted.fetch_add(rows, Relaxed);
+            }
+            Err(error) => {
+                debug!(%error, "webhook deliveries of unknown nodes are looked for again")
+            }
+        }
+    }
 }
 
 /// Writes of a turn.
@@ -316,7 +388,7 @@ async fn carry_out(
     let of = services.clone();
     services
         .store
-        .write(move |tx| {
+        .write_beside(move |tx| {
             Box::pin(async move {
                 if of.incarnation.load(Relaxed) != incarnation {
                     return Err(Error::Conflict("the sender was replaced".into()));
@@ -346,6 +418,7 @@ async fn write(
     plan: &Plan,
     late: &[Attempted],
 ) -> Result<Vec<Claimed>, Error> {
+    let wanted = claimable(tx, services, plan).await?;
     webhooks::record(tx, &[&plan.records, late].concat()).await?;
     webhooks::set_healths(tx, &plan.health).await?;
     let mut rows = REWIND_ROWS;
@@ -361,12 +434,36 @@ async fn write(
     webhooks::claim(
         tx,
         services.owner,
-        &plan.wanted,
+        &wanted,
         services.lease(),
         plan.horizon_ms,
         services.clock.now_ms(),
     )
     .await
+}
+
+/// Returns the wanted claims of endpoints of which no other node holds deliveries. Endpoints that the plan changes or claims of
+/// are locked where other units run beside this one.
+async fn claimable(
+    tx: &mut Tx<'_>,
+    services: &WebhookServices,
+    plan: &Plan,
+) -> Result<Vec<ClaimRequest>, Error> {
+    if services.store.engine() == Engine::Sqlite {
+        return Ok(plan.wanted.clone());
+    }
+    let changed = plan.health.iter().map(|(id, _)| *id);
+    let claimed_of = plan.wanted.iter().map(|wanted| wanted.endpoint_id);
+    let endpoints: HashSet<Uuid> = changed
+        .chain(plan.releasing.iter().copied())
+        .chain(claimed_of)
+        .collect();
+    let endpoints: Vec<Uuid> = endpoints.into_iter().collect();
+    let free = webhooks::claimable(tx, services.owner, &endpoints).await?;
+    let wanted = plan.wanted.iter().copied();
+    Ok(wanted
+        .filter(|wanted| free.contains(&wanted.endpoint_id))
+        .collect())
 }
 
 fn receivers(lanes: Vec<Lane>) -> Receivers {
@@ -406,16 +503,24 @@ fn log_news(news: &News, receivers: &Receivers) {
     }
 }
 
-/// Sends the actor a scan each second, and a nudge when events were committed. Aborted with it; the reference is a strong
-/// one, since no other holds what a restarted actor is given.
-async fn pace(sender: ActorRef<Sender>, mut newest_event: watch::Receiver<i64>) {
+/// Sends the actor a scan each second, and a nudge when events were committed or the nodes have changed. Aborted with it; the
+/// reference is a strong one, since no other holds what a restarted actor is given.
+async fn pace(
+    sender: ActorRef<Sender>,
+    mut newest_event: watch::Receiver<i64>,
+    mut nodes: watch::Receiver<u64>,
+) {
     let mut scans = tokio::time::interval(SCAN_EVERY);
-    let mut has_writer = true;
+    let (mut has_writer, mut has_nodes) = (true, true);
     loop {
         let is_scan = tokio::select! {
             _ = scans.tick() => true,
             changed = newest_event.changed(), if has_writer => {
                 has_writer = changed.is_ok();
+                false
+            }
+            changed = nodes.changed(), if has_nodes => {
+                has_nodes = changed.is_ok();
                 false
             }
         };

@@ -46,6 +46,7 @@ use crate::{
     component::Component,
     compute::Compute,
     durable::{
+        elsewhere::SharedProgress,
         outcome_counters::OutcomeCounters,
         owner::RowTask,
         progress_channels::{self, Followers},
@@ -520,5 +521,13 @@ impl Entity for RunEntity {
             }
             Ok(())
         })
+    }
+
+    fn startable(&self) -> usize {
+        self.0.workers.startable()
+    }
+
+    fn progress(&self) -> Option<&dyn SharedProgress> {
+        Some(&self.0.followers)
     }
 }

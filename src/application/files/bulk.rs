@@ -219,9 +219,7 @@ async fn turn(
                 Err(Error::Unknown) => asked.to_vec(),
                 Err(_) => Vec::new(),
             };
-            for id in purged {
-                context.images.purge_file(id).await;
-            }
+            context.images.purge_files(&purged).await;
             Ok(Outcomes::done(deleted?))
         }
         Change::Tag(change) => {

@@ -124,9 +124,7 @@ async fn delete_contents(
         let emptied = write_tx!(context.store, account_id, |tx| {
             folders::delete_turn(tx, account_id, id, FILES_PER_TURN).await
         })?;
-        for file_id in emptied.files {
-            context.images.purge_file(file_id).await;
-        }
+        context.images.purge_files(&emptied.files).await;
         if emptied.is_gone {
             return Ok(());
         }

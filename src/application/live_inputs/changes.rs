@@ -31,6 +31,7 @@ pub(crate) async fn create(
 ) -> Result<(LiveInput, Secret), ApiError> {
     let new = request.checked()?;
     reject_unreachable(&context.outbound, new.pull_url.as_deref()).await?;
+    let _in_order = context.live_changes.lock().await;
     let (input, key) = write_tx!(context.store, account_id, |tx| {
         live_inputs::create(tx, account_id, new, now_ms()).await
     })?;

@@ -125,7 +125,7 @@ pub struct WebRtcBranchRecord {
 #[schema(as = HealthTrouble)]
 #[expect(dead_code, reason = "describes `HealthIssue`, which is what is sent")]
 pub struct HealthIssueRecord {
-    /// Reason why the broadcast is not recorded any further.
+    /// Reason why the broadcast is not recorded any further, or why recorded segments wait on the disk.
     recording: Option<String>,
     /// Reason why segments stay in memory only.
     disk: Option<String>,

@@ -1,6 +1,7 @@
-//! Applies committed changes to the live actors, and retries while they do not answer; pauses between tries.
+//! Applies committed changes to the live actors, and retries while they do not answer; pauses between tries. Rows that another
+//! node may have changed are read again.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use sluice_actors::Error;
 use sluice_store::live_inputs::{self, LiveInput};
@@ -35,7 +36,7 @@ fn follow_up(context: &Arc<LiveContext>, id: Uuid, result: Result<(), Error>) {
 async fn notify_until_known(context: Arc<LiveContext>, id: Uuid) {
     for pause in PAUSES_S {
         tokio::time::sleep(Duration::from_secs(pause)).await;
-        match notify_once(&context, id).await {
+        match read_again(&context, id).await {
             Ok(()) => return,
             Err(error) => {
                 tracing::warn!(input = %id, %error, "live inputs still do not know a change")
@@ -45,7 +46,8 @@ async fn notify_until_known(context: Arc<LiveContext>, id: Uuid) {
     tracing::error!(input = %id, "live inputs were not notified of a change: gave up");
 }
 
-async fn notify_once(context: &LiveContext, id: Uuid) -> Result<(), Error> {
+/// Reads the row of an input again and applies it, whatever it is by now.
+pub(crate) async fn read_again(context: &LiveContext, id: Uuid) -> Result<(), Error> {
     let _in_order = context.live_changes.lock().await;
     let row = live_inputs::by_id(&mut context.store.read().await?, id).await?;
     match row {
@@ -55,6 +57,38 @@ async fn notify_once(context: &LiveContext, id: Uuid) -> Result<(), Error> {
                 .changed(context.suspensions.in_force(input))
                 .await
         }
-        None => context.live.deleted(id).await,
+        None => remove(context, id).await,
     }
+}
+
+/// Reads the rows of all inputs again, or of an account's, and applies them.
+pub(crate) async fn read_all_again(
+    context: &LiveContext,
+    account_id: Option<Uuid>,
+) -> Result<(), Error> {
+    let _in_order = context.live_changes.lock().await;
+    let mut db = context.store.read().await?;
+    let rows = match account_id {
+        Some(account_id) => live_inputs::all_of(&mut db, account_id).await?,
+        None => live_inputs::all(&mut db).await?,
+    };
+    drop(db);
+    let there: HashSet<Uuid> = rows.iter().map(|row| row.id).collect();
+    for playback in context.live.playbacks() {
+        let is_of = account_id.is_none_or(|id| playback.account_id == id);
+        if is_of && !there.contains(&playback.input_id) {
+            remove(context, playback.input_id).await?;
+        }
+    }
+    for row in rows {
+        let row = context.suspensions.in_force(row);
+        context.live.changed(row).await?;
+    }
+    Ok(())
+}
+
+async fn remove(context: &LiveContext, id: Uuid) -> Result<(), Error> {
+    context.live.deleted(id).await?;
+    context.restreams.input_removed(id);
+    Ok(())
 }

@@ -84,6 +84,24 @@ pub(crate) async fn remove(
     Ok(())
 }
 
+/// Reads the row of an output again and applies it, whatever it is by now.
+pub(crate) async fn read_again(context: &LiveContext, id: Uuid) -> Result<(), ApiError> {
+    let _in_order = context.live_changes.lock().await;
+    match outputs::by_id(&mut context.store.read().await?, id).await? {
+        Some(row) => context.restreams.changed(row),
+        None => context.restreams.removed(id),
+    }
+    Ok(())
+}
+
+/// Reads the rows of all outputs again and applies them.
+pub(crate) async fn read_all_again(context: &LiveContext) -> Result<(), ApiError> {
+    let _in_order = context.live_changes.lock().await;
+    let rows = outputs::all(&mut context.store.read().await?).await?;
+    context.restreams.replace_all(rows);
+    Ok(())
+}
+
 /// Checks an address: 400 for what is no address of a target, and for one whose host is or now resolves to a rejected address.
 async fn checked(outbound: &Outbound, text: String) -> Result<String, ApiError> {
     let invalid = |reason: String| invalid!("url: {reason}");

@@ -1,6 +1,8 @@
 //! Fields of a live input in answers: `status`, ingest and playback addresses (`rtmpUrl`, `srtUrl`, `whipUrl`, `hlsUrl`, `watchUrl`),
 //! masked secrets.
 
+use std::cmp::Ordering;
+
 use serde::Serialize;
 use sluice_actors::live::{InputStatus, address::MASK, pull::masked};
 use sluice_store::live_inputs::LiveInput;
@@ -139,17 +141,21 @@ impl Record<'_> {
         playback.now().reconnect_until_ms.map(Timestamp)
     }
 
-    /// Returns the times of the broadcast; the process has them a moment before the row does.
+    /// Returns the times of the broadcast; the process has them a moment before the row does, and the row alone has those of a
+    /// broadcast on another node.
     fn times(
         &self,
         input: &LiveInput,
         status: InputStatus,
     ) -> (Option<Timestamp>, Option<Timestamp>) {
-        let newer = self.context.live.times(input.id);
-        let started = newer.last_started_ms.or(input.last_started_at);
-        let ended = match newer.last_started_ms {
-            Some(_) => newer.last_ended_ms,
-            None => input.last_ended_at,
+        let known = self.context.live.times(input.id);
+        let (started, ended) = match input.last_started_at.cmp(&known.last_started_ms) {
+            Ordering::Greater => (input.last_started_at, input.last_ended_at),
+            Ordering::Equal => (
+                known.last_started_ms,
+                known.last_ended_ms.or(input.last_ended_at),
+            ),
+            Ordering::Less => (known.last_started_ms, known.last_ended_ms),
         };
         let ended = ended.filter(|_| status == InputStatus::Idle);
         (started.map(Timestamp), ended.map(Timestamp))

@@ -198,13 +198,13 @@ async fn checked(
     code: &Secret,
 ) -> Result<Invitation, ApiError> {
     let (attempts, address) = (&context.attempts, client.address);
-    sessions::begin_code(attempts, CODES, address)?;
+    sessions::begin_code(attempts, CODES, address).await?;
     let mut db = context.store.read().await?;
     let Some(invitation) = invitations::of_code(&mut db, code, now_ms()).await? else {
         tracing::info!(client = ?address, "invitation rejected");
         return Err(unusable());
     };
-    attempts.succeeded(CODES, address);
+    attempts.succeeded(CODES, address).await;
     Ok(invitation)
 }
 

@@ -2,30 +2,52 @@
 //!
 //! Only tokens of no link are counted, each once: a page that was open when its link was revoked requests a hundred
 //! images with one token, and is no guesser. After too many of them, every link is unavailable to that network.
+//!
+//! In a cluster each node adds what it counted to the counts of all each second, and learns which networks are at their limit.
 
 use std::{
+    collections::HashMap,
     net::IpAddr,
     time::{Duration, Instant},
 };
 
+use parking_lot::RwLock;
 use sluice_actors::network::client_network;
+use sluice_store::{
+    Error, Store,
+    counters::{self, Added},
+    duration_ms, now_ms,
+};
 
 use crate::application::attempt_counter::AttemptCounter;
 
 /// Characters of a token's hash that are remembered.
 const HASH_CHARACTERS: usize = 16;
+/// Kind of the counts of all nodes.
+const KIND: &str = "failed tokens";
+/// Networks that are written each second; the others follow.
+const NETWORKS_PER_TURN: usize = 1_000;
+/// Networks at their limit by the counts of all nodes.
+const MOST_AT_LIMIT: u32 = 10_000;
 
 /// The tokens that opened nothing in the last `window`.
 #[derive(Debug)]
 pub(crate) struct FailedTokens {
+    /// Tokens that end a network's guesses.
+    limit: u32,
     by_network: AttemptCounter<Option<IpAddr>>,
+    /// Networks at their limit by the counts of all nodes, until these times.
+    by_all_nodes: RwLock<HashMap<Option<IpAddr>, Instant>>,
 }
 
 impl FailedTokens {
     pub(crate) fn new(allowed: u32, window: Duration) -> Self {
+        // The guess beyond those allowed is the one that ends them.
+        let limit = allowed.saturating_add(1);
         Self {
-            // The guess beyond those allowed is the one that ends them.
-            by_network: AttemptCounter::new(allowed.saturating_add(1), window),
+            limit,
+            by_network: AttemptCounter::new(limit, window),
+            by_all_nodes: RwLock::default(),
         }
     }
 
@@ -42,7 +64,54 @@ impl FailedTokens {
         let counted = missed.map(|hash| self.by_network.count(network, hash, now));
         counted.is_some_and(|counted| counted.is_err())
             || self.by_network.locked_out(&network, now).is_some()
+            || self.is_over_on_nodes(&network, now)
     }
+
+    fn is_over_on_nodes(&self, network: &Option<IpAddr>, now: Instant) -> bool {
+        let by_all_nodes = self.by_all_nodes.read();
+        by_all_nodes.get(network).is_some_and(|until| *until > now)
+    }
+
+    /// Adds what was counted here to the counts of all nodes, and takes up which networks are at their limit.
+    pub(crate) async fn share(&self, store: &Store) -> Result<(), Error> {
+        let (now, now_ms) = (Instant::now(), now_ms());
+        let counted = self.by_network.take_unshared(NETWORKS_PER_TURN, now);
+        if !counted.is_empty() {
+            let added: Vec<Added> = counted
+                .iter()
+                .map(|(network, failures, left)| Added {
+                    name: name(network),
+                    used: *failures,
+                    ends_at: now_ms.saturating_add(duration_ms(*left)),
+                })
+                .collect();
+            let adding = store.write_beside(move |tx| {
+                Box::pin(async move { counters::add(tx, KIND, &added, now_ms).await })
+            });
+            if let Err(error) = adding.await {
+                if !matches!(error, Error::Unknown) {
+                    self.by_network.put_unshared_back(&counted);
+                }
+                return Err(error);
+            }
+        }
+        let mut db = store.read().await?;
+        let full = counters::at_limit(&mut db, KIND, self.limit, now_ms, MOST_AT_LIMIT).await?;
+        let by_all_nodes = full.into_iter().map(|count| {
+            let left_ms = u64::try_from(count.ends_at - now_ms).unwrap_or(0);
+            (
+                count.name.parse().ok(),
+                now + Duration::from_millis(left_ms),
+            )
+        });
+        *self.by_all_nodes.write() = by_all_nodes.collect();
+        Ok(())
+    }
+}
+
+/// Returns the name of a network's count: its address, nothing for one that is not known.
+fn name(network: &Option<IpAddr>) -> String {
+    network.map_or_else(String::new, |network| network.to_string())
 }
 
 fn short(token_hash: &str) -> u64 {
@@ -75,5 +144,28 @@ mod tests {
         assert!(!knows(home, 5) && knows(other, 5) && knows(None, 5));
         assert!(!knows(home, 599) && knows(home, 600));
         assert!(!guess(1, 600));
+    }
+
+    #[tokio::test]
+    async fn guesses_on_all_nodes_are_those_of_one_network() {
+        let folder = tempfile::tempdir().unwrap();
+        let settings = sluice_store::StoreSettings::without_reserve(folder.path());
+        let store = Store::open(&settings).await.unwrap();
+        let nodes = [(); 3].map(|()| FailedTokens::new(3, WINDOW));
+        let (guesser, other) = ("2001:db8::1".parse().ok(), "192.0.2.2".parse().ok());
+        let now = Instant::now();
+        for (number, node) in nodes[..2].iter().enumerate() {
+            for guess in 0..2 {
+                let hash = format!("{:016x}", 10 * number + guess);
+                assert!(!node.is_over(guesser, Some(&hash), now));
+            }
+            node.share(&store).await.unwrap();
+        }
+        for node in &nodes {
+            node.share(&store).await.unwrap();
+            assert!(node.is_over(guesser, None, now));
+            assert!(!node.is_over(other, None, now) && !node.is_over(None, None, now));
+            assert!(!node.is_over(guesser, None, now + 2 * WINDOW));
+        }
     }
 }

@@ -18,6 +18,7 @@ use crate::{
     application::{
         error::ApiError,
         share::{failed_tokens::FailedTokens, totals::KnownTotals},
+        shared_attempts,
         sign_in::Attempts,
     },
     config,
@@ -46,7 +47,8 @@ pub struct Shares {
 }
 
 impl Shares {
-    pub fn new(settings: &config::Shares) -> Self {
+    /// `store`: where the nodes of a cluster count together.
+    pub fn new(settings: &config::Shares, store: &Store) -> Self {
         Self {
             open_requests: Arc::default(),
             failed_tokens: FailedTokens::new(settings.failed_tokens, settings.failed_token_window),
@@ -54,10 +56,11 @@ impl Shares {
                 settings.password_attempts,
                 settings.network_password_attempts,
                 settings.password_window,
-            ),
+            )
+            .shared_by_nodes(store, shared_attempts::SHARES),
             previews: Semaphore::new(settings.max_previews),
             counts: Arc::default(),
-            totals: KnownTotals::default(),
+            totals: KnownTotals::new(store.cluster().is_solo()),
         }
     }
 
@@ -77,6 +80,17 @@ impl Shares {
     pub(crate) async fn folders_deleted(&self, store: &Store) -> Result<(), Error> {
         for some in self.open_requests.entered().chunks(LINKS_PER_QUERY) {
             for token_hash in gone(store, some).await? {
+                self.open_requests.withdraw(&token_hash);
+            }
+        }
+        Ok(())
+    }
+
+    /// Withdraws the requests under links that are gone, by a commit of any node.
+    pub(crate) async fn links_changed(&self, store: &Store) -> Result<(), Error> {
+        for some in self.open_requests.entered().chunks(LINKS_PER_QUERY) {
+            let gone = shares::gone(&mut store.read().await?, some).await?;
+            for token_hash in gone {
                 self.open_requests.withdraw(&token_hash);
             }
         }

@@ -1,5 +1,6 @@
 //! Cached sums of files and bytes in a shared folder's tree: how long they are valid, how many are kept. A tree of 100 000 files
-//! takes some milliseconds to add up; of simultaneous requests one adds up and the others wait for its answer.
+//! takes some milliseconds to add up; of simultaneous requests one adds up and the others wait for its answer. In a cluster a
+//! reader's next request may come to another node, and sums are valid for a shorter time.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -12,6 +13,8 @@ use crate::application::error::ApiError;
 
 /// Time for which sums are valid.
 const VALID_FOR: Duration = Duration::from_secs(5);
+/// The same in a cluster.
+const VALID_IN_CLUSTER: Duration = Duration::from_millis(1_500);
 /// Folders whose sums are kept, beside those that are being added up.
 const MAX_FOLDERS: usize = 1_000;
 /// Longest wait for the request that adds up.
@@ -20,10 +23,23 @@ const LONGEST_WAIT: Duration = Duration::from_secs(10);
 /// The holder of the lock adds up; when it is dropped, the next one may.
 type Sum = Arc<tokio::sync::Mutex<Option<(Instant, Totals)>>>;
 
-#[derive(Debug, Default)]
-pub(crate) struct KnownTotals(Mutex<HashMap<Uuid, Sum>>);
+#[derive(Debug)]
+pub(crate) struct KnownTotals {
+    sums: Mutex<HashMap<Uuid, Sum>>,
+    valid_for: Duration,
+}
 
 impl KnownTotals {
+    pub fn new(is_solo: bool) -> Self {
+        Self {
+            sums: Mutex::default(),
+            valid_for: match is_solo {
+                true => VALID_FOR,
+                false => VALID_IN_CLUSTER,
+            },
+        }
+    }
+
     /// Returns the totals of a folder: cached ones, or what `sum` returns.
     pub async fn of(
         &self,
@@ -37,7 +53,7 @@ impl KnownTotals {
             retry_after_s: 5,
         })?;
         if let Some((made, totals)) = *known
-            && made.elapsed() < VALID_FOR
+            && made.elapsed() < self.valid_for
         {
             return Ok(totals);
         }
@@ -47,7 +63,7 @@ impl KnownTotals {
     }
 
     fn entry(&self, folder_id: Uuid) -> Sum {
-        let mut known = self.0.lock();
+        let mut known = self.sums.lock();
         if known.len() >= MAX_FOLDERS && !known.contains_key(&folder_id) {
             known.retain(|_, sum| Arc::strong_count(sum) > 1);
         }
@@ -92,7 +108,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn of_many_at_once_one_adds_up() {
-        let (known, made) = (KnownTotals::default(), Cell::new(0));
+        let (known, made) = (KnownTotals::new(true), Cell::new(0));
         let ask = || {
             known.of(FOLDER, async || {
                 made.set(made.get() + 1);
@@ -108,7 +124,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_failed_or_cancelled_sum_lets_the_next_add_up() {
-        let known = KnownTotals::default();
+        let known = KnownTotals::new(true);
         {
             let mut leaves = pin!(known.of(FOLDER, async || pending().await));
             assert!(leaves.as_mut().now_or_never().is_none());
@@ -123,11 +139,11 @@ mod tests {
 
     #[tokio::test]
     async fn no_more_are_kept_than_there_is_room_for() {
-        let known = KnownTotals::default();
+        let known = KnownTotals::new(true);
         for number in 0..=MAX_FOLDERS as u128 {
             let folder = Uuid::from_u128(number);
             known.of(folder, async || Ok(files(0))).await.unwrap();
         }
-        assert!(known.0.lock().len() <= MAX_FOLDERS);
+        assert!(known.sums.lock().len() <= MAX_FOLDERS);
     }
 }

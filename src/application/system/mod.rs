@@ -22,9 +22,10 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 use sluice_actors::compute::PoolStatus;
-use sluice_store::{Engine, jobs, now_ms, video, webhooks, workflows};
+use sluice_store::{Cluster, Engine, cluster::Node, jobs, now_ms, video, webhooks, workflows};
 use tokio::time::timeout;
 use utoipa::ToSchema;
+use uuid::Uuid;
 
 use self::{disk_use::measure, state::Startup};
 use super::{
@@ -184,16 +185,29 @@ struct OnAir {
     viewers: u64,
 }
 
-/// A machine that runs the service.
-#[derive(Serialize, ToSchema)]
+/// A process that serves this installation.
+#[derive(Debug, PartialEq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct NodeRecord {
-    /// Name of the machine.
+    id: Uuid,
+    /// Name of the machine, or `cluster.name`.
     name: String,
-    version: &'static str,
+    version: String,
     started_at: Timestamp,
     /// True for the one that answered this request.
     you: bool,
+    /// `starting`, `up` or `draining`.
+    state: &'static str,
+    /// Parts of the service that it takes: `api`, `live`, `worker`.
+    roles: Vec<&'static str>,
+    /// Address at which other nodes reach it; null without a cluster.
+    address: Option<String>,
+    /// The last migration that its program knows.
+    schema: i64,
+    /// Time at which its work is given to others unless it renews its lease before; null without a cluster.
+    lease_until: Option<Timestamp>,
+    /// Milliseconds by which the database's clock is ahead of the machine's.
+    clock_offset_ms: i64,
 }
 
 /// Note of `sluice backup` about the last backup.
@@ -222,11 +236,10 @@ pub(crate) async fn system(context: &ServiceContext) -> SystemRecord {
     let status = context.compute.status();
     let mut all_reasons = reasons(context);
     all_reasons.extend(incidents(&status));
-    let started_at = Timestamp(state.started_at_ms);
     SystemRecord {
         version: env!("CARGO_PKG_VERSION"),
         build: build(),
-        started_at,
+        started_at: Timestamp(state.started_at_ms),
         stage: match context.stage() {
             Stage::Starting => "starting",
             Stage::Ready => "ready",
@@ -240,12 +253,7 @@ pub(crate) async fn system(context: &ServiceContext) -> SystemRecord {
         database: database(context, newer_program.as_ref()),
         listeners: listeners(context),
         on_air: on_air(context),
-        nodes: vec![NodeRecord {
-            name: machine_name(),
-            version: env!("CARGO_PKG_VERSION"),
-            started_at,
-            you: true,
-        }],
+        nodes: nodes(context.store.cluster()),
         newer_program,
     }
 }
@@ -277,9 +285,34 @@ fn build() -> String {
     format!("{profile}, {}", std::env::consts::ARCH)
 }
 
-fn machine_name() -> String {
-    let name = rustix::system::uname();
-    name.nodename().to_string_lossy().into_owned()
+/// Returns the live nodes, this one first.
+fn nodes(cluster: &Cluster) -> Vec<NodeRecord> {
+    let (id, is_solo) = (cluster.node_id(), cluster.is_solo());
+    let nodes = cluster.nodes();
+    let mut records: Vec<_> = nodes
+        .iter()
+        .map(|node| NodeRecord::new(node, id, is_solo))
+        .collect();
+    records.sort_by(|one, other| (!one.you, &one.name).cmp(&(!other.you, &other.name)));
+    records
+}
+
+impl NodeRecord {
+    fn new(node: &Node, this: Uuid, is_solo: bool) -> Self {
+        Self {
+            id: node.id,
+            name: node.name.clone(),
+            version: node.version.clone(),
+            started_at: Timestamp(node.started_at),
+            you: node.id == this,
+            state: node.state.as_str(),
+            roles: node.roles.iter().map(|role| role.as_str()).collect(),
+            address: (!is_solo).then(|| node.address.clone()),
+            schema: node.schema,
+            lease_until: (!is_solo).then_some(Timestamp(node.lease_until)),
+            clock_offset_ms: node.clock_offset_ms,
+        }
+    }
 }
 
 fn components(context: &ServiceContext) -> Vec<ComponentRecord> {
@@ -462,6 +495,7 @@ fn milliseconds(time: Duration) -> u64 {
 #[cfg(test)]
 mod tests {
     use sluice_actors::compute::{QueueStatus, VideoStatus};
+    use sluice_store::cluster::{NodeState, Role};
 
     use super::*;
 
@@ -493,6 +527,34 @@ mod tests {
             (long.waiting, long.most, long.oldest_wait_ms),
             (7, 2, 1_500)
         );
+    }
+
+    #[test]
+    fn a_node_is_shown_as_the_others_know_it() {
+        let (id, other) = (Uuid::from_u128(1), Uuid::from_u128(2));
+        let node = Node {
+            id,
+            name: "node-1".into(),
+            address: "http://10.0.0.1:8081".into(),
+            roles: vec![Role::Api, Role::Worker],
+            version: "0.1.0".into(),
+            schema: 40,
+            state: NodeState::Draining,
+            started_at: 1,
+            renewed_at: 2,
+            lease_until: 3,
+            clock_offset_ms: -4,
+        };
+        let shown = NodeRecord::new(&node, other, false);
+        assert!(!shown.you && NodeRecord::new(&node, id, false).you);
+        assert_eq!(
+            (shown.state, &shown.roles[..]),
+            ("draining", &["api", "worker"][..])
+        );
+        assert_eq!(shown.address.as_deref(), Some("http://10.0.0.1:8081"));
+        assert_eq!(shown.lease_until, Some(Timestamp(3)));
+        let alone = NodeRecord::new(&node, id, true);
+        assert_eq!((alone.address, alone.lease_until), (None, None));
     }
 
     #[test]

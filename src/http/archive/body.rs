@@ -17,7 +17,7 @@ use futures_util::stream;
 use parking_lot::Mutex;
 use rustix::io::{ReadWriteFlags, preadv2};
 use sluice_media::zip::{Cursor, Piece};
-use sluice_store::{Store, archive};
+use sluice_store::{Store, archive, blob::Source};
 
 use crate::application::archive::{limiter::ArchivePermit, listing::Listing};
 
@@ -58,7 +58,7 @@ struct Sending {
     listing: Listing,
     cursor: Cursor,
     /// Files that come next, by number, from their headers on.
-    opened: VecDeque<(u32, Arc<File>)>,
+    opened: VecDeque<(u32, Source)>,
     reading: Option<Reading>,
     buffers: Buffers,
     _permit: ArchivePermit,
@@ -66,7 +66,7 @@ struct Sending {
 
 /// The rest of a file.
 struct Reading {
-    file: Arc<File>,
+    file: Source,
     offset: u64,
     left: u64,
 }
@@ -86,10 +86,11 @@ impl Sending {
                 Ok(Some(headers.into()))
             }
             Some(Piece::Contents { file, offset, len }) => {
-                let opened = self.open(file, self.cursor.left(), len).await?;
-                self.opened.pop_front();
+                self.open(file, self.cursor.left(), len).await?;
+                let (_, mut file) = self.opened.pop_front().expect("it was just opened");
+                file.read_until(offset + len);
                 let reading = Reading {
-                    file: opened,
+                    file,
                     offset,
                     left: len,
                 };
@@ -98,13 +99,13 @@ impl Sending {
         }
     }
 
-    /// The file of that number, of which `len` bytes are sent, and so many of the archive after them. It and those that come
-    /// then are open afterwards.
-    async fn open(&mut self, number: u32, after: u64, len: u64) -> io::Result<Arc<File>> {
-        if let Some((next, file)) = self.opened.front()
+    /// Opens the file of that number, of which `len` bytes are sent, and so many of the archive after them. It is the first of
+    /// those that are open afterwards; others that come then follow.
+    async fn open(&mut self, number: u32, after: u64, len: u64) -> io::Result<()> {
+        if let Some((next, _)) = self.opened.front()
             && *next == number
         {
-            return Ok(file.clone());
+            return Ok(());
         }
         let numbers = self.ahead(number, after.min(MAX_BYTES_AHEAD.saturating_sub(len)));
         let ids: Vec<_> = numbers
@@ -113,12 +114,9 @@ impl Sending {
             .collect();
         let files = archive::open(&self.store, &ids).await;
         let files = files.map_err(io::Error::other)?;
-        self.opened = numbers
-            .into_iter()
-            .zip(files.into_iter().map(Arc::new))
-            .collect();
+        self.opened = numbers.into_iter().zip(files).collect();
         match self.opened.front() {
-            Some((_, file)) => Ok(file.clone()),
+            Some(_) => Ok(()),
             None => {
                 let id = self.listing.ids[number as usize];
                 tracing::info!(file = %id, "an archive ends short: a file of it is gone");
@@ -146,6 +144,15 @@ impl Sending {
     async fn read(&mut self, reading: Reading) -> io::Result<Bytes> {
         let Reading { file, offset, left } = reading;
         let wanted = left.min(PIECE_BYTES as u64) as usize;
+        let file = match file {
+            Source::File(file) => file,
+            Source::Pieces(mut pieces) => {
+                let read = pieces.read(offset, wanted).await;
+                let read = read.map_err(io::Error::other)?;
+                self.continue_at(Source::Pieces(pieces), offset, left, read.len());
+                return Ok(read);
+            }
+        };
         let mut buffer = self.buffers.take();
         let read = match read_cached(&file, &mut buffer[..wanted], offset) {
             Some(read) => read,
@@ -159,13 +166,18 @@ impl Sending {
                 wanted
             }
         };
+        self.continue_at(Source::File(file), offset, left, read);
+        Ok(self.buffers.lend(buffer, read))
+    }
+
+    /// Notes what is left of a file after so many bytes were read.
+    fn continue_at(&mut self, file: Source, offset: u64, left: u64, read: usize) {
         let left = left - read as u64;
         self.reading = (left > 0).then_some(Reading {
             file,
             offset: offset + read as u64,
             left,
         });
-        Ok(self.buffers.lend(buffer, read))
     }
 }
 

@@ -59,35 +59,39 @@ pub async fn purge(
         purged: 0,
         purged_tags: 0,
     };
+    let mut own = Vec::new();
     for (index, url) in request.urls.iter().enumerate() {
         let file_id = file_of_url(url).ok_or_else(|| {
             invalid!(
                 "urls[{index}] must be an address of the form …/cdn/v1/{{deliveryKey}}/{{fileId}}"
             )
         })?;
-        answer.purged += usize::from(purge_file(&context, account_id, file_id).await?);
+        if is_own(&context, account_id, file_id).await? {
+            answer.purged += 1;
+            own.push(file_id);
+        }
     }
     for (index, tag) in request.tags.iter().enumerate() {
         let file_id = tag
             .strip_prefix("asset:")
             .and_then(|id| Uuid::try_parse(id).ok())
             .ok_or_else(|| invalid!("tags[{index}] must be `asset:` and a file's id"))?;
-        answer.purged_tags += usize::from(purge_file(&context, account_id, file_id).await?);
+        if is_own(&context, account_id, file_id).await? {
+            answer.purged_tags += 1;
+            own.push(file_id);
+        }
     }
+    context.images.purge_files(&own).await;
     Ok(HttpResponse::Ok().json(answer))
 }
 
-async fn purge_file(
+async fn is_own(
     context: &DeliveryContext,
     account_id: Uuid,
     file_id: Uuid,
 ) -> Result<bool, ApiError> {
     let source = context.images.source(file_id).await?;
-    let is_own = source.is_some_and(|source| source.account_id == account_id);
-    if is_own {
-        context.images.purge_file(file_id).await;
-    }
-    Ok(is_own)
+    Ok(source.is_some_and(|source| source.account_id == account_id))
 }
 
 fn file_of_url(url: &str) -> Option<Uuid> {

@@ -42,6 +42,10 @@ pub(super) async fn respond(
             let file = open(path).await?;
             Ok(response.body(SizedStream::new(len, pieces_of(file, offset + start, len))))
         }
+        Body::Recorded(media) => {
+            let source = media.open().await?;
+            Ok(response.body(SizedStream::new(len, pieces_of(source, start, len))))
+        }
     }
 }
 

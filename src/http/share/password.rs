@@ -88,6 +88,7 @@ pub(in crate::http) async fn unlock(
         .await?;
     attempts
         .begin(&link, client, Instant::now())
+        .await
         .map_err(too_many)?;
     let hash = share.password_hash.clone();
     let is_right = turn
@@ -99,7 +100,7 @@ pub(in crate::http) async fn unlock(
             message: "this is not the password of this link",
         });
     }
-    attempts.succeeded(&link, client);
+    attempts.succeeded(&link, client).await;
 
     let lifetime_ms = duration_ms(context.config.shares.unlock_lifetime);
     let expires_at = now_ms().saturating_add(lifetime_ms);

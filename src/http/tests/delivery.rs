@@ -6,6 +6,7 @@ use kameo::actor::ActorRef;
 use serde_json::{Value, json};
 use sluice_actors::{
     cdn::Images,
+    cluster::Peers,
     compute::{self, Assignment, Finished, Lane},
     convert::Workers,
     tree::{self, Root},
@@ -92,6 +93,7 @@ impl Gallery {
                 Painter,
                 config.delivery_caps(),
                 config.live.still_every,
+                Peers::new(store),
             ),
             ..handles(config, store)
         })

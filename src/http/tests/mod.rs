@@ -3,6 +3,7 @@
 mod access;
 mod audit;
 mod catalogue;
+mod change_feed;
 mod clips;
 mod dashboard;
 mod delivery;
@@ -175,6 +176,10 @@ impl LivePort for FakeLive {
         None
     }
 
+    fn playbacks(&self) -> Vec<Arc<Playback>> {
+        self.watched.lock().playbacks()
+    }
+
     fn on_air(&self) -> Vec<Arc<Playback>> {
         Vec::new()
     }
@@ -283,7 +288,9 @@ impl Site {
         config.store.data_dir = folder.path().join("data");
         config.store.min_free = "64 MB".into();
         adjust(&mut config);
-        let store = Store::open(&config.store).await.unwrap();
+        let store = Store::open_node(&config.store, &config.cluster)
+            .await
+            .unwrap();
         let fixed = Bootstrap {
             admin_password: Some(Secret::new(PASSWORD)),
             ..Bootstrap::default()

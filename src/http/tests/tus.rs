@@ -4,7 +4,7 @@ use actix_web::http::header::{HeaderName, HeaderValue};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
 use sha1::{Digest as _, Sha1};
-use sluice_store::{api_keys::Scope, now_ms};
+use sluice_store::{StoreSettings, api_keys::Scope, now_ms};
 
 use super::{Answer, Site, request};
 
@@ -574,4 +574,53 @@ async fn expired_and_lost_uploads_are_gone() {
     }
     let late = site.patched(&path, 0, b"four").await;
     assert_eq!((late.status, &late.json()["code"]), (410, &json!("gone")));
+}
+
+/// Ends at once where the rows are on SQLite.
+#[actix_web::test]
+async fn an_upload_in_the_data_folder_of_another_node_is_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    if !StoreSettings::without_reserve(folder.path()).is_on_postgres() {
+        return;
+    }
+    let site = Site::open_with(|config| config.cluster.listen = "127.0.0.1:1".into()).await;
+    let path = site.begun(&[("upload-length", "8")]).await;
+    site.patched(&path, 0, b"four").await;
+    let partial = site.app.platform.config.store.data_dir.join("partial");
+    let id = path.rsplit('/').next().unwrap();
+    std::fs::rename(partial.join(id), folder.path().join(id)).unwrap();
+    for answer in [
+        site.tus("HEAD", &path, &[], b"").await,
+        site.patched(&path, 4, b"more").await,
+    ] {
+        assert_eq!(answer.status, 503, "{answer:?}");
+        assert_eq!(answer.header("retry-after"), "1");
+    }
+    // The next request reaches the node that has it.
+    std::fs::rename(folder.path().join(id), partial.join(id)).unwrap();
+    assert_eq!(site.offset(&path).await, "4");
+    let stored = site.patched(&path, 4, b"more").await;
+    assert_eq!(stored.status, 204, "{stored:?}");
+}
+
+#[actix_web::test]
+async fn an_upload_whose_objects_are_missing_is_gone() {
+    let objects = tempfile::tempdir().unwrap();
+    let url = format!("file://{}", objects.path().display());
+    let site = Site::open_with(|config| config.store.objects_url = url).await;
+    let path = site.begun(&[("upload-length", "8")]).await;
+    site.patched(&path, 0, b"four").await;
+    // As after a restore of rows that are older than the objects.
+    std::fs::remove_dir_all(objects.path().join("b")).unwrap();
+    let id = path.rsplit('/').next().unwrap().parse().unwrap();
+    site.app
+        .platform
+        .store
+        .blobs()
+        .remove_partial(id)
+        .await
+        .unwrap();
+    let lost = site.patched(&path, 4, b"more").await;
+    assert_eq!((lost.status, &lost.json()["code"]), (410, &json!("gone")));
+    assert_eq!(site.tus("HEAD", &path, &[], b"").await.status, 404);
 }

@@ -2,7 +2,7 @@
 //! (<https://tus.io/protocols/resumable-upload>) with creation, creation-with-upload, creation-defer-length, expiration, checksum
 //! and termination.
 //!
-//! An offset is answered once the bytes before it are on the disk; the last one once the file is stored.
+//! An offset is answered once the bytes before it are on the disk, or in the object store; the last one once the file is stored.
 
 mod headers;
 mod reception;
@@ -249,9 +249,10 @@ async fn to_its_end<T: 'static>(
 #[utoipa::path(get, path = "/api/uploads/tus/{id}", tag = "tus", params(("id" = Uuid, Path, description = "The upload's id")),
     responses(
         (status = 200, description = "Its state", body = ResumableUploadAnswer),
-        (status = 410, description = "Expired", body = crate::application::error::ErrorBody),
+        (status = 410, description = "Expired, or its bytes are lost", body = crate::application::error::ErrorBody),
         (status = 412, description = "HEAD: another version of tus", body = crate::application::error::ErrorBody),
-        (status = 423, description = "HEAD: an earlier request does not end", body = crate::application::error::ErrorBody)))]
+        (status = 423, description = "HEAD: an earlier request does not end", body = crate::application::error::ErrorBody),
+        (status = 503, description = "HEAD: the bytes are in the data folder of another node", body = crate::application::error::ErrorBody)))]
 pub async fn show(
     request: HttpRequest,
     context: web::Data<FileContext>,
@@ -327,13 +328,14 @@ async fn measured(
     let _turn = context.turns.take(id).await?;
     let upload = find(context, caller.account_id(), id).await?;
     let is_there = upload.is_completed()
+        || upload.has_objects()
         || context
             .store
             .blobs()
             .has_partial(id, upload.offset())
             .await?;
     if !is_there {
-        return Err(lost(context, caller.account_id(), id).await);
+        return Err(lost(context, &upload).await);
     }
     let mut response = with_state(HttpResponse::Ok(), &UploadState::of(&upload));
     match upload.length() {
@@ -366,12 +368,13 @@ async fn find(context: &FileContext, account_id: Uuid, id: Uuid) -> Result<TusUp
     responses(
         (status = 204, description = "The bytes are safe: `Upload-Offset`, `Upload-Expires`; with the last ones `Service-File-Id`"),
         (status = 409, description = "Not the upload's offset or length, or the client fell silent", body = crate::application::error::ErrorBody),
-        (status = 410, description = "Expired", body = crate::application::error::ErrorBody),
+        (status = 410, description = "Expired, or its bytes are lost", body = crate::application::error::ErrorBody),
         (status = 412, description = "Another version of tus", body = crate::application::error::ErrorBody),
         (status = 413, description = "More bytes than the upload has, or the plan's storage is used up", body = crate::application::error::ErrorBody),
         (status = 415, description = "The body is declared as another type", body = crate::application::error::ErrorBody),
         (status = 423, description = "A later request has taken over", body = crate::application::error::ErrorBody),
         (status = 460, description = "The body does not have its checksum; nothing of it was kept", body = crate::application::error::ErrorBody),
+        (status = 503, description = "The bytes are in the data folder of another node", body = crate::application::error::ErrorBody),
         (status = 507, description = "The disk is full", body = crate::application::error::ErrorBody)))]
 pub async fn append(
     request: HttpRequest,

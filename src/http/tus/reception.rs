@@ -1,8 +1,9 @@
 //! Reception of a resumable upload's bytes: saves (`uploads.checkpoint`, every 5 s), storage of the plan, checksum, take-over by a
 //! newer request, the file at the end.
 //!
-//! - However a request ends, what came of it is on the disk before the offset says so, and is kept; but not without its
-//!   checksum where it has one, and not when it brings more than the upload has. What is not kept leaves the disk at once.
+//! - However a request ends, what came of it is on the disk, or in the object store, before the offset says so, and is kept; but
+//!   not without its checksum where it has one, and not when it brings more than the upload has. What is not kept leaves the disk
+//!   at once.
 //! - No byte is written that has no room in the plan's storage, beside the files and all that uploads hold.
 //! - It runs as a task of its own: a client that leaves at the end of its body has its file nevertheless.
 
@@ -16,7 +17,7 @@ use actix_web::{
 use futures_util::{FutureExt as _, StreamExt as _};
 use sluice_store::{
     Error as StoreError,
-    blob::Partial,
+    blob::{LeftObjects, Partial},
     blobs, duration_ms, file_facts, files, now_ms, storage,
     tus::{self, Claim, Completion, Step, TusUpload},
     write_tx,
@@ -29,7 +30,10 @@ use crate::{
         caller::{Caller, Write},
         context::FileContext,
         error::ApiError,
-        files::{facts, kind::mime_type},
+        files::{
+            facts::{self, Inspection},
+            kind::mime_type,
+        },
         tus::{
             checksum::Running,
             turns::{Turn, taken_over},
@@ -121,9 +125,7 @@ async fn take_bytes(
         opened = context.store.blobs().partial(upload.id, upload.progress()) => opened,
     };
     let partial = match opened {
-        Err(StoreError::NotFound(_)) => {
-            return Err(lost(context, upload.account_id, upload.id).await);
-        }
+        Err(StoreError::NotFound(_)) => return Err(lost(context, upload).await),
         opened => opened?,
     };
     let reception = Reception {
@@ -185,6 +187,7 @@ async fn claim(
         most_bytes: max_file,
         expires_at: expires_at(context),
         storage_bytes: caller.plan(context).storage.as_u64(),
+        owner: context.store.owner(),
     };
     Ok(write_tx!(context.store, account_id, |tx| {
         tus::claim(tx, account_id, id, wanted, now_ms()).await
@@ -204,11 +207,38 @@ fn room(context: &FileContext, upload: &TusUpload, chunk: &Chunk) -> Result<u64,
     }
 }
 
-/// Removes an upload whose row exists and whose bytes do not, as after a restore.
-pub(super) async fn lost(context: &FileContext, account_id: Uuid, id: Uuid) -> ApiError {
-    match forget(context, account_id, id).await {
+/// Removes an upload whose row exists and whose bytes do not, as after a restore. One that is a file stays in a cluster: the data
+/// folder of any other node, also of one that is away, may have it.
+pub(super) async fn lost(context: &FileContext, upload: &TusUpload) -> ApiError {
+    if !upload.has_objects() && !context.store.cluster().is_solo() {
+        return elsewhere();
+    }
+    match forget_lost(context, upload).await {
         Ok(()) => ApiError::Gone("the bytes of this upload are lost: make a new one"),
         Err(error) => error,
+    }
+}
+
+/// The answer for an upload that is a file of another node.
+fn elsewhere() -> ApiError {
+    ApiError::Overloaded {
+        code: "upload_elsewhere",
+        message: "this upload began without an object store (store.objects_url), and its bytes are in the data folder of \
+                  the node that began it, not of the one that answers: repeat the request, which may reach that node, or \
+                  delete the upload and make a new one",
+        retry_after_s: 1,
+    }
+}
+
+/// Removes an upload, unless a later request has it by now: that has replaced the objects which this one did not find.
+async fn forget_lost(context: &FileContext, upload: &TusUpload) -> Result<(), ApiError> {
+    let (account_id, id) = (upload.account_id, upload.id);
+    let mut db = context.store.read().await?;
+    let now = tus::get(&mut db, account_id, id, now_ms()).await?;
+    drop(db);
+    match now.attempt == upload.attempt {
+        true => forget(context, account_id, id).await,
+        false => Err(taken_over()),
     }
 }
 
@@ -218,10 +248,12 @@ pub(super) async fn forget(
     account_id: Uuid,
     id: Uuid,
 ) -> Result<(), ApiError> {
-    write_tx!(context.store, account_id, |tx| {
+    let left = write_tx!(context.store, account_id, |tx| {
         tus::delete(tx, account_id, id).await
     })?;
-    Ok(context.store.blobs().remove_partial(id).await?)
+    let blobs = context.store.blobs();
+    blobs.remove_objects(left);
+    Ok(blobs.remove_partial(id).await?)
 }
 
 /// A request that receives bytes.
@@ -300,6 +332,10 @@ impl Reception<'_> {
                 return Ok(ReceptionEnd::Stopped(error));
             }
             self.partial.write(&bytes).await?;
+            // Bytes with a checksum may be rejected as a whole: they go to an object store after it was compared.
+            if saves {
+                self.partial.upload().await?;
+            }
             let unsaved = self.partial.len() - self.state.offset;
             let is_due = unsaved >= most_unsaved || self.saved_at.elapsed() >= CHECKPOINT_EVERY;
             // The last bytes are saved with the file.
@@ -344,14 +380,14 @@ impl Reception<'_> {
         }
     }
 
-    /// Flushes the bytes to the disk, and then saves their offset.
+    /// Flushes the bytes to the disk, or the object store, and then saves their offset.
     async fn save(&mut self, is_last: bool) -> Result<(), ApiError> {
         self.saved_at = Instant::now();
         let is_saved = self.partial.len() == self.state.offset;
         if is_saved && !self.partial.is_hashed_again() {
             return Ok(());
         }
-        // The sync comes before the row: a saved offset must never exceed the bytes on the disk.
+        // The sync comes before the row: a saved offset must never exceed the bytes that are safe.
         let progress = self.partial.sync().await?;
         let (offset, upload) = (progress.length, self.upload.clone());
         let step = Step {
@@ -359,9 +395,11 @@ impl Reception<'_> {
             expires_at: expires_at(self.context),
             storage_bytes: self.plan.storage.as_u64(),
         };
-        write_tx!(self.context.store, upload.account_id, |tx| {
+        let saved = write_tx!(self.context.store, upload.account_id, |tx| {
             tus::advance(tx, &upload, &progress, step, now_ms()).await
-        })?;
+        });
+        self.partial.settle(&saved);
+        saved?;
         self.state.offset = offset;
         self.state.expires_at = step.expires_at;
         Ok(())
@@ -383,10 +421,15 @@ impl Reception<'_> {
         let mut db = context.store.read().await?;
         storage::check(&mut db, upload.account_id, offset, plan.storage.as_u64()).await?;
         drop(db);
+        let is_whole = partial.make_whole().await?;
         let reader = partial.reader().await?;
         let sealed = partial.seal().await?;
         let mime_type = mime_type(sealed.head(), &upload.filename);
-        let inspection = facts::find(context, upload.account_id, mime_type, reader).await;
+        let inspection = match is_whole {
+            true => facts::find(context, upload.account_id, mime_type, reader).await,
+            // Other nodes received most of it: its facts are found when they are first asked for.
+            false => Inspection::default(),
+        };
         let arrived = Completion {
             blob: sealed.blob().hash,
             size_bytes: sealed.blob().size,
@@ -395,20 +438,21 @@ impl Reception<'_> {
         };
         let engine = context.workflows.clone();
         let account_id = upload.account_id;
-        let (file, begins_runs): (files::File, bool) =
+        let (file, left, begins_runs): (files::File, LeftObjects, bool) =
             write_tx!(context.store, account_id, |tx| {
                 let (now, limit) = (now_ms(), plan.storage.as_u64());
                 blobs::record(tx, &sealed, now).await?;
-                let file = tus::complete(tx, &upload, arrived, limit, now).await?;
+                let (file, left) = tus::complete(tx, &upload, arrived, limit, now).await?;
                 if let Some(found) = &inspection.found {
                     file_facts::record(tx, file.id, found).await?;
                 }
                 let begins_runs = trigger::file_stored(tx, &engine, &plan, &file, now).await?;
-                Ok((file, begins_runs))
+                Ok((file, left, begins_runs))
             })?;
         if begins_runs {
             context.workflows.announce();
         }
+        context.store.blobs().remove_objects(left);
         // The file is stored even if removing the partial's name fails; a sweep removes that, too.
         if let Err(error) = context.store.blobs().remove_partial(id).await {
             tracing::warn!(%error, upload = %id, "the bytes of a finished upload are removed by the next sweep");

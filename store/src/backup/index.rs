@@ -22,7 +22,7 @@ const FILENAMES: i64 = 3;
 pub(super) struct BackupIndex {
     connection: SqliteConnection,
     schema_version: i64,
-    /// SQL condition that something names the row of `blobs`; `None` for a database from before there were any.
+    /// SQL condition that something names the row of `blobs` and its bytes are a file; `None` for a database from before there were any.
     is_named: Option<String>,
 }
 
@@ -51,7 +51,15 @@ impl BackupIndex {
         let references = REFERENCES
             .iter()
             .filter(|(table, _)| tables.contains(*table));
-        let is_named = tables.contains("blobs").then(|| naming(references));
+        let has_base: i64 =
+            query_scalar("SELECT count(*) FROM pragma_table_info('blobs') WHERE name = 'base'")
+                .fetch_one(&mut connection)
+                .await?;
+        let is_named = tables.contains("blobs").then(|| match has_base {
+            0 => naming(references),
+            // The bytes of others are in an object store.
+            _ => format!("(blobs.base IS NULL AND {})", naming(references)),
+        });
         Ok(Self {
             connection,
             schema_version,

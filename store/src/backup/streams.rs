@@ -2,7 +2,8 @@
 //!
 //! Files of a stream that is ready never change: they are linked where that is possible. One in the making keeps
 //! growing, and may end in the middle of a write where a process died: it is copied as far as its rows name it. An
-//! existing file is never written to, since other backups may be links to it; a longer one replaces it.
+//! existing file is never written to, since other backups may be links to it; a longer one replaces it. Files whose bytes are in
+//! an object store stay there.
 
 use std::{
     fs::{self, File},
@@ -54,7 +55,7 @@ struct Row {
 type Wanted = (MediaFile, Option<u64>);
 
 /// Copies the folders of all streams that a database names from one data folder or backup to another.
-pub(super) async fn carry(
+pub(crate) async fn carry(
     database: &Path,
     from: &Path,
     to: &Path,
@@ -63,6 +64,7 @@ pub(super) async fn carry(
     let Some(mut connection) = open(database).await? else {
         return Ok(carried);
     };
+    let has_objects = has_table(&mut connection, "video_objects").await?;
     let mut last = Uuid::nil();
     loop {
         let page: Vec<Row> = query_as(
@@ -76,7 +78,10 @@ pub(super) async fn carry(
         let Some(end) = page.last() else { break };
         last = end.id;
         for row in page {
-            let wanted = wanted(&mut connection, &row).await?;
+            let mut wanted = wanted(&mut connection, &row).await?;
+            if has_objects {
+                remove_stored(&mut connection, row.id, &mut wanted).await?;
+            }
             if wanted.is_empty() {
                 continue;
             }
@@ -115,15 +120,40 @@ pub(super) async fn remove_stale(database: &Path, dir: &Path) -> Result<(), Erro
 async fn open(database: &Path) -> Result<Option<SqliteConnection>, Error> {
     let options = store::read_only(database).immutable(true);
     let mut connection = options.connect().await?;
-    let table: Option<i64> =
-        query_scalar("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'video_streams'")
-            .fetch_optional(&mut connection)
-            .await?;
-    if table.is_none() {
+    if !has_table(&mut connection, "video_streams").await? {
         connection.close().await?;
         return Ok(None);
     }
     Ok(Some(connection))
+}
+
+async fn has_table(connection: &mut SqliteConnection, name: &str) -> Result<bool, Error> {
+    let table: Option<i64> =
+        query_scalar("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = $1")
+            .bind(name)
+            .fetch_optional(connection)
+            .await?;
+    Ok(table.is_some())
+}
+
+/// Removes the files whose bytes are in an object store.
+async fn remove_stored(
+    connection: &mut SqliteConnection,
+    stream_id: Uuid,
+    wanted: &mut Vec<Wanted>,
+) -> Result<(), Error> {
+    let stored: Vec<(String, i64)> =
+        query_as("SELECT file, sum(length) FROM video_objects WHERE stream_id = $1 GROUP BY file")
+            .bind(stream_id)
+            .fetch_all(connection)
+            .await?;
+    wanted.retain(|(file, bytes)| {
+        let name = file.name();
+        let found = stored.iter().find(|(file, _)| *file == name);
+        // Images have one object, or few.
+        found.is_none_or(|(_, stored)| bytes.is_some_and(|bytes| stored.unsigned_abs() < bytes))
+    });
+    Ok(())
 }
 
 async fn wanted(connection: &mut SqliteConnection, row: &Row) -> Result<Vec<Wanted>, Error> {

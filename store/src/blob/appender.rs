@@ -51,6 +51,11 @@ impl Appender {
         Ok(())
     }
 
+    /// Returns the number of gathered bytes, which are not in the file yet.
+    pub(super) fn unwritten(&self) -> usize {
+        self.gathered.len()
+    }
+
     /// Hashes and writes the gathered bytes.
     pub(super) async fn flush(&mut self) -> Result<(), Error> {
         if self.gathered.is_empty() {
@@ -116,6 +121,16 @@ impl Writer {
     /// Creates a new, empty file; blocks.
     pub(super) fn create(blobs: &Blobs, path: &Path) -> Result<Self, Error> {
         blobs.check_space()?;
+        Self::new(path)
+    }
+
+    /// Creates a new, empty file for bytes that are read and not stored; blocks.
+    pub(super) fn create_to_read(blobs: &Blobs, path: &Path) -> Result<Self, Error> {
+        blobs.check_space_to_read()?;
+        Self::new(path)
+    }
+
+    fn new(path: &Path) -> Result<Self, Error> {
         let file = OpenOptions::new()
             .read(true)
             .write(true)
@@ -132,6 +147,21 @@ impl Writer {
 
     pub(super) fn take(&mut self, piece: &[u8], blobs: &Blobs, path: &Path) -> Result<(), Error> {
         blobs.check_space()?;
+        self.append(piece, path)
+    }
+
+    /// Appends bytes that are read and not stored.
+    pub(super) fn take_to_read(
+        &mut self,
+        piece: &[u8],
+        blobs: &Blobs,
+        path: &Path,
+    ) -> Result<(), Error> {
+        blobs.check_space_to_read()?;
+        self.append(piece, path)
+    }
+
+    fn append(&mut self, piece: &[u8], path: &Path) -> Result<(), Error> {
         self.hash(piece);
         self.file
             .write_all(piece)

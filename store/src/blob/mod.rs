@@ -1,34 +1,48 @@
-//! Stored bytes, content-addressed: `{data_dir}/blobs/ab/cdef…` is the file whose SHA-256 is `abcdef…`;
-//! `store.file_work`, `store.min_free`.
+//! Stored bytes, content-addressed: `{data_dir}/blobs/ab/cdef…` is the file whose SHA-256 is `abcdef…`, or its pieces are in the
+//! object store of `store.objects_url`; `store.file_work`, `store.min_free`.
 //!
+//! - With an object store new blobs are there, and `{data_dir}/cached` has copies of those in use. The row says which of both a
+//!   blob has.
 //! - A file under a blob's name is whole: it was flushed under a temporary name on the same file system first.
 //! - A file is kept while a row of [`crate::blobs`] names it; a [`Sealed`] keeps the bytes by a link of its own.
 //! - Everything that blocks runs on tokio's blocking pool behind `store.file_work` permits.
 
 mod appender;
+mod cache;
+mod flights;
 mod hash;
+mod moving;
 mod orphan;
 mod partial;
+pub(crate) mod pieces;
+mod recorded;
+mod remote;
 mod scratch;
+mod source;
 mod spool;
 
 use std::{
-    fs::{self, File},
-    io,
+    fs, io,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, OnceLock, Weak},
 };
 
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 
-use crate::{Error, StoreSettings, folder};
+use crate::{Error, StoreSettings, folder, objects::Objects, store::Readers};
+
+use remote::Remote;
 
 pub use hash::BlobHash;
-pub use partial::{Partial, PartialState};
+pub use partial::{LeftObjects, Partial, PartialObjects, PartialState};
+pub use recorded::UploadedFile;
+pub use remote::ObjectStatistics;
 pub use scratch::{Scratch, Scratched};
+pub use source::{PiecesReader, Source};
 pub use spool::{HEAD_BYTES, Sealed, Spool};
 
+pub(crate) use moving::Unusable;
 pub(crate) use orphan::HashPrefix;
 
 const BLOBS: &str = "blobs";
@@ -62,6 +76,12 @@ struct Shared {
     permits: Arc<Semaphore>,
     /// Position at which the slow search for files without a row continues.
     position: Mutex<crate::blobs::Position>,
+    /// Local files of resumable uploads.
+    known_files: partial::KnownFiles,
+    /// Object store with its cache, if there is one.
+    remote: Option<Remote>,
+    /// Connections for the rows of blobs; none before the store is made.
+    readers: OnceLock<Weak<Readers>>,
 }
 
 impl std::fmt::Debug for Blobs {
@@ -74,7 +94,7 @@ impl std::fmt::Debug for Blobs {
 
 impl Blobs {
     /// Creates a handle; does not access the disk.
-    pub(crate) fn new(settings: &StoreSettings) -> Self {
+    pub(crate) fn new(settings: &StoreSettings, objects: Option<Objects>) -> Self {
         Self {
             shared: Arc::new(Shared {
                 blobs: folder_in(&settings.data_dir),
@@ -84,6 +104,9 @@ impl Blobs {
                 permits: Arc::new(Semaphore::new(settings.file_work)),
                 settings: settings.clone(),
                 position: Mutex::default(),
+                known_files: partial::KnownFiles::default(),
+                remote: objects.map(|objects| Remote::new(objects, settings)),
+                readers: OnceLock::new(),
             }),
         }
     }
@@ -104,6 +127,9 @@ impl Blobs {
         }
         // A blob's name is durable only when the folder that holds it is.
         folder::sync_folder(blobs)?;
+        if let Some(remote) = &self.shared.remote {
+            remote.cache().prepare()?;
+        }
         folder::create_private(scratch)?;
         folder::create_private(partial)?;
         folder::create_private(temporary)?;
@@ -119,16 +145,6 @@ impl Blobs {
     /// A new temporary file. `Error::Full` when the disk is below `store.min_free`.
     pub async fn spool(&self) -> Result<Spool, Error> {
         Spool::create(self.clone()).await
-    }
-
-    /// Opens a blob for reading. `Error::NotFound` when its file is not there.
-    pub async fn open(&self, hash: &BlobHash) -> Result<File, Error> {
-        let path = self.path(hash);
-        self.blocking(move || match File::open(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Err(Error::NotFound("blob")),
-            opened => opened.map_err(Error::file("cannot open", path)),
-        })
-        .await
     }
 
     /// Returns the folder of all blobs.
@@ -200,6 +216,16 @@ impl Blobs {
             false => Ok(()),
         }
     }
+
+    /// Checks the space for bytes that are read and not stored, which may take half of `store.min_free`: a full disk keeps files
+    /// from being stored, not from being read. Blocks.
+    fn check_space_to_read(&self) -> Result<(), Error> {
+        let disk = crate::store::disk_space(&self.shared.settings)?;
+        match disk.free_bytes < disk.min_free_bytes / 2 {
+            true => Err(Error::Full),
+            false => Ok(()),
+        }
+    }
 }
 
 /// The folder of blobs of a data folder, or of a backup.
@@ -240,3 +266,6 @@ impl SetAside {
         let _ = fs::remove_file(&self.aside);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,8 +1,11 @@
 //! Bytes of a resumable (tus) upload until its end, at `{data_dir}/partial/{upload}`: appended, truncated, hashed again
 //! after an upgrade. An upload may take several connections and days.
 //!
-//! - Only the bytes of a [`PartialState`] count: they were on the disk before it was made. Bytes after them, from a
-//!   crash or a rejected piece, are truncated: by [`Blobs::cut_partial`], and when the file is opened again.
+//! - Only the bytes of a [`PartialState`] count: they were on the disk, or in the object store, before it was made. Bytes
+//!   after them, from a crash or a rejected piece, are truncated: by [`Blobs::cut_partial`], and when the file is opened
+//!   again.
+//! - With an object store the file is a cache: it is made again where it is missing or another node received more
+//!   ([`upload`]). An upload that began without an object store stays a file.
 //! - A file that has become a blob has a second name. It is never written or truncated again: a copy replaces it.
 //! - Long files are read [`TURN_BYTES`] at a time, so that other work is done in between.
 
@@ -28,6 +31,15 @@ use super::{
 };
 use crate::{Error, copy::remove_if_there, folder};
 
+mod tail;
+mod upload;
+
+pub use upload::PartialObjects;
+
+pub(super) use upload::KnownFiles;
+
+use upload::{Finished, ObjectUpload};
+
 /// Bytes that are read, or copied, in one go before others have their turn on the blocking pool.
 const TURN_BYTES: u64 = 8 << 20;
 
@@ -39,6 +51,18 @@ pub struct PartialState {
     /// Intermediate state of SHA-256, as the library writes it. One that a later release of the library cannot read is
     /// computed again from the bytes.
     pub sha256: Vec<u8>,
+    /// `None`: the bytes are in the file only.
+    pub objects: Option<PartialObjects>,
+}
+
+/// Objects of an upload that has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LeftObjects {
+    None,
+    /// Those of the tail: the pieces are a blob's.
+    Tail(Uuid),
+    /// All with this base.
+    All(Uuid),
 }
 
 /// File to which an upload is appended, by one request at a time. It is kept when this is dropped.
@@ -48,6 +72,10 @@ pub struct Partial {
     path: PathBuf,
     appender: Appender,
     written: u64,
+    /// `None` without an object store.
+    objects: Option<ObjectUpload>,
+    /// Complete pieces whose upload has begun.
+    begun_pieces: u64,
     /// True when its name is not durable yet.
     is_new: bool,
     is_hashed_again: bool,
@@ -76,29 +104,69 @@ impl Partial {
         self.is_hashed_again
     }
 
-    /// Flushes everything to the disk; the returned state may be stored or sent.
+    /// Begins to upload the complete pieces of what was given to [`Partial::write`], which the caller will not reject any
+    /// more. Does nothing without an object store.
+    pub async fn upload(&mut self) -> Result<(), Error> {
+        let Some(objects) = &mut self.objects else {
+            return Ok(());
+        };
+        let in_file = self.written - self.appender.unwritten() as u64;
+        let complete_pieces = in_file / crate::objects::PIECE as u64;
+        if complete_pieces > self.begun_pieces {
+            objects.push(&self.path, in_file).await?;
+            self.begun_pieces = complete_pieces;
+        }
+        Ok(())
+    }
+
+    /// Flushes everything to the disk, or uploads it; the returned state may be stored or sent. Once it is committed, or
+    /// could not be, call [`Partial::settle`].
     pub async fn sync(&mut self) -> Result<PartialState, Error> {
         self.appender.flush().await?;
         let (path, length, is_new) = (self.path.clone(), self.written, self.is_new);
-        let progress = self
+        let is_cache = self.objects.is_some();
+        let mut progress = self
             .appender
             .with_writer(move |writer| {
-                writer
-                    .file
-                    .sync_data()
-                    .map_err(Error::write("cannot flush", &path))?;
-                if is_new {
+                if !is_cache {
+                    writer
+                        .file
+                        .sync_data()
+                        .map_err(Error::write("cannot flush", &path))?;
+                }
+                if is_new && !is_cache {
                     folder::sync_folder(path.parent().expect("it lies in a folder"))?;
                 }
                 Ok(PartialState {
                     length,
                     crc32: writer.crc32.clone().finalize(),
                     sha256: writer.sha256.serialize().to_vec(),
+                    objects: None,
                 })
             })
             .await?;
+        if let Some(objects) = &mut self.objects {
+            progress.objects = Some(objects.save(&self.path, length).await?);
+        }
         (self.is_new, self.is_hashed_again) = (false, false);
         Ok(progress)
+    }
+
+    /// Takes the outcome of the commit of the state that [`Partial::sync`] has returned last. Objects that no row names
+    /// then are deleted in the background.
+    pub fn settle(&mut self, committed: &Result<(), Error>) {
+        if let Some(objects) = &mut self.objects {
+            objects.settle(committed);
+        }
+    }
+
+    /// Reads what the file may not have of the upload, because other nodes received it. Returns false when that is too
+    /// much: only the first bytes can be read from the file then.
+    pub async fn make_whole(&mut self) -> Result<bool, Error> {
+        match &mut self.objects {
+            Some(objects) => objects.mend(&self.path, false).await,
+            None => Ok(true),
+        }
     }
 
     /// Digests what was written from `from` on.
@@ -123,24 +191,37 @@ impl Partial {
 
     /// Makes a blob of it, as [`super::Spool::seal`] does. The partial file is kept, so that a change that cannot be
     /// committed loses nothing; call [`Blobs::remove_partial`] after the commit. `Error::NotFound` when the file was
-    /// removed.
-    pub async fn seal(self) -> Result<Sealed, Error> {
+    /// removed. A file that [`Partial::make_whole`] cannot complete is not in the cache afterwards.
+    pub async fn seal(mut self) -> Result<Sealed, Error> {
+        let is_whole = self.make_whole().await?;
         let writer = self.appender.into_writer().await?;
         let (blobs, path) = (self.blobs.clone(), self.path);
-        self.blobs
-            .blocking(move || {
+        let Some(objects) = self.objects else {
+            let sealing = self.blobs.blocking(move || {
                 // From here on the file counts as shared: a later request copies it before it appends.
                 let link = second_name(&blobs, &path)?;
-                let mut head = vec![0; HEAD_BYTES];
-                let count = writer
-                    .file
-                    .read_at(&mut head, 0)
-                    .map_err(Error::file("cannot read", &path))?;
-                head.truncate(count);
+                let head = head_of(&writer.file, &path)?;
                 let blob = writer.finish(&path)?;
                 placed(&blobs, link, blob, head)
-            })
-            .await
+            });
+            return sealing.await;
+        };
+        let file = path.clone();
+        let finishing = self.blobs.blocking(move || {
+            let link = match is_whole {
+                true => Some(second_name(&blobs, &path)?),
+                false => None,
+            };
+            let head = head_of(&writer.file, &path)?;
+            Ok((link, head, writer.finish(&path)?))
+        });
+        let (link, head, blob) = finishing.await?;
+        let Finished { place, is_named } = objects.finish(&file, blob.size).await?;
+        let sealed = Sealed::in_objects(&self.blobs, blob, head, place, is_named);
+        if let Some(link) = link {
+            self.blobs.keep(link, blob).await;
+        }
+        Ok(sealed)
     }
 }
 
@@ -149,6 +230,7 @@ impl Blobs {
     /// the bytes are missing, as after a restore; `Error::Full` when the disk is below `store.min_free`.
     pub async fn partial(&self, upload: Uuid, progress: PartialState) -> Result<Partial, Error> {
         let path = self.partial_path(upload);
+        let objects = self.object_upload(upload, &progress, &path).await?;
         let (writer, is_hashed_again) = match progress.length {
             0 => (fresh(self, &path).await?, false),
             _ => resumed(self, &path, &progress).await?,
@@ -158,9 +240,34 @@ impl Blobs {
             blobs: self.clone(),
             path,
             written: progress.length,
+            objects,
+            begun_pieces: progress.length / crate::objects::PIECE as u64,
             is_new: progress.length == 0,
             is_hashed_again,
         })
+    }
+
+    /// Returns the upload's objects, and makes its file again where it has not the bytes that are needed; `None` for an
+    /// upload that is a file only.
+    async fn object_upload(
+        &self,
+        upload: Uuid,
+        progress: &PartialState,
+        path: &Path,
+    ) -> Result<Option<ObjectUpload>, Error> {
+        if progress.length == 0 {
+            return Ok(self.has_objects().then(|| ObjectUpload::new(self, upload)));
+        }
+        let Some(objects) = &progress.objects else {
+            return Ok(None);
+        };
+        let mut objects =
+            ObjectUpload::resume(self, upload, objects, progress.length, path).await?;
+        if restored(&progress.sha256).is_none() {
+            // All bytes are hashed again.
+            objects.mend(path, true).await?;
+        }
+        Ok(Some(objects))
     }
 
     /// Truncates an upload's file to `length` bytes; one that is not longer, or does not exist, is fine, and so is one
@@ -188,6 +295,7 @@ impl Blobs {
     /// Removes an upload's file; none is fine.
     pub async fn remove_partial(&self, upload: Uuid) -> Result<(), Error> {
         let path = self.partial_path(upload);
+        self.known_files().remove(upload);
         self.blocking(move || remove_if_there(&path)).await
     }
 
@@ -200,6 +308,10 @@ impl Blobs {
             Ok(uploads.collect())
         })
         .await
+    }
+
+    fn known_files(&self) -> &KnownFiles {
+        &self.shared.known_files
     }
 
     fn partial_path(&self, upload: Uuid) -> PathBuf {
@@ -426,6 +538,26 @@ async fn hashed_again(blobs: &Blobs, file: File, path: &Path) -> Result<Writer, 
         sha256,
         crc32,
     })
+}
+
+/// Removes a name of a file that has others.
+fn unlink_shared(path: &Path) -> Result<(), Error> {
+    match fs::metadata(path) {
+        Ok(found) if found.nlink() > 1 => remove_if_there(path),
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(Error::file("cannot measure", path)(error)),
+    }
+}
+
+/// Reads the first bytes of a file, for recognising its format.
+fn head_of(file: &File, path: &Path) -> Result<Vec<u8>, Error> {
+    let mut head = vec![0; HEAD_BYTES];
+    let count = file
+        .read_at(&mut head, 0)
+        .map_err(Error::file("cannot read", path))?;
+    head.truncate(count);
+    Ok(head)
 }
 
 fn second_name(blobs: &Blobs, path: &Path) -> Result<Temporary, Error> {

@@ -107,13 +107,13 @@ impl Blobs {
         let source = file
             .try_clone()
             .map_err(Error::file("cannot duplicate the descriptor of", "scratch"))?;
-        let (blobs, expected) = (self.clone(), *expected);
-        self.blocking(move || {
-            let sealed = spool::sealed_copy(&blobs, &source, Path::new("scratch"))?;
-            let is_expected = sealed.blob().hash.as_bytes() == &expected.sha256;
-            Ok(is_expected.then_some(sealed))
-        })
-        .await
+        let blobs = self.clone();
+        let copying = self.blocking(move || spool::copied(&blobs, &source, Path::new("scratch")));
+        let copy = copying.await?;
+        match copy.blob.hash.as_bytes() == &expected.sha256 {
+            true => Ok(Some(spool::sealed(self, copy).await?)),
+            false => Ok(None),
+        }
     }
 
     /// Removes all scratch of a run; none is fine.

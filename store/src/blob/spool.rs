@@ -8,18 +8,26 @@ use std::{
     io,
     os::unix::fs::FileExt,
     path::{Path, PathBuf},
+    sync::atomic::{AtomicBool, Ordering::Relaxed},
 };
 
 use bytes::Bytes;
+use uuid::Uuid;
 
 use super::{
     Blob, Blobs,
     appender::{Appender, PIECE, Writer},
+    pieces::{PieceUpload, Place, made_ms, new_base},
 };
-use crate::Error;
+use crate::{Error, now_ms};
 
 /// Bytes from the beginning of a file that are kept for recognising its format.
 pub const HEAD_BYTES: usize = 4096;
+
+/// Age of a base from which the pieces of a spool are uploaded again under a new one when it is sealed, and from which it is not
+/// recorded any more: objects without a row are deleted when their base is 24 hours old, and clocks differ.
+const MAX_SEALED_AGE_MS: i64 = 8 * 60 * 60 * 1000;
+const MAX_RECORDED_AGE_MS: i64 = 16 * 60 * 60 * 1000;
 
 /// A temporary file; dropping it removes the file.
 #[derive(Debug)]
@@ -31,6 +39,8 @@ pub struct Spool {
     written: u64,
     /// True when another process has a descriptor for writing: the hash computed so far does not count.
     is_shared: bool,
+    /// `None` without an object store.
+    upload: Option<OwnUpload>,
 }
 
 impl Spool {
@@ -39,6 +49,7 @@ impl Spool {
         let (link, writer) = blobs.blocking(move || temporary_writer(&at)).await?;
         Ok(Self {
             appender: Appender::new(blobs.clone(), link.0.clone(), writer),
+            upload: blobs.has_objects().then(|| OwnUpload::new(&blobs)),
             blobs,
             link,
             head: Vec::new(),
@@ -53,7 +64,14 @@ impl Spool {
         let missing = HEAD_BYTES.saturating_sub(self.head.len()).min(bytes.len());
         self.head.extend_from_slice(&bytes[..missing]);
         self.written += bytes.len() as u64;
-        self.appender.write(&bytes).await
+        self.appender.write(&bytes).await?;
+        match &mut self.upload {
+            Some(upload) if !self.is_shared => {
+                let in_file = self.written - self.appender.unwritten() as u64;
+                upload.push(&self.link.0, in_file).await
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Returns the bytes given to [`Spool::write`]; a worker's bytes show in the sealed blob.
@@ -91,8 +109,8 @@ impl Spool {
             .await
     }
 
-    /// Makes a blob of it: hashed, flushed to the disk and under its name when this returns. It counts once
-    /// [`crate::blobs::record`] has written its row.
+    /// Makes a blob of it: hashed, flushed to the disk and under its name when this returns, or durable in the object store. It
+    /// counts once [`crate::blobs::record`] has written its row.
     pub async fn seal(self) -> Result<Sealed, Error> {
         let Self {
             blobs,
@@ -100,26 +118,134 @@ impl Spool {
             appender,
             head,
             is_shared,
+            upload,
             ..
         } = self;
         let writer = appender.into_writer().await?;
         let at = blobs.clone();
-        blobs
-            .blocking(move || match is_shared {
-                true => sealed_copy(&at, &writer.file, &link.0),
-                false => {
-                    let blob = writer.finish(&link.0)?;
-                    placed(&at, link, blob, head)
-                }
-            })
-            .await
+        let upload = match upload {
+            None => {
+                let sealing = blobs.blocking(move || {
+                    let finished = finished(&at, link, writer, head, is_shared)?;
+                    placed(&at, finished.link, finished.blob, finished.head)
+                });
+                return sealing.await;
+            }
+            // The worker may have changed what was uploaded.
+            Some(_) if is_shared => OwnUpload::new(&blobs),
+            Some(upload) => upload,
+        };
+        let finished = blobs
+            .blocking(move || finished(&at, link, writer, head, is_shared))
+            .await?;
+        uploaded(&blobs, finished, upload).await
     }
+}
+
+/// Upload under a base of its own, which no row names: what is up is deleted when it comes to nothing.
+#[derive(Debug)]
+struct OwnUpload(Option<PieceUpload>);
+
+impl OwnUpload {
+    fn new(blobs: &Blobs) -> Self {
+        Self(Some(PieceUpload::new(blobs, new_base(), Vec::new())))
+    }
+
+    async fn push(&mut self, file: &Path, len: u64) -> Result<(), Error> {
+        match &mut self.0 {
+            Some(upload) => upload.push(file, len).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Uploads what is missing.
+    async fn finish(mut self, file: &Path, len: u64) -> Result<Place, Error> {
+        let upload = self.0.as_mut().expect("it is taken by its end only");
+        let place = upload.finish_all(file, len).await?;
+        self.0 = None;
+        Ok(place)
+    }
+
+    fn is_old(&self) -> bool {
+        let made = self.0.as_ref().map(|upload| upload.base());
+        made.is_none_or(|base| is_older(base, MAX_SEALED_AGE_MS))
+    }
+}
+
+impl Drop for OwnUpload {
+    fn drop(&mut self) {
+        if let Some(upload) = self.0.take() {
+            upload.discard();
+        }
+    }
+}
+
+fn is_older(base: Uuid, age_ms: i64) -> bool {
+    made_ms(base).is_none_or(|made| now_ms() - made > age_ms)
+}
+
+/// A file that is complete, with what is known of it.
+pub(super) struct Finished {
+    pub(super) link: Temporary,
+    pub(super) blob: Blob,
+    pub(super) head: Vec<u8>,
+}
+
+/// Finishes a spool's file, or a copy of one that another process wrote; blocks.
+fn finished(
+    blobs: &Blobs,
+    link: Temporary,
+    writer: Writer,
+    head: Vec<u8>,
+    is_shared: bool,
+) -> Result<Finished, Error> {
+    match is_shared {
+        true => copied(blobs, &writer.file, &link.0),
+        false => {
+            let blob = writer.finish(&link.0)?;
+            Ok(Finished { link, blob, head })
+        }
+    }
+}
+
+/// Makes a blob of a finished file: places it in the folder, or uploads it.
+pub(super) async fn sealed(blobs: &Blobs, finished: Finished) -> Result<Sealed, Error> {
+    if blobs.has_objects() {
+        return uploaded(blobs, finished, OwnUpload::new(blobs)).await;
+    }
+    let at = blobs.clone();
+    let Finished { link, blob, head } = finished;
+    blobs.blocking(move || placed(&at, link, blob, head)).await
+}
+
+/// Uploads what is missing of a finished file, which goes into the cache.
+async fn uploaded(
+    blobs: &Blobs,
+    finished: Finished,
+    mut upload: OwnUpload,
+) -> Result<Sealed, Error> {
+    let Finished { link, blob, head } = finished;
+    if upload.is_old() {
+        upload = OwnUpload::new(blobs);
+    }
+    let place = upload.finish(&link.0, blob.size).await?;
+    // Before the file: what comes to nothing is deleted.
+    let sealed = Sealed::in_objects(blobs, blob, head, place, false);
+    blobs.keep(link, blob).await;
+    Ok(sealed)
 }
 
 /// A writer to a new temporary file; blocks.
 pub(super) fn temporary_writer(blobs: &Blobs) -> Result<(Temporary, Writer), Error> {
     let path = blobs.temporary_path();
     let writer = Writer::create(blobs, &path)?;
+    Ok((Temporary(path), writer))
+}
+
+/// A writer to a new temporary file for bytes that are read and not stored; blocks.
+pub(super) fn writer_to_read(blobs: &Blobs) -> Result<(Temporary, Writer), Error> {
+    let path = blobs.temporary_path();
+    let writer = Writer::create_to_read(blobs, &path)?;
     Ok((Temporary(path), writer))
 }
 
@@ -141,15 +267,14 @@ pub(super) fn placed(
     blobs.place(&link.0, &blob)?;
     Ok(Sealed {
         blobs: blobs.clone(),
-        link,
         blob,
         head,
+        bytes: SealedBytes::File(link),
     })
 }
 
-/// Makes a blob of a file that another process wrote, which may be at `path`, read from its beginning without moving
-/// its position; blocks.
-pub(super) fn sealed_copy(blobs: &Blobs, shared: &File, path: &Path) -> Result<Sealed, Error> {
+/// Copies a file that another process wrote, which may be at `path`, from its beginning without moving its position; blocks.
+pub(super) fn copied(blobs: &Blobs, shared: &File, path: &Path) -> Result<Finished, Error> {
     let (link, mut writer) = temporary_writer(blobs)?;
     let (mut head, mut size) = (Vec::new(), 0);
     let mut piece = vec![0; PIECE];
@@ -167,17 +292,44 @@ pub(super) fn sealed_copy(blobs: &Blobs, shared: &File, path: &Path) -> Result<S
         size += count as u64;
     }
     let blob = writer.finish(&link.0)?;
-    placed(blobs, link, blob, head)
+    Ok(Finished { link, blob, head })
 }
 
-/// Blob whose bytes are on the disk under its name. Until it is dropped a link of its own keeps them, so that a sweep
-/// between sealing and [`crate::blobs::record`] loses nothing.
+/// Blob whose bytes are on the disk under its name, or in the object store. Until it is dropped a sweep between sealing and
+/// [`crate::blobs::record`] loses nothing.
 #[derive(Debug)]
 pub struct Sealed {
     blobs: Blobs,
-    link: Temporary,
     blob: Blob,
     head: Vec<u8>,
+    bytes: SealedBytes,
+}
+
+#[derive(Debug)]
+enum SealedBytes {
+    /// A link of its own keeps them.
+    File(Temporary),
+    Objects(SealedObjects),
+}
+
+/// Objects that [`crate::blobs::record`] may give to a row.
+#[derive(Debug)]
+struct SealedObjects {
+    blobs: Blobs,
+    place: Place,
+    /// True when the row of a resumable upload names the base, too.
+    is_of_upload: bool,
+    /// True once a unit of work has given them to a row, whatever became of it.
+    is_recorded: AtomicBool,
+}
+
+impl Drop for SealedObjects {
+    /// Deletes objects that are in no row: the blob was stored before, or is not wanted.
+    fn drop(&mut self) {
+        if !self.is_of_upload && !self.is_recorded.load(Relaxed) {
+            self.blobs.delete_later(self.place.keys());
+        }
+    }
 }
 
 impl Sealed {
@@ -190,11 +342,66 @@ impl Sealed {
         &self.head
     }
 
-    /// Restores the file under the blob's name when a sweep has removed it; blocks, for microseconds when it exists.
+    /// Makes a blob of objects that are durable. `is_of_upload`: the row of a resumable upload names their base, so that they are
+    /// not deleted when the blob comes to nothing.
+    pub(super) fn in_objects(
+        blobs: &Blobs,
+        blob: Blob,
+        head: Vec<u8>,
+        place: Place,
+        is_of_upload: bool,
+    ) -> Self {
+        let objects = SealedObjects {
+            blobs: blobs.clone(),
+            place,
+            is_of_upload,
+            is_recorded: AtomicBool::new(false),
+        };
+        Self {
+            blobs: blobs.clone(),
+            blob,
+            head,
+            bytes: SealedBytes::Objects(objects),
+        }
+    }
+
+    /// Returns where the bytes are in the object store; `None`: they are in the folder.
+    pub(crate) fn place(&self) -> Option<&Place> {
+        match &self.bytes {
+            SealedBytes::File(_) => None,
+            SealedBytes::Objects(objects) => Some(&objects.place),
+        }
+    }
+
+    /// Notes that a row names the objects, when its unit of work is committed. `Error::Objects` when they are so old that a sweep
+    /// may have taken them for lost.
+    pub(crate) fn note_recorded(&self) -> Result<(), Error> {
+        let SealedBytes::Objects(objects) = &self.bytes else {
+            return Ok(());
+        };
+        if !objects.is_of_upload && is_older(objects.place.base, MAX_RECORDED_AGE_MS) {
+            let reason = "stored bytes waited too long for their row: store them again";
+            tracing::warn!(hash = %self.blob.hash, "{reason}");
+            return Err(Error::Objects(reason.to_owned()));
+        }
+        objects.is_recorded.store(true, Relaxed);
+        Ok(())
+    }
+
+    /// Returns whether the folder has the blob's file; blocks, for microseconds.
+    pub(crate) fn is_in_folder(&self) -> bool {
+        let found = fs::metadata(self.blobs.path(&self.blob.hash));
+        found.is_ok_and(|found| found.len() == self.blob.size)
+    }
+
+    /// Restores the file under the blob's name when a sweep has removed it; blocks, for microseconds when it exists. Does nothing
+    /// for bytes in the object store.
     pub(crate) fn ensure_placed(&self) -> Result<(), Error> {
-        match fs::metadata(self.blobs.path(&self.blob.hash)) {
-            Ok(found) if found.len() == self.blob.size => Ok(()),
-            _ => self.blobs.place(&self.link.0, &self.blob),
+        match &self.bytes {
+            SealedBytes::File(link) if !self.is_in_folder() => {
+                self.blobs.place(&link.0, &self.blob)
+            }
+            _ => Ok(()),
         }
     }
 }

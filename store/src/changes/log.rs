@@ -2,22 +2,26 @@
 //! has any.
 //!
 //! An append takes a lock for a few lines and wakes those who wait; it never waits for a reader. Without followers of its
-//! account a change costs one look into a map.
+//! account a change costs one look into a map. Followers of everything have a queue of their own, which is made for the first.
 
 use std::{
     collections::{HashMap, hash_map::Entry},
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
     },
     time::{Duration, Instant},
 };
 
 use parking_lot::Mutex;
-use tokio::sync::watch;
+use tokio::sync::{broadcast, watch};
 use uuid::Uuid;
 
-use super::{Batch, Change, Kind, Progress, account_log::AccountLog};
+use super::{
+    Batch, Change, Kind, Progress,
+    account_log::AccountLog,
+    everything::{Everything, MOST_BEHIND},
+};
 
 /// The log. Clones share it.
 #[derive(Clone, Debug, Default)]
@@ -28,6 +32,8 @@ struct Shared {
     /// Accounts that are followed.
     accounts: Mutex<HashMap<Uuid, Followed>>,
     followers: AtomicUsize,
+    everything: OnceLock<broadcast::Sender<Everything>>,
+    everything_followers: AtomicUsize,
     last_left_at: Mutex<Option<Instant>>,
     /// True while the writer's connection records changes of rows.
     is_recorded: AtomicBool,
@@ -47,6 +53,17 @@ struct Account {
 }
 
 impl ChangeLog {
+    /// Appends what a commit has changed, and the kinds of which it has changed too much.
+    pub(crate) fn committed(&self, changes: Vec<(Uuid, Change)>, lost: Vec<(Uuid, Kind)>) {
+        if let Some(everything) = self.everything()
+            && let Some(message) = Everything::of(&changes, &lost)
+        {
+            let _ = everything.send(message);
+        }
+        self.append(changes);
+        self.lose(lost);
+    }
+
     /// Appends changes in their order.
     pub fn append(&self, changes: impl IntoIterator<Item = (Uuid, Change)>) {
         self.note(changes, |log, change| {
@@ -86,6 +103,9 @@ impl ChangeLog {
 
     /// Notes that changes of any kind of all accounts may be unknown.
     pub(crate) fn lose_everything(&self) {
+        if let Some(everything) = self.everything() {
+            let _ = everything.send(Everything::Lost);
+        }
         let accounts: Vec<Uuid> = self.0.accounts.lock().keys().copied().collect();
         self.lose(
             accounts
@@ -145,9 +165,34 @@ impl ChangeLog {
         }
     }
 
-    /// Returns the number of followers.
+    /// Returns the number of followers of accounts.
     pub fn followers(&self) -> usize {
         self.0.followers.load(SeqCst)
+    }
+
+    /// Returns whether changes of rows are to be recorded.
+    pub(crate) fn is_followed(&self) -> bool {
+        self.followers() > 0 || self.0.everything_followers.load(SeqCst) > 0
+    }
+
+    /// Returns the queue of followers of everything; `None` while there are none.
+    fn everything(&self) -> Option<&broadcast::Sender<Everything>> {
+        let is_followed = self.0.everything_followers.load(SeqCst) > 0;
+        self.0.everything.get().filter(|_| is_followed)
+    }
+
+    pub(super) fn subscribe_to_everything(&self) -> broadcast::Receiver<Everything> {
+        let make = || broadcast::channel(MOST_BEHIND).0;
+        self.0.everything.get_or_init(make).subscribe()
+    }
+
+    pub(super) fn everything_followed(&self) {
+        self.0.everything_followers.fetch_add(1, SeqCst);
+    }
+
+    pub(super) fn everything_left(&self) {
+        *self.0.last_left_at.lock() = Some(Instant::now());
+        self.0.everything_followers.fetch_sub(1, SeqCst);
     }
 
     /// Returns whether changes of rows are recorded for the present followers.
@@ -162,7 +207,7 @@ impl ChangeLog {
     /// Returns whether there has been no follower for this long.
     pub(crate) fn is_idle_for(&self, time: Duration) -> bool {
         let last_left_at = *self.0.last_left_at.lock();
-        self.followers() == 0 && last_left_at.is_none_or(|at| at.elapsed() >= time)
+        !self.is_followed() && last_left_at.is_none_or(|at| at.elapsed() >= time)
     }
 
     fn leave(&self, account_id: Uuid) {

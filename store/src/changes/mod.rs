@@ -8,8 +8,10 @@
 //!   forget one.
 //! - State that has no row (live or reconnecting, progress, an output's status) is appended by the actor that publishes
 //!   it.
+//! - Directories and caches of a node follow the rows of all accounts ([`EverythingFollower`]), whichever node changed them.
 
 mod account_log;
+mod everything;
 mod log;
 mod recorder;
 mod tables;
@@ -17,6 +19,7 @@ mod tables;
 use uuid::Uuid;
 
 pub use account_log::Batch;
+pub use everything::{Everything, EverythingFollower};
 pub use log::{ChangeLog, Follower};
 
 pub(crate) use recorder::{Recorded, Recorder, merged_texts};

@@ -55,7 +55,7 @@ impl Recorder {
         connection: &mut SqliteConnection,
     ) -> Result<(), sqlx::Error> {
         let Some(known) = self.version else {
-            if self.log.followers() > 0 {
+            if self.log.is_followed() {
                 let version = version(connection).await?;
                 install(connection).await?;
                 self.version = Some(version);
@@ -77,7 +77,7 @@ impl Recorder {
     async fn remove(&mut self, connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
         // In this order: a follower that comes meanwhile either keeps the triggers or has them made.
         self.log.set_recorded(false);
-        if self.log.followers() > 0 {
+        if self.log.is_followed() {
             self.log.set_recorded(true);
             return Ok(());
         }
@@ -138,8 +138,7 @@ impl Recorded {
     }
 
     pub(crate) fn publish(self, log: &ChangeLog) {
-        log.append(self.changes);
-        log.lose(self.lost);
+        log.committed(self.changes, self.lost);
     }
 }
 

@@ -38,7 +38,9 @@ const REPLACED: &[(&str, &str)] = &[
     ),
     ("/*skip*/", "FOR UPDATE SKIP LOCKED"),
     ("/*lock*/", "FOR UPDATE"),
-    ("/*lock e*/", "FOR UPDATE OF e"),
+    // Rows that refer to the locked one can be inserted meanwhile.
+    ("/*lock key*/", "FOR NO KEY UPDATE"),
+    ("/*lock e*/", "FOR NO KEY UPDATE OF e"),
     ("/*lock d*/", "FOR UPDATE OF d"),
     // A plus keeps SQLite from choosing the column's index.
     (" +d.", " d."),

@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use crate::{
-    Error, Store, audit, blobs, broadcasts, duration_ms, idempotency, invitations, jobs,
-    publisher_connections, selections, sessions, shares,
+    Error, Store, audit, blobs, broadcasts, cluster, counters, duration_ms, idempotency,
+    invitations, jobs, publisher_connections, selections, sessions, shares,
     statement::query,
     turns::in_turns,
     tus, uploads, video,
@@ -19,10 +19,18 @@ const JOBS_KEPT_MS: i64 = 90 * 24 * 60 * 60 * 1000;
 /// while they have a recording.
 const BROADCASTS_KEPT_MS: i64 = 400 * 24 * 60 * 60 * 1000;
 
+/// Time for which a node is known to be dead.
+const NODES_KEPT_MS: i64 = 24 * 60 * 60 * 1000;
+
 impl Store {
-    /// Deletes expired rows and files, in turns of about 20 ms with other work between them; returns how many rows.
+    /// Deletes expired rows and files, in turns of about 20 ms with other work between them; returns how many. Of a cluster's
+    /// nodes the janitor deletes rows, and each what lies in its own folder.
     pub async fn sweep(&self, now_ms: i64) -> Result<u64, Error> {
-        sweep(self, now_ms).await
+        let rows = match self.cluster().is_janitor() {
+            true => sweep(self, now_ms).await?,
+            false => 0,
+        };
+        Ok(rows + sweep_folder(self, now_ms).await?)
     }
 
     /// [`Store::sweep`] for events and the deliveries of webhooks.
@@ -62,8 +70,8 @@ async fn delete(store: &Store, statement: &'static str, time_ms: i64) -> Result<
     .await
 }
 
-/// Deletes expired sessions, invitations, shares, uploads, selections, broadcasts and connections, segments and folders that belong
-/// to no video stream, and blobs that nothing has named for long; returns how many rows.
+/// Deletes expired sessions, invitations, shares, uploads, selections, broadcasts and connections, segments that belong to no
+/// video stream, dead nodes, and blobs that nothing has named for long; returns how many rows.
 async fn sweep(store: &Store, now_ms: i64) -> Result<u64, Error> {
     store
         .write(move |tx| Box::pin(work::mend_due_times(tx, now_ms)))
@@ -73,14 +81,29 @@ async fn sweep(store: &Store, now_ms: i64) -> Result<u64, Error> {
     let invitations = delete(store, invitations::DELETE_EXPIRED, invited_before).await?;
     let shares = delete(store, shares::DELETE_EXPIRED, now_ms).await?;
     let jobs = sweep_jobs(store, now_ms).await?;
-    let streams = video::sweep_segments(store).await? + video::sweep_folders(store).await?;
+    let streams = video::sweep_segments(store).await?;
     let ended_before = now_ms - BROADCASTS_KEPT_MS;
     let broadcasts = delete(store, broadcasts::DELETE_ENDED, ended_before).await?;
     let connections = delete(store, publisher_connections::DELETE_ENDED, ended_before).await?;
     let selections = delete(store, selections::DELETE_EXPIRED, now_ms).await?;
-    let live = broadcasts + connections;
+    let counts = delete(store, counters::DELETE_ENDED, now_ms).await?;
+    let most = counters::MOST;
+    let counts = counts
+        + store
+            .write_beside(move |tx| Box::pin(counters::drop_beyond(tx, most)))
+            .await?;
+    let nodes = delete(store, cluster::DELETE_DEAD, now_ms - NODES_KEPT_MS).await?;
+    let live = broadcasts + connections + counts + nodes;
     let files = selections + sweep_files(store, now_ms).await?;
     Ok(sessions + invitations + shares + jobs + streams + live + files)
+}
+
+/// Deletes folders of video streams, bytes of uploads and scratch of runs in the data folder that no row needs; returns how many.
+async fn sweep_folder(store: &Store, now_ms: i64) -> Result<u64, Error> {
+    let folders = video::sweep_folders(store).await?;
+    let partials = tus::sweep_partials(store, now_ms).await?;
+    let scratch = workflows::sweep_scratch(store).await?;
+    Ok(folders + partials + scratch + blobs::sweep_folder(store, now_ms).await?)
 }
 
 /// Deletes unfinished uploads, and then the blobs that nothing names any more.

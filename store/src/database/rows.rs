@@ -9,6 +9,7 @@ use uuid::Uuid;
 
 use crate::{
     Error,
+    cluster::Role,
     jobs::Allowance,
     statement::{Bind, Kind, Value},
     video::CustomRendition,
@@ -71,6 +72,7 @@ macro_rules! from_json {
 
 from_json!(
     Vec<String>,
+    Vec<Role>,
     serde_json::Value,
     Option<serde_json::Value>,
     Allowance,

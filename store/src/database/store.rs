@@ -7,7 +7,7 @@ use std::{
     future::Future,
     path::{Path, PathBuf},
     pin::Pin,
-    sync::{Arc, atomic::Ordering::Relaxed},
+    sync::{Arc, OnceLock, Weak, atomic::Ordering::Relaxed},
 };
 
 use parking_lot::Mutex;
@@ -22,8 +22,9 @@ use uuid::Uuid;
 
 use crate::{
     Error, Reader, StoreSettings, Tx,
-    blob::Blobs,
-    changes::{ChangeLog, Follower},
+    blob::{Blobs, ObjectStatistics},
+    changes::{ChangeLog, EverythingFollower, Follower},
+    cluster::{Cluster, Membership},
     connection::Pooled,
     folder, now_ms,
     postgres::CatchUp,
@@ -45,10 +46,22 @@ pub struct Store {
 struct Shared {
     settings: StoreSettings,
     owner: Uuid,
-    readers: Readers,
+    readers: Arc<Readers>,
     writer: WriterHandle,
     blobs: Blobs,
     changes: ChangeLog,
+    cluster: Cluster,
+    /// Of a node; ends with the store.
+    membership: OnceLock<Membership>,
+}
+
+/// A store that may have ended, for tasks that must not keep it.
+pub(crate) struct WeakStore(Weak<Shared>);
+
+impl WeakStore {
+    pub(crate) fn upgrade(&self) -> Option<Store> {
+        self.0.upgrade().map(|shared| Store { shared })
+    }
 }
 
 /// Program that keeps the rows.
@@ -58,13 +71,14 @@ pub enum Engine {
     Postgres,
 }
 
-enum Readers {
+/// Connections for reading. [`Blobs`] use them, too, for as long as the store is open.
+pub(crate) enum Readers {
     Sqlite(SqlitePool),
     Postgres(PgPool),
 }
 
 impl Readers {
-    async fn acquire(&self) -> Result<Pooled, sqlx::Error> {
+    pub(crate) async fn acquire(&self) -> Result<Pooled, sqlx::Error> {
         Ok(match self {
             Self::Sqlite(pool) => Pooled::Sqlite(pool.acquire().await?),
             Self::Postgres(pool) => Pooled::Postgres(pool.acquire().await?),
@@ -270,6 +284,12 @@ impl Store {
         Ok(follower)
     }
 
+    /// Follows the changes of rows of all accounts, by this process and by others, for directories and caches. On SQLite each
+    /// commit costs more while there is such a follower.
+    pub fn follow_everything(&self) -> EverythingFollower {
+        EverythingFollower::new(self.clone())
+    }
+
     /// Waits until PostgreSQL's log of changes is read up to now, so that a follower sees nothing from before.
     async fn catch_up(&self) -> Result<(), Error> {
         let WriterHandle::Running {
@@ -321,9 +341,18 @@ impl Store {
         &self.shared.settings.data_dir
     }
 
+    pub(crate) fn downgrade(&self) -> WeakStore {
+        WeakStore(Arc::downgrade(&self.shared))
+    }
+
     /// Returns the id under which leases are held ([`work`]): made at each opening.
     pub fn owner(&self) -> Uuid {
         self.shared.owner
+    }
+
+    /// The nodes of the service.
+    pub fn cluster(&self) -> &Cluster {
+        &self.shared.cluster
     }
 
     /// The bytes of users.
@@ -331,9 +360,19 @@ impl Store {
         &self.shared.blobs
     }
 
+    /// Returns counters of the object store and its cache; `None` without one.
+    pub fn objects(&self) -> Option<ObjectStatistics> {
+        self.blobs().object_statistics()
+    }
+
+    /// Returns why requests to the object store fail now; `None` when they do not, or without one.
+    pub fn object_failure(&self) -> Option<String> {
+        self.blobs().object_failure()
+    }
+
     /// The program that keeps the rows.
     pub fn engine(&self) -> Engine {
-        match self.shared.readers {
+        match *self.shared.readers {
             Readers::Sqlite(_) => Engine::Sqlite,
             Readers::Postgres(_) => Engine::Postgres,
         }
@@ -377,6 +416,10 @@ impl Store {
             drop(queue);
             if let Some(task) = task.lock().await.take() {
                 let _ = task.await;
+            }
+            // Last: up to here others must not take what is being given back for that of a dead node.
+            if let Some(membership) = self.shared.membership.get() {
+                membership.leave().await;
             }
         } else {
             self.shared.readers.close().await;

@@ -170,6 +170,16 @@ pub async fn all(db: &mut impl Connection) -> Result<Vec<DeliveryKey>, Error> {
     .await
 }
 
+/// Returns a key of any account, for image delivery; `None` also for one that is revoked.
+pub async fn by_id(db: &mut impl Connection, id: Uuid) -> Result<Option<DeliveryKey>, Error> {
+    Ok(
+        query_as("SELECT * FROM delivery_keys WHERE id = $1 AND revoked_at IS NULL")
+            .bind(id)
+            .fetch_optional(db)
+            .await?,
+    )
+}
+
 /// Returns whether a new key could have the alias. `Error::Invalid` for a text that is no alias.
 pub async fn is_alias_free(db: &mut impl Connection, alias: &str) -> Result<bool, Error> {
     check_alias(alias)?;

@@ -63,6 +63,14 @@ pub async fn get(db: &mut impl Connection, account_id: Uuid, id: Uuid) -> Result
         .ok_or(Error::NotFound("preset"))
 }
 
+/// Returns a preset of any account, for image delivery.
+pub async fn by_id(db: &mut impl Connection, id: Uuid) -> Result<Option<Preset>, Error> {
+    Ok(query_as("SELECT * FROM cdn_presets WHERE id = $1")
+        .bind(id)
+        .fetch_optional(db)
+        .await?)
+}
+
 /// The account's presets, newest first; there are at most 1 000.
 pub async fn list(db: &mut impl Connection, account_id: Uuid) -> Result<Vec<Preset>, Error> {
     let presets = query_as(

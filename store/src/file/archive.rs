@@ -3,9 +3,7 @@
 //! The list is read by one statement, so that it is consistent; the bytes are opened later, file by file, and only of
 //! files that still exist.
 
-use std::{
-    collections::HashMap, fs::File, io, num::NonZeroU64, ops::ControlFlow, os::fd::AsFd as _,
-};
+use std::{collections::HashMap, num::NonZeroU64, ops::ControlFlow, os::fd::AsFd as _, sync::Arc};
 
 use futures_util::{Stream, TryStreamExt as _};
 use rustix::fs::{Advice, fadvise};
@@ -13,7 +11,7 @@ use uuid::Uuid;
 
 use crate::{
     Connection, Error, Store,
-    blob::BlobHash,
+    blob::{BlobHash, Source},
     rows,
     statement::{Builder, query_as},
 };
@@ -127,31 +125,43 @@ async fn show_each<R, B>(
     Ok(ControlFlow::Continue(()))
 }
 
-/// Opens files in the requested order, up to the first that does not exist any more. The kernel is asked to read
-/// ahead.
-pub async fn open(store: &Store, ids: &[Uuid]) -> Result<Vec<File>, Error> {
+/// Opens files in the requested order, up to the first that does not exist any more, or that must be fetched from the object
+/// store: that one is opened when it is the first, else its fetch begins. The kernel is asked to read ahead.
+pub async fn open(store: &Store, ids: &[Uuid]) -> Result<Vec<Source>, Error> {
     let mut statement = Builder::new("SELECT id, blob_hash FROM files WHERE id IN (");
     statement.push_list(ids).push(")");
     let mut db = store.read().await?;
     let rows: Vec<(Uuid, BlobHash)> = statement.build_query_as().fetch_all(&mut db).await?;
     drop(db);
     let hashes: HashMap<Uuid, BlobHash> = rows.into_iter().collect();
-    let present = ids.iter().map_while(|id| hashes.get(id));
-    let paths: Vec<_> = present.map(|hash| store.blobs().path(hash)).collect();
+    let present = ids.iter().map_while(|id| hashes.get(id).copied());
+    let present: Vec<BlobHash> = present.collect();
+    let (blobs, wanted) = (store.blobs().clone(), present.clone());
     let open = move || {
-        let mut files = Vec::with_capacity(paths.len());
-        for path in paths {
-            let file = match File::open(&path) {
-                Err(error) if error.kind() == io::ErrorKind::NotFound => break,
-                opened => opened.map_err(Error::file("cannot open", path))?,
+        let mut files = Vec::with_capacity(wanted.len());
+        for hash in wanted {
+            let Some(file) = blobs.local_file(&hash)? else {
+                break;
             };
             // Only advice: the bytes can be read without it, too.
             let _ = fadvise(file.as_fd(), 0, Some(READ_AHEAD), Advice::WillNeed);
-            files.push(file);
+            files.push(Source::File(Arc::new(file)));
         }
         Ok(files)
     };
-    store.blobs().blocking(open).await
+    let mut files = store.blobs().blocking(open).await?;
+    let fetched = present.get(files.len());
+    if let Some(hash) = fetched.filter(|_| store.blobs().has_objects()) {
+        if files.is_empty() {
+            match store.blobs().source(hash).await {
+                Err(Error::NotFound(_)) => {}
+                opened => files.push(opened?),
+            }
+        } else if let Err(error) = store.blobs().prefetch(hash).await {
+            tracing::debug!(%error, "a file is not fetched ahead");
+        }
+    }
+    Ok(files)
 }
 
 #[cfg(test)]
@@ -254,8 +264,8 @@ mod tests {
         );
         drop(db);
 
-        let lengths = |files: Vec<File>| {
-            let length = |file: File| file.metadata().unwrap().len();
+        let lengths = |files: Vec<Source>| {
+            let length = |file: Source| file.size().unwrap();
             files.into_iter().map(length).collect::<Vec<_>>()
         };
         let opened = open(&store, &[deep, late, early]).await.unwrap();

@@ -4,16 +4,19 @@
 //!   as long as something of [`REFERENCES`] names it, and a day longer.
 //! - Sweeping has two steps: mark what nothing names, delete what has been marked for a day and is still not named.
 //!   Both decisions are made by the writer, so that neither can race with an upload of the same bytes.
-//! - A file is renamed away inside the unit of work that deletes its row; its blocks are freed afterwards.
+//! - A file is renamed away inside the unit of work that deletes its row; its blocks are freed afterwards. Objects are deleted
+//!   after the commit: their keys are never used again.
 
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use uuid::Uuid;
 
 use crate::{
     Connection, Error, Store, Tx,
-    blob::{BlobHash, Blobs, HashPrefix, Sealed, SetAside},
+    blob::{BlobHash, Blobs, HashPrefix, Sealed, SetAside, pieces::Place},
     statement::{query, query_as, query_scalar},
+    stray_objects,
 };
 
 /// Every column that names a blob, as (table, column). A blob is kept while one of them has its hash; each needs an index.
@@ -54,6 +57,23 @@ pub struct BlobRow {
     pub created_at: i64,
     /// Time since which nothing is known to name it.
     pub marked_at: Option<i64>,
+    /// Base of its objects; `None`: the bytes are a file in the folder.
+    pub(crate) base: Option<Uuid>,
+    pub(crate) piece_hashes: Option<Vec<u8>>,
+}
+
+impl BlobRow {
+    /// Returns where the bytes are in the object store; `None`: they are in the folder.
+    pub(crate) fn place(self) -> Option<Place> {
+        place_of(self.base, self.piece_hashes)
+    }
+}
+
+fn place_of(base: Option<Uuid>, piece_hashes: Option<Vec<u8>>) -> Option<Place> {
+    Some(Place {
+        base: base?,
+        piece_hashes: piece_hashes.unwrap_or_default(),
+    })
 }
 
 /// Positions at which the sweeps continue.
@@ -73,21 +93,39 @@ pub(crate) fn note_start(blobs: &Blobs, now_ms: i64) {
 }
 
 /// Makes the blob count, in the transaction of the row that names it: a new row, or a marked one revived. Its file is in its
-/// place afterwards, also when a sweep had taken it away.
+/// place afterwards, also when a sweep had taken it away; a row with objects keeps those that it has.
 pub async fn record(tx: &mut Tx<'_>, sealed: &Sealed, now_ms: i64) -> Result<(), Error> {
-    let blob = sealed.blob();
-    query(
-        "INSERT INTO blobs (hash, size_bytes, crc32, created_at) VALUES ($1, $2, $3, $4)
-         ON CONFLICT (hash) DO UPDATE SET marked_at = NULL",
+    let (blob, place) = (sealed.blob(), sealed.place());
+    let base: Option<Uuid> = query_scalar(
+        "INSERT INTO blobs (hash, size_bytes, crc32, created_at, base, piece_hashes) VALUES ($1, $2, $3, $4, $5, $6)
+         ON CONFLICT (hash) DO UPDATE SET marked_at = NULL RETURNING base",
     )
     .bind(blob.hash)
     .bind(i64::try_from(blob.size).map_err(|_| Error::Internal("a blob of 8 EiB".into()))?)
     .bind(blob.crc32)
     .bind(now_ms)
-    .execute(tx)
+    .bind(place.map(|place| place.base))
+    .bind(place.map(|place| place.piece_hashes.clone()))
+    .fetch_one(tx)
     .await?;
-    // Checks the folder in the writer on purpose: a sweep moves files only here, too.
-    sealed.ensure_placed()
+    match (place, base) {
+        (Some(place), Some(base)) if base == place.base => sealed.note_recorded(),
+        // The objects of the row have the same bytes.
+        (Some(_), Some(_)) => Ok(()),
+        (Some(_), None) if sealed.is_in_folder() => Ok(()),
+        // The row's file is lost.
+        (Some(place), None) => {
+            query("UPDATE blobs SET base = $2, piece_hashes = $3 WHERE hash = $1")
+                .bind(blob.hash)
+                .bind(place.base)
+                .bind(place.piece_hashes.clone())
+                .execute(tx)
+                .await?;
+            sealed.note_recorded()
+        }
+        // Checks the folder in the writer on purpose: a sweep moves files only here, too.
+        (None, _) => sealed.ensure_placed(),
+    }
 }
 
 /// Returns a blob's row. `Error::NotFound` for a blob that was never recorded.
@@ -120,11 +158,26 @@ pub(crate) fn naming<'a>(references: impl IntoIterator<Item = &'a (&'a str, &'a 
     format!("({})", each.join(" OR "))
 }
 
-/// Marks, deletes and searches for files without rows, a bounded part of each; returns how many blobs were deleted.
+/// Marks, deletes and searches for objects without rows, a bounded part of each; returns how many blobs were deleted.
 pub(crate) async fn sweep(store: &Store, now_ms: i64) -> Result<u64, Error> {
     mark(store, now_ms).await?;
     let swept = delete_marked(store, now_ms - KEPT_MS).await?;
-    Ok(swept + delete_unrecorded(store, now_ms - KEPT_MS).await?)
+    // The rows are swept also while the object store fails.
+    if let Err(error) = stray_objects::sweep(store, now_ms - KEPT_MS).await {
+        tracing::warn!(%error, "objects without a row are searched for later");
+    }
+    Ok(swept)
+}
+
+/// Deletes files of the folder without rows, a bounded part, and what is beyond the bound of the cache; returns how many without
+/// rows there were.
+pub(crate) async fn sweep_folder(store: &Store, now_ms: i64) -> Result<u64, Error> {
+    let unrecorded = delete_unrecorded(store, now_ms - KEPT_MS).await?;
+    // The folder is swept also while the cache fails.
+    if let Err(error) = store.blobs().sweep_cache().await {
+        tracing::warn!(%error, "the cache is not swept");
+    }
+    Ok(unrecorded)
 }
 
 /// Continues through the rows where the last sweep ended, and marks blobs that nothing names.
@@ -219,16 +272,23 @@ async fn delete_one(
     hash: &BlobHash,
     aside: &Aside,
 ) -> Result<bool, Error> {
-    let statement = format!("DELETE FROM blobs WHERE hash = $1 AND NOT {}", is_named());
-    let deleted = query(statement).bind(*hash).execute(tx).await?;
-    if deleted.rows_affected() == 0 {
+    let statement = format!(
+        "DELETE FROM blobs WHERE hash = $1 AND NOT {} RETURNING base, piece_hashes",
+        is_named()
+    );
+    let deleted: Option<(Option<Uuid>, Option<Vec<u8>>)> =
+        query_as(statement).bind(*hash).fetch_optional(tx).await?;
+    let Some((base, piece_hashes)) = deleted else {
         query("UPDATE blobs SET marked_at = NULL WHERE hash = $1")
             .bind(*hash)
             .execute(tx)
             .await?;
         return Ok(false);
-    }
+    };
     aside.extend(blobs.set_aside(hash)?);
+    if let Some(place) = place_of(base, piece_hashes) {
+        aside.0.lock().objects.push((*hash, place));
+    }
     Ok(true)
 }
 
@@ -296,21 +356,29 @@ async fn has_row(db: &mut impl Connection, hash: &BlobHash) -> Result<bool, Erro
     Ok(found.is_some())
 }
 
-/// Files that a unit of work took out of their place.
+/// Bytes whose rows a unit of work deletes.
 #[derive(Clone, Default)]
-struct Aside(Arc<Mutex<Vec<SetAside>>>);
+struct Aside(Arc<Mutex<Taken>>);
+
+#[derive(Default)]
+struct Taken {
+    /// Files that it took out of their place.
+    files: Vec<SetAside>,
+    objects: Vec<(BlobHash, Place)>,
+}
 
 impl Aside {
     fn extend(&self, file: Option<SetAside>) {
-        self.0.lock().extend(file);
+        self.0.lock().files.extend(file);
     }
 
-    fn take(&self) -> Vec<SetAside> {
+    fn take(&self) -> Taken {
         std::mem::take(&mut self.0.lock())
     }
 }
 
-/// Runs a unit of work that renames files away; they are removed when it was committed, and restored when not.
+/// Runs a unit of work that renames files away and notes objects; they are removed when it was committed; when not, files are
+/// restored and objects left.
 async fn take_away<T, F>(store: &Store, work: F) -> Result<T, Error>
 where
     T: Send + 'static,
@@ -319,8 +387,18 @@ where
     let (blobs, aside) = (store.blobs().clone(), Aside::default());
     let taken = aside.clone();
     let outcome = store.write(move |tx| work(tx, blobs, taken)).await;
-    let (files, is_committed) = (aside.take(), outcome.is_ok());
+    let (Taken { files, objects }, is_committed) = (aside.take(), outcome.is_ok());
+    let at = store.blobs().clone();
+    if is_committed && !objects.is_empty() {
+        let places = objects.clone().into_iter();
+        at.delete_later(places.flat_map(|(_, place)| place.keys()));
+    }
     let settle = move || {
+        if is_committed {
+            for (hash, place) in &objects {
+                at.forget(hash, place);
+            }
+        }
         for file in files {
             if is_committed {
                 file.remove();

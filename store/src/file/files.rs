@@ -9,8 +9,7 @@ use crate::{
     file_filter::FileType,
     folders, lineage,
     name_key::name_key,
-    rows::Json,
-    rows::{JsonText, Narrow},
+    rows::{self, Json, JsonText, Narrow},
     statement::query_as,
     storage,
 };
@@ -154,6 +153,16 @@ pub async fn by_id(db: &mut impl Connection, id: Uuid) -> Result<Option<File>, E
         .bind(id)
         .fetch_optional(db)
         .await?)
+}
+
+/// Returns those of the files that exist, of any account, for caches.
+pub async fn by_ids(db: &mut impl Connection, ids: &[Uuid]) -> Result<Vec<File>, Error> {
+    Ok(
+        query_as("SELECT f.* FROM json_each($1) j CROSS JOIN files f ON f.id = unhex(j.value)")
+            .bind(rows::ids(ids)?)
+            .fetch_all(db)
+            .await?,
+    )
 }
 
 /// Changes the fields of the patch; returns the row as it is then. `Error::NotFound` for the file and for the folder.

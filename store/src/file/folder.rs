@@ -3,16 +3,20 @@
 use std::{
     ffi::OsString,
     fs::{self, DirBuilder, File, OpenOptions, TryLockError},
-    io::{Read, Seek, Write},
+    io::{ErrorKind, Read, Seek, Write},
     os::unix::fs::{DirBuilderExt, OpenOptionsExt},
     path::{Path, PathBuf},
 };
+
+use uuid::Uuid;
 
 use crate::Error;
 
 /// The database's name, in a data folder as in a backup.
 pub(crate) const DATABASE: &str = "sluice.db";
 const LOCK: &str = "lock";
+/// The process that had the folder last, with rows in PostgreSQL.
+const PROCESS: &str = "process";
 const COPIES: &str = "backups";
 
 /// The database's path in a data folder.
@@ -38,6 +42,27 @@ pub(crate) fn copies(data_dir: &Path) -> PathBuf {
 /// do not.
 pub(crate) fn is_content(name: &std::ffi::OsStr) -> bool {
     name != LOCK && name != "lost+found"
+}
+
+/// Returns the id of the process that had the folder last; `None` when none is noted that can be read.
+pub(crate) fn last_process(data_dir: &Path) -> Result<Option<Uuid>, Error> {
+    let path = data_dir.join(PROCESS);
+    match fs::read_to_string(&path) {
+        Ok(text) => Ok(Uuid::try_parse(text.trim()).ok()),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(Error::file("cannot read", path)(error)),
+    }
+}
+
+/// Notes that this process has the folder. Replaced by rename: a crash leaves the one before, from which is taken over again.
+pub(crate) fn note_process(data_dir: &Path, id: Uuid) -> Result<(), Error> {
+    let (path, fresh) = (
+        data_dir.join(PROCESS),
+        data_dir.join(format!("{PROCESS}.new")),
+    );
+    fs::write(&fresh, format!("{id}\n"))
+        .and_then(|()| fs::rename(&fresh, &path))
+        .map_err(Error::write("cannot write", path))
 }
 
 /// Makes a folder, with its parents, that only this user can enter; one that exists is left as it is.

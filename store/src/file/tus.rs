@@ -1,7 +1,7 @@
 //! Resumable (tus) uploads: offset, claims of requests, reserved storage, expiry; a file is made with the last byte.
 //!
-//! - The offset counts bytes on the disk; it never covers the whole length before the file exists. A client that sees
-//!   the whole length has a file, whatever crashed in between.
+//! - The offset counts bytes on the disk, or in the object store; it never covers the whole length before the file exists. A
+//!   client that sees the whole length has a file, whatever crashed in between.
 //! - A request claims the upload first, and its bytes count only while no later one has.
 //! - The upload reserves room in the plan's storage for its bytes on the disk and for those that a request may bring,
 //!   before they arrive.
@@ -14,12 +14,13 @@ use uuid::Uuid;
 
 use crate::{
     Connection, Error, Store, Tx,
-    blob::{BlobHash, PartialState},
+    blob::{BlobHash, LeftObjects, PartialObjects, PartialState},
     files::{self, Facts, File, NewFile, Role},
     folders,
     statement::{query, query_as, query_scalar},
     storage,
     turns::in_turns,
+    write_tx,
 };
 
 /// Time for which an expired upload is still answered as one.
@@ -28,6 +29,8 @@ const KNOWN_AFTER_MS: i64 = 24 * 60 * 60 * 1000;
 const KEPT_AFTER_MS: i64 = 60 * 1000;
 /// Uploads that a sweep checks at a time.
 const PAGE: usize = 200;
+/// Uploads that lose their objects in one unit of work.
+const SWEPT_OBJECTS: usize = 16;
 
 #[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
 pub struct TusUpload {
@@ -53,6 +56,12 @@ pub struct TusUpload {
     pub file_id: Option<Uuid>,
     pub created_at: i64,
     pub expires_at: i64,
+    /// Objects of the bytes; `None`: they are in a file. A completed upload keeps it, so that the objects have a row in
+    /// every moment of their way to the blob.
+    base: Option<Uuid>,
+    piece_hashes: Option<Vec<u8>>,
+    tail: i64,
+    tail_hash: Option<Vec<u8>>,
 }
 
 impl TusUpload {
@@ -73,12 +82,23 @@ impl TusUpload {
         self.completed_at.is_some()
     }
 
+    /// Returns whether the bytes are in the object store.
+    pub fn has_objects(&self) -> bool {
+        self.base.is_some()
+    }
+
     /// Returns the state of its bytes that are safe.
     pub fn progress(&self) -> PartialState {
         PartialState {
             length: self.offset(),
             crc32: self.crc32,
             sha256: self.sha256_state.clone(),
+            objects: PartialObjects::of_row(
+                self.base,
+                self.piece_hashes.as_deref(),
+                self.tail,
+                self.tail_hash.as_deref(),
+            ),
         }
     }
 }
@@ -115,6 +135,8 @@ pub struct Claim {
     pub expires_at: i64,
     /// Limit as of [`Bounds::storage_bytes`].
     pub storage_bytes: u64,
+    /// The process that serves the request.
+    pub owner: Uuid,
 }
 
 /// State in which [`advance`] leaves the upload.
@@ -218,13 +240,15 @@ pub async fn claim(
         storage::check_beside_uploads(tx, account_id, Some(id), more, limit, now_ms).await?;
     }
     Ok(query_as(
-        "UPDATE tus_uploads SET attempt = attempt + 1, length_bytes = coalesce($2, length_bytes), expires_at = $3, held_bytes = $4
+        "UPDATE tus_uploads SET attempt = attempt + 1, length_bytes = coalesce($2, length_bytes), expires_at = $3, held_bytes = $4,
+             node_id = $5
          WHERE id = $1 RETURNING *",
     )
     .bind(id)
     .bind(declared.map(in_row).transpose()?)
     .bind(claim.expires_at)
     .bind(in_row(held)?)
+    .bind(claim.owner)
     .fetch_one(tx)
     .await?)
 }
@@ -278,11 +302,16 @@ pub async fn release(tx: &mut Tx<'_>, upload: &TusUpload) -> Result<(), Error> {
     Ok(())
 }
 
-/// Releases all reservations, at the start: no request is in progress.
-pub(crate) async fn release_all(tx: &mut Tx<'_>) -> Result<(), Error> {
-    query("UPDATE tus_uploads SET held_bytes = offset_bytes WHERE completed_at IS NULL AND held_bytes > offset_bytes")
-        .execute(tx)
-        .await?;
+/// Releases the reservations of requests that a process served which has ended; of every one, at the start of the only process:
+/// no request is in progress.
+pub(crate) async fn release_all(tx: &mut Tx<'_>, owner: Option<Uuid>) -> Result<(), Error> {
+    query(
+        "UPDATE tus_uploads SET held_bytes = offset_bytes
+         WHERE completed_at IS NULL AND held_bytes > offset_bytes AND ($1 IS NULL OR node_id = $1)",
+    )
+    .bind(owner)
+    .execute(tx)
+    .await?;
     Ok(())
 }
 
@@ -327,7 +356,7 @@ fn declared_length(upload: &TusUpload, declared: Option<u64>) -> Result<Option<u
     }
 }
 
-/// Records that more bytes are on the disk; with the last ones of a request the upload holds no more room than they
+/// Records that more bytes are safe; with the last ones of a request the upload holds no more room than they
 /// need. `Error::Conflict` when a later request has claimed the upload or it was deleted, `Error::Gone` when it has
 /// expired, `Error::OverQuota` when the account may not store so much.
 pub async fn advance(
@@ -337,8 +366,11 @@ pub async fn advance(
     step: Step,
     now_ms: i64,
 ) -> Result<(), Error> {
+    let objects = progress.objects.as_ref();
+    let tail = objects.and_then(|objects| objects.tail);
     let advanced = query(
         "UPDATE tus_uploads SET offset_bytes = $3, crc32 = $4, sha256_state = $5, expires_at = $6,
+                                base = $9, piece_hashes = $10, tail = $11, tail_hash = $12,
                                 held_bytes = CASE WHEN $8 THEN $3 ELSE max(held_bytes, $3) END
          WHERE id = $1 AND attempt = $2 AND completed_at IS NULL AND (length_bytes IS NULL OR length_bytes > $3)
            AND expires_at > $7",
@@ -351,6 +383,10 @@ pub async fn advance(
     .bind(step.expires_at)
     .bind(now_ms)
     .bind(step.is_last)
+    .bind(objects.map(|objects| objects.base))
+    .bind(objects.map(|objects| objects.piece_hashes.clone()))
+    .bind(tail.map_or(0, |tail| tail.number))
+    .bind(tail.map(|tail| tail.hash.to_vec()))
     .execute(tx)
     .await?;
     if advanced.rows_affected() == 0 {
@@ -372,18 +408,22 @@ pub struct Completion {
     pub facts: Facts,
 }
 
-/// Makes the file of a completed upload. `Error::Conflict` when a later request has claimed the upload, `Error::Gone`
-/// when it has expired, `Error::OverQuota` beyond `storage_bytes` (0: no limit).
+/// Makes the file of a completed upload; returns what its objects have left too, for [`Blobs::remove_objects`] after the
+/// commit. `Error::Conflict` when a later request has claimed the upload, `Error::Gone` when it has expired,
+/// `Error::OverQuota` beyond `storage_bytes` (0: no limit).
+///
+/// [`Blobs::remove_objects`]: crate::blob::Blobs::remove_objects
 pub async fn complete(
     tx: &mut Tx<'_>,
     upload: &TusUpload,
     arrived: Completion,
     storage_bytes: u64,
     now_ms: i64,
-) -> Result<File, Error> {
+) -> Result<(File, LeftObjects), Error> {
     // The folder is read now: it may have been deleted since the upload was made.
     let completed: Option<TusUpload> = query_as(
-        "UPDATE tus_uploads SET completed_at = $3, length_bytes = $4, offset_bytes = $4, sha256_state = x''
+        "UPDATE tus_uploads SET completed_at = $3, length_bytes = $4, offset_bytes = $4, sha256_state = x'',
+                                piece_hashes = NULL, tail = 0, tail_hash = NULL
          WHERE id = $1 AND attempt = $2 AND completed_at IS NULL AND expires_at > $3 RETURNING *",
     )
     .bind(upload.id)
@@ -414,30 +454,50 @@ pub async fn complete(
         .bind(file.id)
         .execute(tx)
         .await?;
-    Ok(file)
+    let left = left_objects(tx, upload.base).await?;
+    Ok((file, left))
 }
 
-/// Deletes an upload; a file that it has become is kept. `Error::NotFound` for one that the account does not have.
-pub async fn delete(tx: &mut Tx<'_>, account_id: Uuid, id: Uuid) -> Result<(), Error> {
-    let deleted = query("DELETE FROM tus_uploads WHERE id = $1 AND account_id = $2")
-        .bind(id)
-        .bind(account_id)
-        .execute(tx)
-        .await?;
-    match deleted.rows_affected() {
-        0 => Err(Error::NotFound("upload")),
-        _ => Ok(()),
+/// Deletes an upload; a file that it has become is kept. Returns what its objects have left, as [`complete`] does.
+/// `Error::NotFound` for one that the account does not have.
+pub async fn delete(tx: &mut Tx<'_>, account_id: Uuid, id: Uuid) -> Result<LeftObjects, Error> {
+    let deleted: Option<Option<Uuid>> =
+        query_scalar("DELETE FROM tus_uploads WHERE id = $1 AND account_id = $2 RETURNING base")
+            .bind(id)
+            .bind(account_id)
+            .fetch_optional(tx)
+            .await?;
+    match deleted {
+        Some(base) => left_objects(tx, base).await,
+        None => Err(Error::NotFound("upload")),
     }
 }
 
-/// Deletes the rows of uploads that expired long ago, and the bytes that no upload needs any more; returns how many of
-/// both.
+/// Returns the objects that only an upload could name which has ended. Asked after the change of its row, so that the end
+/// of another request is seen.
+async fn left_objects(tx: &mut Tx<'_>, base: Option<Uuid>) -> Result<LeftObjects, Error> {
+    let Some(base) = base else {
+        return Ok(LeftObjects::None);
+    };
+    let blob: Option<i64> = query_scalar("SELECT CAST(1 AS INTEGER) FROM blobs WHERE base = $1")
+        .bind(base)
+        .fetch_optional(tx)
+        .await?;
+    Ok(match blob {
+        Some(_) => LeftObjects::Tail(base),
+        None => LeftObjects::All(base),
+    })
+}
+
+/// Deletes the rows of uploads that expired long ago, and the objects of those that expired; returns how many rows.
 pub(crate) async fn sweep(store: &Store, now_ms: i64) -> Result<u64, Error> {
-    let forgotten = in_turns(store, move |tx, rows| {
+    if store.blobs().has_objects() {
+        sweep_objects(store, now_ms - KEPT_AFTER_MS).await?;
+    }
+    in_turns(store, move |tx, rows| {
         Box::pin(delete_expired(tx, now_ms - KNOWN_AFTER_MS, rows))
     })
-    .await?;
-    Ok(forgotten + sweep_partials(store, now_ms).await?)
+    .await
 }
 
 async fn delete_expired(tx: &mut Tx<'_>, before_ms: i64, rows: u32) -> Result<u64, Error> {
@@ -451,8 +511,49 @@ async fn delete_expired(tx: &mut Tx<'_>, before_ms: i64, rows: u32) -> Result<u6
     Ok(deleted.rows_affected())
 }
 
-/// Lists the files first: each has had its row before it.
-async fn sweep_partials(store: &Store, now_ms: i64) -> Result<u64, Error> {
+/// Deletes the objects of uploads that have expired, in the background; their rows name none afterwards.
+async fn sweep_objects(store: &Store, before_ms: i64) -> Result<(), Error> {
+    loop {
+        let unnamed = write_tx!(store, |tx| take_objects(tx, before_ms).await)?;
+        for base in &unnamed {
+            store.blobs().remove_objects(LeftObjects::All(*base));
+        }
+        if unnamed.len() < SWEPT_OBJECTS {
+            return Ok(());
+        }
+    }
+}
+
+/// Takes the objects from the rows of some uploads that expired before a time; returns their bases.
+async fn take_objects(tx: &mut Tx<'_>, before_ms: i64) -> Result<Vec<Uuid>, Error> {
+    let expired: Vec<(Uuid, Uuid)> = query_as(
+        "SELECT id, base FROM tus_uploads
+         WHERE expires_at <= $1 AND completed_at IS NULL AND base IS NOT NULL LIMIT $2",
+    )
+    .bind(before_ms)
+    .bind(SWEPT_OBJECTS as i64)
+    .fetch_all(tx)
+    .await?;
+    let mut taken = Vec::with_capacity(expired.len());
+    for (id, base) in expired {
+        // Checked again: another node may have made a file of it since.
+        let updated = query(
+            "UPDATE tus_uploads SET base = NULL, piece_hashes = NULL, tail = 0, tail_hash = NULL
+             WHERE id = $1 AND expires_at <= $2 AND completed_at IS NULL",
+        )
+        .bind(id)
+        .bind(before_ms)
+        .execute(tx)
+        .await?;
+        if updated.rows_affected() > 0 {
+            taken.push(base);
+        }
+    }
+    Ok(taken)
+}
+
+/// Removes the bytes of uploads that cannot be added to any more. Lists the files first: each has had its row before it.
+pub(crate) async fn sweep_partials(store: &Store, now_ms: i64) -> Result<u64, Error> {
     let found = store.blobs().partials().await?;
     let mut removed = 0;
     for page in found.chunks(PAGE) {

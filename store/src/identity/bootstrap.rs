@@ -2,7 +2,8 @@
 //! are shown.
 //!
 //! The secrets are stored as hashes only. Until [`first_credentials_shown`] notes that a person could read them, each
-//! start replaces them, so that a start that failed or was killed before it printed them loses nothing.
+//! start replaces them, so that a start that failed or was killed before it printed them loses nothing. A node leaves those of
+//! another one that lives.
 
 use uuid::Uuid;
 
@@ -48,6 +49,8 @@ struct Unshown {
     account_id: Uuid,
     /// True when none of them was used or changed.
     is_untouched: bool,
+    /// True when another node made them, which lives and is about to show them.
+    is_of_other: bool,
 }
 
 /// The secrets to be stored.
@@ -67,8 +70,9 @@ pub async fn bootstrap(
     fixed: Bootstrap,
     now_ms: i64,
 ) -> Result<Option<FirstCredentials>, Error> {
+    let node = store.owner();
     let mut db = store.read().await?;
-    if accounts::count(&mut db).await? > 0 && unshown(&mut db).await?.is_none() {
+    if accounts::count(&mut db).await? > 0 && unshown(&mut db, node).await?.is_none() {
         return Ok(None);
     }
     drop(db);
@@ -84,16 +88,17 @@ pub async fn bootstrap(
     store
         .write(move |tx| {
             Box::pin(async move {
-                match unshown(tx).await? {
+                match unshown(tx, node).await? {
+                    Some(unshown) if unshown.is_of_other => Ok(None),
                     Some(unshown) if unshown.is_untouched => {
-                        replace(tx, unshown, chosen, now_ms).await.map(Some)
+                        replace(tx, unshown, chosen, node, now_ms).await.map(Some)
                     }
                     Some(_) => {
                         forget(tx).await?;
                         Ok(None)
                     }
                     None if accounts::count(tx).await? > 0 => Ok(None),
-                    None => fill(tx, &plan, chosen, now_ms).await.map(Some),
+                    None => fill(tx, &plan, chosen, node, now_ms).await.map(Some),
                 }
             })
         })
@@ -111,6 +116,7 @@ async fn fill(
     tx: &mut Tx<'_>,
     plan: &str,
     chosen: Chosen,
+    node: Uuid,
     now_ms: i64,
 ) -> Result<FirstCredentials, Error> {
     let account = accounts::create_on(tx, "Default", plan, now_ms).await?;
@@ -131,7 +137,7 @@ async fn fill(
         ..NewLiveInput::default()
     };
     let (live_input, stream_key) = live_inputs::create(tx, account.id, first, now_ms).await?;
-    remember(tx, user.id, key.id, live_input.id, now_ms).await?;
+    remember(tx, [user.id, key.id, live_input.id, node], now_ms).await?;
     Ok(FirstCredentials {
         username: user.username,
         admin_password: chosen.admin_password,
@@ -147,6 +153,7 @@ async fn replace(
     tx: &mut Tx<'_>,
     unshown: Unshown,
     chosen: Chosen,
+    node: Uuid,
     now_ms: i64,
 ) -> Result<FirstCredentials, Error> {
     let (account_id, user_id) = (unshown.account_id, unshown.user_id);
@@ -162,7 +169,7 @@ async fn replace(
     let key = key.await?;
     let (live_input, stream_key) =
         live_inputs::rotate_key(tx, account_id, unshown.live_input_id, now_ms).await?;
-    remember(tx, user_id, key.id, live_input.id, now_ms).await?;
+    remember(tx, [user_id, key.id, live_input.id, node], now_ms).await?;
     Ok(FirstCredentials {
         username: users::get(tx, user_id).await?.username,
         admin_password: chosen.admin_password,
@@ -186,39 +193,43 @@ async fn welcome_code(
     }
 }
 
-async fn unshown(db: &mut impl Connection) -> Result<Option<Unshown>, Error> {
+async fn unshown(db: &mut impl Connection, node: Uuid) -> Result<Option<Unshown>, Error> {
     let unshown = query_as(
         "SELECT first.user_id, first.api_key_id, first.live_input_id, users.account_id,
              users.updated_at = first.made_at AND api_keys.revoked_at IS NULL AND api_keys.last_used_at IS NULL
                  AND live_inputs.last_started_at IS NULL
-                 AND NOT EXISTS (SELECT 1 FROM sessions WHERE sessions.user_id = users.id) AS is_untouched
+                 AND NOT EXISTS (SELECT 1 FROM sessions WHERE sessions.user_id = users.id) AS is_untouched,
+             EXISTS (SELECT 1 FROM nodes n WHERE n.id = first.node_id AND n.id <> $1 AND n.state <> 'dead'
+                     AND n.lease_until > $2) AS is_of_other
          FROM first_credentials AS first
          JOIN users ON users.id = first.user_id
          JOIN api_keys ON api_keys.id = first.api_key_id
          JOIN live_inputs ON live_inputs.id = first.live_input_id",
     )
+    .bind(node)
+    .bind(crate::now_ms())
     .fetch_optional(db)
     .await?;
     Ok(unshown)
 }
 
+/// Remembers the ids of user, key and live input, and the process that shows them.
 async fn remember(
     tx: &mut Tx<'_>,
-    user_id: Uuid,
-    api_key_id: Uuid,
-    live_input_id: Uuid,
+    [user_id, api_key_id, live_input_id, node_id]: [Uuid; 4],
     now_ms: i64,
 ) -> Result<(), Error> {
     query(
-        "INSERT INTO first_credentials (id, user_id, api_key_id, live_input_id, made_at)
-         VALUES (1, $1, $2, $3, $4)
+        "INSERT INTO first_credentials (id, user_id, api_key_id, live_input_id, made_at, node_id)
+         VALUES (1, $1, $2, $3, $4, $5)
          ON CONFLICT (id) DO UPDATE SET user_id = excluded.user_id, api_key_id = excluded.api_key_id,
-             live_input_id = excluded.live_input_id, made_at = excluded.made_at",
+             live_input_id = excluded.live_input_id, made_at = excluded.made_at, node_id = excluded.node_id",
     )
     .bind(user_id)
     .bind(api_key_id)
     .bind(live_input_id)
     .bind(now_ms)
+    .bind(node_id)
     .execute(tx)
     .await?;
     Ok(())

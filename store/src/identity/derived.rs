@@ -1,5 +1,5 @@
 //! Tokens of delivery keys and stream keys, derived from an id under the installation's key, so that they can be shown
-//! again. Only their hashes are stored.
+//! again; only their hashes are stored. The key of calls between nodes.
 //!
 //! One id has one token for ever: a token that can be replaced is derived from an id of its own, which each replacement makes.
 
@@ -14,6 +14,10 @@ use crate::{Connection, Error, Secret};
 // `application::signing`, which signs with the same key.
 const DELIVERY_TOKEN: &[u8] = b"sluice delivery token 1\0";
 const STREAM_KEY: &[u8] = b"sluice stream key 1\0";
+/// Name of the installation in an object store.
+const OBJECT_OWNER: &[u8] = b"sluice object owner 1\0";
+/// Key of the calls between nodes.
+const PEER_KEY: &[u8] = b"sluice peer key 1\0";
 
 /// Derives tokens. The key is never in Debug output.
 #[derive(Clone)]
@@ -41,6 +45,20 @@ impl DerivedTokens {
     /// The stream key of a live input: `svc_live_` and 32 base62.
     pub fn stream_key(&self, id: Uuid) -> Secret {
         credentials::stream_key_of(self.bytes(STREAM_KEY, id))
+    }
+
+    /// Returns the key by which the nodes of the installation sign their calls to each other.
+    pub fn peer_key(&self) -> [u8; 32] {
+        self.bytes(PEER_KEY, Uuid::nil())
+    }
+
+    /// Returns the name of the installation in an object store: 32 hexadecimal digits.
+    pub(crate) fn object_owner(&self) -> String {
+        let bytes = self.bytes(OBJECT_OWNER, Uuid::nil());
+        bytes[..16]
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect()
     }
 
     fn bytes(&self, domain: &[u8], id: Uuid) -> [u8; 32] {

@@ -41,6 +41,37 @@ pub struct BroadcastRow {
     pub seen_at: Option<i64>,
 }
 
+/// Broadcasts whose process has ended, by that process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lost {
+    /// Those of every process but this one, at the start of the only one that has the database.
+    OfAll,
+    /// Those of a node, at its own start: it has taken over those of the process that had its data folder before.
+    OfNode(Uuid),
+    /// Those of nodes that have died, which another one ends.
+    OfDeadNodes,
+}
+
+impl Lost {
+    /// Returns the condition of a broadcast `b`, in which [`Lost::node`] is `$3`.
+    pub(super) fn condition(self) -> &'static str {
+        match self {
+            Self::OfAll => "$3 IS NULL",
+            Self::OfNode(_) => "b.node_id = $3",
+            Self::OfDeadNodes => {
+                "$3 IS NULL AND NOT EXISTS (SELECT 1 FROM nodes n WHERE n.id = b.node_id AND n.state <> 'dead')"
+            }
+        }
+    }
+
+    pub(super) fn node(self) -> Option<Uuid> {
+        match self {
+            Self::OfNode(id) => Some(id),
+            Self::OfAll | Self::OfDeadNodes => None,
+        }
+    }
+}
+
 /// Totals since the last note of a broadcast that is on air.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
@@ -49,7 +80,7 @@ pub struct Totals {
     pub peak_viewers: Option<u64>,
 }
 
-/// Records a broadcast; repeating it (a repeated nudge) is fine. `Error::Conflict` when a newer owner has the input,
+/// Records a broadcast; repeating it (a repeated nudge) is fine. `Error::Conflict` when a newer owner has the broadcast,
 /// `Error::NotFound` when the input was deleted.
 pub async fn begin(
     tx: &mut Tx<'_>,
@@ -58,18 +89,59 @@ pub async fn begin(
     fence: i64,
     started_at: i64,
 ) -> Result<BroadcastRow, Error> {
-    check_fence(tx, input_id, fence).await?;
-    let broadcast = query_as(
+    let input: Option<i64> =
+        query_scalar("SELECT CAST(1 AS INTEGER) FROM live_inputs WHERE id = $1")
+            .bind(input_id)
+            .fetch_optional(tx)
+            .await?;
+    if input.is_none() {
+        return Err(Error::NotFound("live input"));
+    }
+    query_as(
         "INSERT INTO broadcasts (id, input_id, state, started_at, fence) VALUES ($1, $2, 'live', $3, $4)
-         ON CONFLICT (id) DO UPDATE SET fence = excluded.fence RETURNING *",
+         ON CONFLICT (id) DO UPDATE SET fence = excluded.fence WHERE broadcasts.fence <= excluded.fence RETURNING *",
     )
     .bind(id)
     .bind(input_id)
     .bind(started_at)
     .bind(fence)
-    .fetch_one(tx)
+    .fetch_optional(tx)
+    .await?
+    .ok_or_else(|| replaced(fence))
+}
+
+/// Notes the process on which a broadcast is on air.
+pub async fn set_node(tx: &mut Tx<'_>, id: &str, node_id: Uuid) -> Result<(), Error> {
+    query("UPDATE broadcasts SET node_id = $2 WHERE id = $1")
+        .bind(id)
+        .bind(node_id)
+        .execute(tx)
+        .await?;
+    Ok(())
+}
+
+/// Gives the broadcasts of a process that has ended, as far as something of them is not over, to the one that has its data
+/// folder now.
+pub(crate) async fn inherit(tx: &mut Tx<'_>, from: Uuid, to: Uuid) -> Result<(), Error> {
+    query(
+        "UPDATE broadcasts SET node_id = $2 WHERE node_id = $1
+             AND (state = 'live' OR EXISTS (SELECT 1 FROM recordings r
+                     WHERE r.broadcast = broadcasts.id AND r.status = 'recording'))",
+    )
+    .bind(from)
+    .bind(to)
+    .execute(tx)
     .await?;
-    Ok(broadcast)
+    Ok(())
+}
+
+/// Returns whether a broadcast of a dead node is noted as live.
+pub async fn has_lost(db: &mut impl Connection) -> Result<bool, Error> {
+    let has_lost = query_scalar(
+        "SELECT EXISTS (SELECT 1 FROM broadcasts b WHERE b.state = 'live'
+             AND NOT EXISTS (SELECT 1 FROM nodes n WHERE n.id = b.node_id AND n.state <> 'dead'))",
+    );
+    Ok(has_lost.fetch_one(db).await?)
 }
 
 /// Notes the end; `ended_at` is the time of the last media. Errors as [`begin`].
@@ -80,7 +152,7 @@ pub async fn end(
     ended_at: i64,
 ) -> Result<BroadcastRow, Error> {
     let broadcast = get(tx, id).await?;
-    check_fence(tx, broadcast.input_id, fence).await?;
+    check_fence(&broadcast, fence)?;
     let ended = query_as("UPDATE broadcasts SET state = 'ended', ended_at = $2, fence = $3 WHERE id = $1 RETURNING *")
         .bind(id)
         .bind(ended_at)
@@ -99,7 +171,7 @@ pub async fn add_totals(
     seen_at: i64,
 ) -> Result<(), Error> {
     let broadcast = get(tx, id).await?;
-    check_fence(tx, broadcast.input_id, fence).await?;
+    check_fence(&broadcast, fence)?;
     let peak = totals.peak_viewers.map(|viewers| viewers as i64);
     query("UPDATE broadcasts SET bytes = bytes + $2, peak_viewers = max(coalesce(peak_viewers, $3), coalesce($3, peak_viewers)), seen_at = $4 WHERE id = $1")
         .bind(id)
@@ -183,34 +255,41 @@ pub async fn live(db: &mut impl Connection) -> Result<Vec<BroadcastRow>, Error> 
 }
 
 /// Ends broadcasts that are recorded as live and are not among `keep`: their process died, and nothing of them is
-/// left. For the start of the service, before anything is on air. They end when they were last seen on air, else at
-/// `now_ms`. Ends at most [`MOST_ENDED`] and returns how many: repeat until none is left.
-pub async fn end_lost(tx: &mut Tx<'_>, keep: &[String], now_ms: i64) -> Result<u64, Error> {
+/// left. For the start of the service, before anything is on air, and for the death of a node. They end when they were last seen
+/// on air, else at `now_ms`. Ends at most [`MOST_ENDED`] and returns how many: repeat until none is left.
+pub async fn end_lost(
+    tx: &mut Tx<'_>,
+    lost: Lost,
+    keep: &[String],
+    now_ms: i64,
+) -> Result<u64, Error> {
     let keep = serde_json::to_string(keep).expect("texts become JSON");
-    let ended = query(
+    let ended = query(format!(
         "UPDATE broadcasts SET state = 'ended', ended_at = max(coalesce(seen_at, $1), started_at) WHERE id IN (
-             SELECT id FROM broadcasts WHERE state = 'live' AND ended_at IS NULL
-             AND id NOT IN (SELECT value FROM json_each($2)) LIMIT $3)",
-    )
+             SELECT b.id FROM broadcasts b WHERE b.state = 'live' AND b.ended_at IS NULL AND {}
+             AND b.id NOT IN (SELECT value FROM json_each($2)) LIMIT $4)",
+        lost.condition()
+    ))
     .bind(now_ms)
     .bind(keep)
+    .bind(lost.node())
     .bind(MOST_ENDED)
     .execute(tx)
     .await?;
     Ok(ended.rows_affected())
 }
 
-/// Rejects the write of an owner that has been replaced.
-pub(crate) async fn check_fence(tx: &mut Tx<'_>, input_id: Uuid, fence: i64) -> Result<(), Error> {
-    let current: Option<(i64,)> = query_as("SELECT fence FROM live_inputs WHERE id = $1")
-        .bind(input_id)
-        .fetch_optional(tx)
-        .await?;
-    match current {
-        None => Err(Error::NotFound("live input")),
-        Some((current,)) if current > fence => Err(Error::Conflict(format!(
-            "the live input has a newer owner (fence {current}, this one {fence})"
-        ))),
-        Some(_) => Ok(()),
+/// Rejects the write of an owner that has been replaced. The fence of the input does not count: another node may be on air with a
+/// later broadcast of it while this one ends.
+fn check_fence(broadcast: &BroadcastRow, fence: i64) -> Result<(), Error> {
+    match broadcast.fence > fence {
+        true => Err(replaced(fence)),
+        false => Ok(()),
     }
+}
+
+fn replaced(fence: i64) -> Error {
+    Error::Conflict(format!(
+        "the broadcast has a newer owner (this one has the fence {fence})"
+    ))
 }

@@ -4,7 +4,9 @@
 use uuid::Uuid;
 
 use crate::{
-    Error, Tx, rows,
+    Error, Tx,
+    broadcasts::Lost,
+    rows,
     rows::JsonText,
     statement::{query, query_as},
 };
@@ -81,16 +83,22 @@ pub async fn take_of_broadcast(
 }
 
 /// Takes out connections to broadcasts that are not among `keep`: nothing is left of them. For the start of the
-/// service. At most [`MOST_TAKEN`]: repeat until there is none.
-pub async fn take_lost(tx: &mut Tx<'_>, keep: &[String]) -> Result<Vec<LiveConnection>, Error> {
+/// service and for the death of a node. At most [`MOST_TAKEN`]: repeat until there is none.
+pub async fn take_lost(
+    tx: &mut Tx<'_>,
+    lost: Lost,
+    keep: &[String],
+) -> Result<Vec<LiveConnection>, Error> {
     let keep = serde_json::to_string(keep).expect("texts become JSON");
-    Ok(query_as(
+    Ok(query_as(format!(
         "DELETE FROM live_connections WHERE input_id IN (
-             SELECT input_id FROM live_connections
-             WHERE broadcast_id NOT IN (SELECT value FROM json_each($1)) LIMIT $2) RETURNING *",
-    )
+             SELECT c.input_id FROM live_connections c LEFT JOIN broadcasts b ON b.id = c.broadcast_id
+             WHERE c.broadcast_id NOT IN (SELECT value FROM json_each($1)) AND {} LIMIT $2) RETURNING *",
+        lost.condition()
+    ))
     .bind(keep)
     .bind(MOST_TAKEN)
+    .bind(lost.node())
     .fetch_all(tx)
     .await?)
 }

@@ -342,11 +342,12 @@ pub async fn set_target_duration(
         .ok_or(Error::NotFound("live input"))
 }
 
-/// Takes ownership of the input: the returned row's fence is the new owner's, and every older owner's writes are
-/// rejected.
-pub async fn bump_fence(tx: &mut Tx<'_>, id: Uuid) -> Result<LiveInput, Error> {
-    query_as("UPDATE live_inputs SET fence = fence + 1 WHERE id = $1 RETURNING *")
+/// Raises the fence of the input to that of a broadcast; never lowers it. Two nodes that were published to at the same time
+/// have the same one.
+pub async fn raise_fence(tx: &mut Tx<'_>, id: Uuid, fence: i64) -> Result<LiveInput, Error> {
+    query_as("UPDATE live_inputs SET fence = max(fence, $2) WHERE id = $1 RETURNING *")
         .bind(id)
+        .bind(fence)
         .fetch_optional(tx)
         .await?
         .ok_or(Error::NotFound("live input"))

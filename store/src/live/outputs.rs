@@ -102,6 +102,14 @@ pub async fn get(db: &mut impl Connection, input_id: Uuid, id: Uuid) -> Result<O
         .ok_or(Error::NotFound("output"))
 }
 
+/// Returns an output of any input, for the task that sends it.
+pub async fn by_id(db: &mut impl Connection, id: Uuid) -> Result<Option<Output>, Error> {
+    Ok(query_as("SELECT * FROM live_outputs WHERE id = $1")
+        .bind(id)
+        .fetch_optional(db)
+        .await?)
+}
+
 /// All outputs of an input, newest first; their number has a bound.
 pub async fn list(db: &mut impl Connection, input_id: Uuid) -> Result<Vec<Output>, Error> {
     Ok(

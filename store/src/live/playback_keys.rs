@@ -58,6 +58,14 @@ pub async fn list(db: &mut impl Connection, account_id: Uuid) -> Result<Vec<Play
     .await?)
 }
 
+/// Returns a key of any account, for the check of tokens.
+pub async fn by_id(db: &mut impl Connection, id: Uuid) -> Result<Option<PlaybackKey>, Error> {
+    Ok(query_as("SELECT * FROM playback_keys WHERE id = $1")
+        .bind(id)
+        .fetch_optional(db)
+        .await?)
+}
+
 /// Returns every key of every account, for the first token; read in pages.
 pub async fn all(db: &mut impl Connection) -> Result<Vec<PlaybackKey>, Error> {
     page::all(

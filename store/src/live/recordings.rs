@@ -10,6 +10,7 @@ use uuid::Uuid;
 
 use crate::{
     Connection, Error, Page, Tx,
+    broadcasts::Lost,
     live_inputs::LiveInput,
     rows::Json,
     rows::{JsonText, Narrow},
@@ -171,17 +172,21 @@ pub async fn end(
 /// Ends a bounded number and returns how many: repeat until none is left.
 pub async fn end_lost(
     tx: &mut Tx<'_>,
+    of: Lost,
     keep: &[String],
     before_ms: i64,
     now_ms: i64,
 ) -> Result<u64, Error> {
     let keep = serde_json::to_string(keep).expect("texts become JSON");
-    let lost: Vec<String> = query_scalar(
-        "SELECT broadcast FROM recordings WHERE status = 'recording' AND started_at < $3
-             AND broadcast NOT IN (SELECT value FROM json_each($1)) LIMIT $2",
-    )
+    let lost: Vec<String> = query_scalar(format!(
+        "SELECT r.broadcast FROM recordings r LEFT JOIN broadcasts b ON b.id = r.broadcast
+         WHERE r.status = 'recording' AND r.started_at < $4 AND {}
+             AND r.broadcast NOT IN (SELECT value FROM json_each($1)) LIMIT $2",
+        of.condition()
+    ))
     .bind(keep)
     .bind(MOST_ENDED)
+    .bind(of.node())
     .bind(before_ms)
     .fetch_all(tx)
     .await?;
@@ -191,6 +196,25 @@ pub async fn end_lost(
     Ok(lost.len() as u64)
 }
 
+/// Ends recordings of nodes that died before that time, whose data folders have not come back since, and whose media are in the
+/// object store as far as they had come. Ends a bounded number and returns how many: repeat until none is left.
+pub async fn end_abandoned(tx: &mut Tx<'_>, before_ms: i64, now_ms: i64) -> Result<u64, Error> {
+    let abandoned: Vec<(String, Option<i64>)> = query_as(
+        "SELECT r.broadcast, b.ended_at FROM recordings r JOIN broadcasts b ON b.id = r.broadcast
+         WHERE r.status = 'recording' AND b.node_id IS NOT NULL
+             AND NOT EXISTS (SELECT 1 FROM nodes n WHERE n.id = b.node_id AND (n.state <> 'dead' OR n.renewed_at > $1))
+             AND EXISTS (SELECT 1 FROM live_segments s WHERE s.broadcast = r.broadcast) LIMIT $2",
+    )
+    .bind(before_ms)
+    .bind(MOST_ENDED)
+    .fetch_all(tx)
+    .await?;
+    for (broadcast, ended_at) in &abandoned {
+        end(tx, broadcast, ended_at.unwrap_or(now_ms), now_ms).await?;
+    }
+    Ok(abandoned.len() as u64)
+}
+
 /// Returns a recording of any account, for actors.
 pub async fn by_id(db: &mut impl Connection, id: Uuid) -> Result<Recording, Error> {
     query_as("SELECT * FROM recordings WHERE id = $1")
@@ -198,6 +222,19 @@ pub async fn by_id(db: &mut impl Connection, id: Uuid) -> Result<Recording, Erro
         .fetch_optional(db)
         .await?
         .ok_or(Error::NotFound("recording"))
+}
+
+/// Returns the recordings that are over and not stored yet, of these broadcasts and of those with media in the object store, for
+/// a node that has the media of these broadcasts.
+pub async fn unstored(db: &mut impl Connection, broadcasts: &[String]) -> Result<Vec<Uuid>, Error> {
+    Ok(query_scalar(
+        "SELECT r.id FROM recordings r WHERE r.status = 'processing' AND r.is_stored = 0
+             AND (r.broadcast IN (SELECT value FROM json_each($1))
+                 OR EXISTS (SELECT 1 FROM live_segments s WHERE s.broadcast = r.broadcast))",
+    )
+    .bind(Json(broadcasts))
+    .fetch_all(db)
+    .await?)
 }
 
 /// Returns a broadcast's recording; `None` for a broadcast that was not recorded.

@@ -1,5 +1,6 @@
-//! Usage of accounts: monthly meters of deliveries and media operations, usage by day.
+//! Usage of accounts: monthly meters of deliveries and media operations, usage by day; counts that nodes have together.
 
+pub mod counters;
 pub mod deliveries;
 pub mod history;
 pub(crate) mod month;

@@ -2,8 +2,9 @@
 //!
 //! - A stream's owner writes through a lease of the kind [`KIND`]. Segments are recorded in groups, after their bytes
 //!   were flushed ([`record`]), so that the next owner continues after the last of them ([`step_back`]).
-//! - The bytes are files of the stream's own folder ([`folder`]), never blobs: one that grows for each rendition. The
-//!   source is a blob, which is kept until the stream has ended.
+//! - The bytes are files of the stream's own folder ([`folder`]), never blobs: one that grows for each rendition. With an
+//!   object store they are objects, too, and the folder is only where they are made ([`objects`](mod@objects)). The source is a
+//!   blob, which is kept until the stream has ended.
 //! - Everything in the folder, and captions, count into the account's storage.
 //! - A stream that is deleted or fails is removed at once; of its segments, which may be hundreds of thousands, a
 //!   sweep deletes as many at a time as fit a turn of the writer.
@@ -11,6 +12,7 @@
 mod captions;
 mod ending;
 mod folder;
+mod objects;
 mod renditions;
 mod segments;
 mod streams;
@@ -22,6 +24,10 @@ pub use captions::{Caption, NewCaption, add_caption, captions, captions_of, remo
 pub use ending::{Failure, begin, delete, fail, finish, give_up};
 pub(crate) use folder::all as stream_folders;
 pub use folder::{Folder, MediaFile};
+pub use objects::{
+    NewObject, StreamObjects, add_objects, copy_beginning, delete_objects, objects, source, upload,
+};
+pub(crate) use objects::{PREFIX as OBJECT_PREFIX, strays as stray_objects};
 pub use renditions::{
     Plan, PlannedRendition, Rendition, RenditionKind, plan, renditions, renditions_of,
 };

@@ -5,7 +5,7 @@ use serde::Serialize;
 use sqlx::FromRow;
 use uuid::Uuid;
 
-use super::{RenditionKind, Stream};
+use super::{RenditionKind, Stream, objects::cut_objects};
 use crate::{
     Connection, Error, Tx,
     rows::json,
@@ -228,7 +228,7 @@ pub(super) async fn resized(tx: &mut Tx<'_>, stream: Stream, bytes: i64) -> Resu
 }
 
 /// Deletes what is made again: the segments of video from `kept` on, all of audio, and without any that are kept the
-/// init sections too; returns the stream as it is then. `Error::Conflict` when the lease is lost.
+/// init sections too, with the rows of their objects; returns the stream as it is then. `Error::Conflict` when the lease is lost.
 pub async fn step_back(
     tx: &mut Tx<'_>,
     lease: &Lease,
@@ -245,6 +245,7 @@ pub async fn step_back(
     .bind(RenditionKind::Audio)
     .execute(tx)
     .await?;
+    cut_objects(tx, lease.id).await?;
     let before = size(tx, lease.id).await?;
     query(
         "UPDATE video_renditions SET init_length = NULL, codecs = NULL, frame_rate = NULL

@@ -1,11 +1,14 @@
-//! Sweeps of segments and folders of deleted or failed video streams. The schema's triggers note the segments in the
-//! same transaction; a folder is left when a process died between a deletion, or a failure, and its removal.
+//! Sweeps of segments, rows of objects and folders of deleted or failed video streams. The schema's triggers note the streams in
+//! the same transaction; a folder is left when a process died between a deletion, or a failure, and its removal.
 
 use std::collections::BTreeSet;
 
 use uuid::Uuid;
 
-use super::folder::{self, Folder};
+use super::{
+    folder::{self, Folder},
+    objects::{delete_rows, stored_whole},
+};
 use crate::{
     Connection, Error, Store, Tx, rows,
     statement::{query, query_scalar},
@@ -15,13 +18,13 @@ use crate::{
 /// Folders that are looked up at a time.
 const PAGE: usize = 200;
 
-/// Deletes the segments of failed and deleted streams, in turns of the writer; returns how many rows.
+/// Deletes the segments and the rows of objects of failed and deleted streams, in turns of the writer; returns how many rows.
 pub(crate) async fn sweep_segments(store: &Store) -> Result<u64, Error> {
     in_turns(store, |tx, most| Box::pin(delete_discarded(tx, most))).await
 }
 
-/// Deletes at most `most` rows, stream by stream; returns how many. A stream is noted until the last of its segments
-/// is deleted, so that the next turn, in this process or in another, continues where this one ended.
+/// Deletes at most `most` rows, stream by stream; returns how many. A stream is noted until the last of its rows is deleted, so
+/// that the next turn, in this process or in another, continues where this one ended.
 pub(super) async fn delete_discarded(tx: &mut Tx<'_>, most: u32) -> Result<u64, Error> {
     let most = u64::from(most);
     let mut rows = 0;
@@ -33,8 +36,9 @@ pub(super) async fn delete_discarded(tx: &mut Tx<'_>, most: u32) -> Result<u64, 
         let Some(id) = discarded else { break };
         let room = most - rows;
         let segments = delete_segments(tx, id, room).await?;
-        rows += segments;
-        if segments < room {
+        let objects = delete_rows(tx, id, room - segments).await?;
+        rows += segments + objects;
+        if segments + objects < room {
             query("DELETE FROM video_discarded WHERE stream_id = $1")
                 .bind(id)
                 .execute(tx)
@@ -57,8 +61,8 @@ async fn delete_segments(tx: &mut Tx<'_>, stream_id: Uuid, most: u64) -> Result<
     Ok(deleted.rows_affected())
 }
 
-/// Removes the folders of failed and deleted streams; returns how many. A folder is made after its stream's row, and
-/// by the owner of the row only.
+/// Removes the folders of failed and deleted streams, and of those that are ready and whose files are all in objects; returns how
+/// many. A folder is made after its stream's row, and by the owner of the row only.
 pub(crate) async fn sweep_folders(store: &Store) -> Result<u64, Error> {
     let data_dir = store.data_dir().to_owned();
     let found = store
@@ -67,7 +71,12 @@ pub(crate) async fn sweep_folders(store: &Store) -> Result<u64, Error> {
         .await?;
     let mut removed = 0;
     for page in found.chunks(PAGE) {
-        let needed = needed(&mut store.read().await?, page).await?;
+        let mut needed = needed(&mut store.read().await?, page).await?;
+        if store.blobs().has_objects() {
+            for id in stored_whole(&mut store.read().await?, page).await? {
+                needed.remove(&id);
+            }
+        }
         for id in page.iter().filter(|id| !needed.contains(id)) {
             let folder = Folder::of(store, *id);
             store.blobs().blocking(move || folder.remove()).await?;

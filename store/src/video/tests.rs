@@ -1,6 +1,7 @@
 //! Tests on a real database: an account with a stream, its records, and its end.
 
 mod again;
+mod objects;
 
 use std::time::Duration;
 
@@ -31,7 +32,10 @@ struct Bench {
 
 impl Bench {
     async fn new() -> Self {
-        let world = World::new().await;
+        Self::on(World::new().await).await
+    }
+
+    async fn on(world: World) -> Self {
         let sealed = sealed(&world, b"a clip").await;
         let blob = sealed.blob().hash;
         world

@@ -224,11 +224,38 @@ pub async fn interrupt(
     .bind(rows)
     .fetch_all(tx)
     .await?;
+    end_interrupted(tx, &interrupted, now_ms).await
+}
+
+/// Takes deliveries as [`interrupt`] does whose leases have expired and whose owner is not among `live`.
+pub async fn interrupt_expired(
+    tx: &mut Tx<'_>,
+    live: &[Uuid],
+    rows: u32,
+    now_ms: i64,
+) -> Result<u64, Error> {
+    let interrupted: Vec<i64> = query_scalar(
+        "UPDATE webhook_deliveries SET status = 'retrying', lease_owner = NULL, lease_expires_at = NULL, http_status = NULL,
+             response_preview = NULL, error = 'the service ended during the attempt'
+         WHERE seq IN (SELECT seq FROM webhook_deliveries WHERE status = 'delivering' AND lease_expires_at <= $1
+             AND lease_owner NOT IN (SELECT unhex(value) FROM json_each($3)) LIMIT $2 /*skip*/)
+         RETURNING seq",
+    )
+    .bind(now_ms)
+    .bind(rows)
+    .bind(rows::ids(live)?)
+    .fetch_all(tx)
+    .await?;
+    end_interrupted(tx, &interrupted, now_ms).await
+}
+
+/// Marks the running attempts of these deliveries as interrupted; returns the number of deliveries.
+async fn end_interrupted(tx: &mut Tx<'_>, interrupted: &[i64], now_ms: i64) -> Result<u64, Error> {
     query(
         "UPDATE webhook_attempts SET status = 'interrupted', ended_at = $2
          WHERE delivery_seq IN (SELECT CAST(value AS INTEGER) FROM json_each($1)) AND status = 'running'",
     )
-    .bind(json(&interrupted)?)
+    .bind(json(interrupted)?)
     .bind(now_ms)
     .execute(tx)
     .await?;

@@ -8,7 +8,7 @@ use crate::{
     Connection, Error, Page, Secret, Tx, credentials,
     rows::Json,
     rows::JsonText,
-    statement::{query_as, query_scalar},
+    statement::{query, query_as, query_scalar},
 };
 
 text_enum! {
@@ -209,6 +209,11 @@ pub async fn patch(
     patch: EndpointPatch,
     now_ms: i64,
 ) -> Result<Endpoint, Error> {
+    // Attempts change its health beside units of its account.
+    query("SELECT id FROM webhook_endpoints WHERE id = $1 /*lock key*/")
+        .bind(id)
+        .execute(tx)
+        .await?;
     let present = get(tx, account_id, id).await?;
     let is_moved = patch.url.as_ref().is_some_and(|url| *url != present.url);
     let mut next = switched(present, patch.is_active);

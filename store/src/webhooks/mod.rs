@@ -16,6 +16,8 @@
 //!   whose fence is not the row's any more.
 //! - An attempt whose owner has ended is marked `interrupted` and made again at once; it does not count in the retry
 //!   schedule.
+//! - Nodes of a cluster share the endpoints out among them, and a node claims nothing of an endpoint of which another one still
+//!   holds deliveries ([`claimable`]): so an endpoint's order and limits are the same on one node and on several.
 //! - Waiting deliveries are ordered by due time and then by event ([`claim`]). After a suspension or a pause,
 //!   [`rewind`] restores the order of the events.
 
@@ -34,7 +36,8 @@ pub(crate) mod tests;
 mod turns;
 
 pub use attempts::{
-    Attempt, AttemptStatus, Attempted, Next, attempts, interrupt, mend_due_times, record,
+    Attempt, AttemptStatus, Attempted, Next, attempts, interrupt, interrupt_expired,
+    mend_due_times, record,
 };
 pub(crate) use counts::kept_bytes;
 pub use counts::{Counts, MOST_COUNTED, counts, waiting};
@@ -50,4 +53,4 @@ pub use replay::{Probed, probe, recover, replay, test};
 pub use request::{AttemptTime, DeliveryRequest, request};
 pub use retention::Retention;
 pub(crate) use subscriptions::{endpoints_of, fan_out};
-pub use turns::{ClaimRequest, Claimed, Lane, What, claim, lanes};
+pub use turns::{ClaimRequest, Claimed, Lane, What, claim, claimable, held_elsewhere, lanes};

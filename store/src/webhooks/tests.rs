@@ -44,7 +44,7 @@ impl World {
         Self::open(StoreSettings::on_sqlite).await
     }
 
-    async fn open(settings: fn(&Path) -> StoreSettings) -> Self {
+    pub(crate) async fn open(settings: fn(&Path) -> StoreSettings) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(&settings(folder.path())).await.unwrap();
         let account = add_account(&store).await;

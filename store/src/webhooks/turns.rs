@@ -10,7 +10,7 @@ use super::Endpoint;
 use crate::{
     Connection, Error, Tx, duration_ms,
     rows::{self, hex, json},
-    statement::{query, query_as},
+    statement::{query, query_as, query_scalar},
 };
 
 /// An endpoint with open deliveries.
@@ -45,6 +45,44 @@ pub(super) const LANES: &str = "WITH RECURSIVE waiting (id) AS (
 pub async fn lanes(db: &mut impl Connection, also: &[Uuid]) -> Result<Vec<Lane>, Error> {
     Ok(query_as(LANES).bind(rows::ids(also)?).fetch_all(db).await?)
 }
+
+/// Returns the endpoints of which owners other than this one hold deliveries.
+pub async fn held_elsewhere(db: &mut impl Connection, owner: Uuid) -> Result<Vec<Uuid>, Error> {
+    Ok(query_scalar(HELD_ELSEWHERE)
+        .bind(owner)
+        .fetch_all(db)
+        .await?)
+}
+
+const HELD_ELSEWHERE: &str = "SELECT DISTINCT endpoint_id FROM webhook_deliveries
+     WHERE status = 'delivering' AND lease_owner <> $1";
+
+/// Locks endpoints until the unit ends, so that no other node claims of them meanwhile; returns those of which other owners hold
+/// no delivery. First in a unit that runs beside others and changes endpoints and deliveries: units that change an endpoint
+/// and then its deliveries never wait for it in a circle.
+pub async fn claimable(
+    tx: &mut Tx<'_>,
+    owner: Uuid,
+    endpoints: &[Uuid],
+) -> Result<Vec<Uuid>, Error> {
+    let endpoints = rows::ids(endpoints)?;
+    query(LOCK_ENDPOINTS).bind(&endpoints).execute(tx).await?;
+    // A statement of its own, which sees what was committed while the one above waited.
+    Ok(query_scalar(CLAIMABLE)
+        .bind(endpoints)
+        .bind(owner)
+        .fetch_all(tx)
+        .await?)
+}
+
+const LOCK_ENDPOINTS: &str =
+    "SELECT id FROM webhook_endpoints WHERE id IN (SELECT unhex(value) FROM json_each($1))
+     ORDER BY id /*lock key*/";
+
+// `status <> 'delivered'` repeats the condition of a partial index, without which SQLite does not use it.
+const CLAIMABLE: &str = "SELECT unhex(w.value) AS id FROM json_each($1) w WHERE NOT EXISTS (
+         SELECT 1 FROM webhook_deliveries
+         WHERE endpoint_id = unhex(w.value) AND status = 'delivering' AND status <> 'delivered' AND lease_owner <> $2)";
 
 /// Number and kind of the deliveries wanted of one endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -35,7 +35,7 @@ pub use ending::{
 };
 pub use rerun::{Rerun, rerun};
 pub use retention::Retention;
-pub(crate) use retention::sweep;
+pub(crate) use retention::{sweep, sweep_scratch};
 pub use retry::{Retried, Retry, retry};
 pub use runs::{
     Output, Run, RunCounts, RunInput, RunStatus, Trigger, by_id, count_by_status, get_run,

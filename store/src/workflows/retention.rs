@@ -37,7 +37,6 @@ pub(crate) async fn sweep(store: &Store, retention: &Retention, now_ms: i64) -> 
     })
     .await?;
     let deleted = sweep_deleted(store, now_ms).await?;
-    sweep_scratch(store).await?;
     let admitted = admission::refill(store, retention.max_active, now_ms).await?;
     Ok(expired + old + deleted + admitted)
 }
@@ -183,16 +182,18 @@ async fn remove_some(
 }
 
 /// Removes the scratch of runs that need it no more: those that completed, and those whose input has expired, so that
-/// they cannot be retried.
-async fn sweep_scratch(store: &Store) -> Result<(), Error> {
+/// they cannot be retried; returns how many. Each node has scratch of its own, also of runs that another one continued.
+pub(crate) async fn sweep_scratch(store: &Store) -> Result<u64, Error> {
     let folders = store.blobs().scratch_folders().await?;
+    let mut removed = 0;
     for page in folders.chunks(PAGE) {
         let needed = needs_scratch(&mut store.read().await?, page).await?;
         for id in page.iter().filter(|id| !needed.contains(id)) {
             store.blobs().remove_scratch(*id).await?;
+            removed += 1;
         }
     }
-    Ok(())
+    Ok(removed)
 }
 
 /// Returns those of the runs that may still continue.

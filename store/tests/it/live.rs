@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use sluice_store::{
     Cursor, Error, Page, Secret, Store, broadcasts,
-    broadcasts::{BroadcastState, Totals},
+    broadcasts::{BroadcastState, Lost, Totals},
     credentials,
     live_connections::{self, LiveConnection},
     live_inputs::{self, Latency, LiveInput, LiveInputPatch, NewLiveInput, RecordMode},
@@ -309,7 +309,7 @@ async fn a_broadcast_leaves_its_marks_on_the_input() {
                     live_inputs::set_ended(tx, id, NOW + 9).await?,
                     live_inputs::set_target_duration(tx, id, 3).await?,
                     live_inputs::set_started(tx, id, NOW + 20).await?,
-                    live_inputs::bump_fence(tx, id).await?,
+                    live_inputs::raise_fence(tx, id, 1).await?,
                 ])
             })
         })
@@ -345,10 +345,7 @@ async fn an_owner_that_was_replaced_cannot_write() {
     assert!(matches!(end(0).await, Err(Error::NotFound("broadcast"))));
     begin(0).await.unwrap();
     begin(0).await.unwrap();
-    store
-        .write(move |tx| Box::pin(live_inputs::bump_fence(tx, id)))
-        .await
-        .unwrap();
+    begin(1).await.unwrap();
     for refused in [begin(0).await.err(), end(0).await.err()] {
         assert!(matches!(refused, Some(Error::Conflict(_))), "{refused:?}");
     }
@@ -403,7 +400,7 @@ async fn broadcasts_that_no_one_continues_are_ended() {
     let end_lost = |keep: &'static [&'static str]| {
         let keep: Vec<String> = keep.iter().map(ToString::to_string).collect();
         store.write(move |tx| {
-            Box::pin(async move { broadcasts::end_lost(tx, &keep, NOW + 9).await })
+            Box::pin(async move { broadcasts::end_lost(tx, Lost::OfAll, &keep, NOW + 9).await })
         })
     };
     let keep: &[&str] = &["kept", "unknown", "quo'te\""];
@@ -450,7 +447,7 @@ async fn totals_add_up_and_a_lost_broadcast_ends_when_it_was_last_seen() {
     add(30, Some(2), NOW + 3).await.unwrap();
     add(0, None, NOW + 4).await.unwrap();
     store
-        .write(move |tx| Box::pin(broadcasts::end_lost(tx, &[], NOW + 99)))
+        .write(move |tx| Box::pin(broadcasts::end_lost(tx, Lost::OfAll, &[], NOW + 99)))
         .await
         .unwrap();
     let row = broadcasts::get(&mut store.read().await.unwrap(), "b1").await;
@@ -491,7 +488,9 @@ async fn a_connection_is_taken_out_once_and_survives_its_input() {
     };
     let take_lost = |keep: &'static str| {
         store.write(move |tx| {
-            Box::pin(async move { live_connections::take_lost(tx, &[keep.to_owned()]).await })
+            Box::pin(async move {
+                live_connections::take_lost(tx, Lost::OfAll, &[keep.to_owned()]).await
+            })
         })
     };
 

@@ -16,6 +16,8 @@ mod live_lists;
 mod locked_database;
 mod lost_connections;
 mod members;
+mod moving;
+mod nodes;
 mod people;
 mod postgres;
 mod scratch;

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use sluice_store::{
     Error, Store, Work,
-    work::{self, Claimed, Lane, Lease, MOST_BEGINS, Room},
+    work::{self, Claimed, Held, Lane, Lease, MOST_BEGINS, Room, TaskProgress, UNCOUNTED_RETRIES},
 };
 use uuid::Uuid;
 
@@ -218,6 +219,26 @@ async fn a_row_whose_owners_keep_dying_is_given_up() {
         claim(&store, Uuid::now_v7(), 9, i64::MAX).await,
         Claimed::default()
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_row_whose_bytes_stay_lost_is_given_up_late() {
+    let (store, _folder) = store().await;
+    let id = enqueue(&store, Lane::Batch, NOW).await;
+    let (mut now, mut tries) = (NOW, 0);
+    while let Some(lease) = claim_one(&store, now).await {
+        begin(&store, &lease).await;
+        with(&store, &lease, move |tx, lease| {
+            Box::pin(work::retry_without_bytes(tx, lease, now))
+        })
+        .await
+        .unwrap();
+        tries += 1;
+        now += 1_000_000;
+    }
+    assert_eq!(tries, UNCOUNTED_RETRIES + i64::from(MOST_BEGINS));
+    let after = claim(&store, Uuid::now_v7(), 9, now).await;
+    assert_eq!(after, Claimed::default(), "{id} is given up");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -450,4 +471,159 @@ async fn a_withdrawn_row_has_no_owner() {
         .await
         .unwrap();
     assert!(!holds(&store, &lease).await);
+}
+
+/// Claims as a node of a cluster does, of these rows or of any.
+async fn claim_beside(store: &Store, limit: usize, only: Option<Vec<Uuid>>) -> Vec<Lease> {
+    let (room, owner) = (Room::for_any(limit), Uuid::now_v7());
+    store
+        .write_beside(move |tx| {
+            Box::pin(async move {
+                let only = only.as_deref();
+                work::claim_beside(tx, KIND, owner, room, only, LEASE, later()).await
+            })
+        })
+        .await
+        .unwrap()
+}
+
+fn ids(leases: &[Lease]) -> Vec<Uuid> {
+    let mut ids: Vec<Uuid> = leases.iter().map(|lease| lease.id).collect();
+    ids.sort_unstable();
+    ids
+}
+
+/// Claims at the same time, by turns in the one process and in the other.
+async fn claim_in_both(stores: [&Store; 2], claims: usize, limit: usize) -> Vec<Lease> {
+    let claimed = (0..claims).map(|turn| claim_beside(stores[turn % 2], limit, None));
+    join_all(claimed).await.concat()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn claims_beside_each_other_take_each_row_once() {
+    let (store, folder) = store().await;
+    let beside = Store::open_beside(&settings(folder.path())).await.unwrap();
+    let mut rows = Vec::new();
+    for _ in 0..24 {
+        rows.push(enqueue(&store, Lane::Batch, NOW).await);
+    }
+    let mut claimed = claim_beside(&store, 9, Some(vec![rows[3], Uuid::now_v7()])).await;
+    assert_eq!(ids(&claimed), [rows[3]]);
+    claimed.extend(claim_in_both([&store, &beside], 12, 4).await);
+    claimed.extend(claim_beside(&store, 24, None).await);
+    rows.sort_unstable();
+    assert_eq!(ids(&claimed), rows);
+    for lease in &claimed {
+        assert_eq!((lease.fence, lease.is_exhausted()), (1, false));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn claims_beside_each_other_lease_one_suspect() {
+    let (first, folder) = store().await;
+    for _ in 0..6 {
+        enqueue(&first, Lane::Batch, NOW).await;
+    }
+    for lease in claim(&first, Uuid::now_v7(), 6, NOW).await.leases {
+        begin(&first, &lease).await;
+    }
+    let second = die(first, &folder).await;
+    let beside = Store::open_beside(&settings(folder.path())).await.unwrap();
+    let unsuspected = enqueue(&second, Lane::Batch, NOW).await;
+    let claimed = claim_in_both([&second, &beside], 8, 9).await;
+    assert_eq!(claimed.len(), 2, "{claimed:?}");
+    assert!(ids(&claimed).contains(&unsuspected));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_suspect_on_which_another_node_alone_can_work_holds_up_no_other() {
+    let (first, folder) = store().await;
+    let mut rows = Vec::new();
+    for _ in 0..3 {
+        rows.push(enqueue(&first, Lane::Batch, NOW).await);
+    }
+    for lease in claim(&first, Uuid::now_v7(), 3, NOW).await.leases {
+        begin(&first, &lease).await;
+    }
+    let store = die(first, &folder).await;
+    // The last one in the order of their turns first.
+    rows.sort_unstable();
+    for id in rows.into_iter().rev() {
+        let leases = claim_beside(&store, 3, Some(vec![id])).await;
+        assert_eq!(ids(&leases), [id]);
+        with(&store, &leases[0], |tx, lease| {
+            Box::pin(work::finish(tx, lease))
+        })
+        .await
+        .unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_row_that_began_too_often_is_leased_to_be_given_up() {
+    let (store, _folder) = store().await;
+    let id = enqueue(&store, Lane::Batch, NOW).await;
+    for _ in 0..MOST_BEGINS {
+        let lease = claim_one(&store, later()).await.unwrap();
+        with(&store, &lease, |tx, lease| {
+            Box::pin(work::retry_after_crash(tx, lease, NOW))
+        })
+        .await
+        .unwrap();
+    }
+    let leases = claim_beside(&store, 1, None).await;
+    assert_eq!(ids(&leases), [id]);
+    assert!(leases[0].is_exhausted());
+    with(&store, &leases[0], |tx, lease| {
+        Box::pin(work::finish(tx, lease))
+    })
+    .await
+    .unwrap();
+    assert!(claim_beside(&store, 1, None).await.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn progress_is_seen_with_the_lease_under_which_it_was_made() {
+    let (store, _folder) = store().await;
+    for _ in 0..2 {
+        enqueue(&store, Lane::Batch, NOW).await;
+    }
+    let held = async || -> Vec<Held> {
+        work::held(&mut store.read().await.unwrap(), KIND)
+            .await
+            .unwrap()
+    };
+    assert!(held().await.is_empty());
+    let owner = Uuid::now_v7();
+    let lease = claim(&store, owner, 1, NOW).await.leases.remove(0);
+    let report = async |fence: i64, share: u32, queue_place: Option<u32>| {
+        let progress = TaskProgress {
+            id: lease.id,
+            fence,
+            share,
+            queue_place,
+        };
+        let written = store.write_beside(move |tx| {
+            Box::pin(async move { work::report(tx, KIND, &[progress]).await })
+        });
+        written.await.unwrap();
+    };
+    report(lease.fence, 0, Some(3)).await;
+    let mut expected = Held {
+        id: lease.id,
+        account_id: lease.account_id,
+        fence: lease.fence,
+        lease_owner: owner,
+        share: Some(0),
+        queue_place: Some(3),
+    };
+    assert_eq!(held().await, [expected.clone()]);
+    report(lease.fence, 1_500, None).await;
+    report(lease.fence - 1, 9, None).await;
+    (expected.share, expected.queue_place) = (Some(1_500), None);
+    assert_eq!(held().await, [expected]);
+    let again = claim(&store, owner, 1, EXPIRED).await.leases.remove(0);
+    let found = held().await;
+    let of_row = found.iter().find(|row| row.id == again.id).unwrap();
+    assert_eq!((of_row.fence, of_row.share), (again.fence, None));
 }

@@ -1,4 +1,4 @@
-//! Format of a variant in the disk cache: magic number `SLV1`, length of the head, head as JSON with checksum and state of
+//! Format of a variant in the disk cache and between nodes: magic number `SLV1`, length of the head, head as JSON with checksum and state of
 //! the source, body.
 
 use std::{fs, io, path::Path};
@@ -26,7 +26,7 @@ struct Head {
 }
 
 /// Returns the content of the file.
-pub(super) fn compose(source: &ImageSource, request: &str, entry: &Entry) -> Vec<u8> {
+pub(in crate::cdn) fn compose(source: &ImageSource, request: &str, entry: &Entry) -> Vec<u8> {
     let head = Head {
         account_id: entry.account_id,
         request: request.to_owned(),
@@ -41,13 +41,18 @@ pub(super) fn compose(source: &ImageSource, request: &str, entry: &Entry) -> Vec
     [MAGIC, &length.to_le_bytes()[..], &head, &entry.body].concat()
 }
 
-/// Reads a variant; the error is the reason why the file is not the variant of that request and source.
+/// Reads a variant from a file; the error is the reason why it is not the variant of that request and source.
 pub(super) fn read(path: &Path, source: &ImageSource, request: &str) -> io::Result<Entry> {
     let image = Bytes::from(fs::read(path)?);
     parse(image, source, request).map_err(io::Error::other)
 }
 
-fn parse(image: Bytes, source: &ImageSource, request: &str) -> Result<Entry, &'static str> {
+/// Reads a variant; the error is the reason why these bytes are not the variant of that request and source.
+pub(in crate::cdn) fn parse(
+    image: Bytes,
+    source: &ImageSource,
+    request: &str,
+) -> Result<Entry, &'static str> {
     let rest = image
         .strip_prefix(MAGIC)
         .ok_or("it has another magic number")?;

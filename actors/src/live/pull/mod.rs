@@ -3,8 +3,10 @@
 //!
 //! Each source has a task. Survives a restart (in `Args`): nothing but the handles; the sources are in the rows. May be
 //! lost: the connections, which are made again inside their inputs' reconnect windows. A source that fails is tried again
-//! with back-off for as long as its row wants it, and gives way while an encoder publishes.
+//! with back-off for as long as its row wants it, and gives way while an encoder publishes. Of a cluster's nodes one pulls it
+//! (`placement`).
 
+mod placement;
 pub(crate) mod url;
 
 use std::{
@@ -27,8 +29,11 @@ use uuid::Uuid;
 
 pub use url::{PullUrl, PullUrlError, masked};
 
+use placement::Placement;
+
 use super::{Directory, LiveAuthorizer, retry_pause};
 use crate::{
+    cluster::Peers,
     component::Component,
     outbound::{Outbound, Target},
 };
@@ -42,6 +47,8 @@ const STEADY_AFTER: Duration = Duration::from_secs(30);
 pub struct Args {
     pub authorizer: LiveAuthorizer,
     pub directory: Arc<Directory>,
+    /// Other nodes, which pull what this one does not.
+    pub peers: Peers,
     pub outbound: Outbound,
     pub settings: Arc<RtspSettings>,
     pub sessions: TaskTracker,
@@ -60,19 +67,14 @@ struct Running {
     _over: DropGuard,
 }
 
-/// Starts and ends pulls by the rows.
+/// Starts and ends pulls by the rows and by the nodes.
 async fn follow_rows(args: Args) {
     let mut changes = args.directory.follow();
+    let mut placement = Placement::new(args.peers.clone());
     let mut running: HashMap<Uuid, Running> = HashMap::new();
     loop {
         changes.mark_unchanged();
-        let wanted: HashMap<Uuid, String> = args
-            .directory
-            .rows()
-            .into_iter()
-            .filter(|row| row.enabled)
-            .filter_map(|row| Some((row.id, row.pull_url.clone()?)))
-            .collect();
+        let wanted = wanted(&args.directory, &placement);
         running.retain(|id, pull| wanted.get(id) == Some(&pull.url));
         for (input_id, url) in wanted {
             if running.contains_key(&input_id) {
@@ -93,9 +95,26 @@ async fn follow_rows(args: Args) {
             changed = changes.changed() => if changed.is_err() {
                 return;
             },
+            () = placement.changed() => {}
             () = args.stop.cancelled() => return,
         }
     }
+}
+
+/// Returns the sources to pull by the ids of their inputs. Takes back what was noted of one that another node pulls.
+fn wanted(directory: &Directory, placement: &Placement) -> HashMap<Uuid, String> {
+    let mut wanted = HashMap::new();
+    for row in directory.rows().into_iter().filter(|row| row.enabled) {
+        let Some(url) = &row.pull_url else {
+            continue;
+        };
+        if placement.is_here(row.id) {
+            wanted.insert(row.id, url.clone());
+        } else if let Some(playback) = directory.by_input(row.id) {
+            playback.set_pull_error(None);
+        }
+    }
+    wanted
 }
 
 fn start(args: &Args, input_id: Uuid, url: String) -> Running {

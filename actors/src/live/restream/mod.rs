@@ -18,7 +18,10 @@ pub(super) mod timeline;
 pub(super) mod unit_window;
 pub(crate) mod url;
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 
 use futures_util::future::{BoxFuture, ready};
 use parking_lot::{Mutex, MutexGuard};
@@ -125,6 +128,14 @@ impl Restreams {
         self.note_change();
     }
 
+    /// Takes up all rows, in place of what is known.
+    pub fn replace_all(&self, rows: Vec<Output>) {
+        let there: HashSet<Uuid> = rows.iter().map(|row| row.id).collect();
+        self.entries().retain(|id, _| there.contains(id));
+        rows.into_iter().for_each(|row| self.changed(row));
+        self.note_change();
+    }
+
     /// Ends the outputs of an input that is gone.
     pub fn input_removed(&self, input_id: Uuid) {
         self.entries()
@@ -179,7 +190,7 @@ impl Subsystem for Restreams {
     fn load(&self) -> BoxFuture<'_, Result<(), Error>> {
         Box::pin(async {
             let rows = outputs::all(&mut self.parts.store.read().await?).await?;
-            rows.into_iter().for_each(|row| self.changed(row));
+            self.replace_all(rows);
             Ok(())
         })
     }

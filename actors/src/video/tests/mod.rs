@@ -3,6 +3,7 @@
 mod crashes;
 mod ends;
 mod fake;
+mod objects;
 mod playing;
 mod waiting;
 
@@ -53,7 +54,10 @@ impl Site {
     }
 
     async fn with(segments: u32) -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        Self::at(tempfile::tempdir().unwrap(), segments).await
+    }
+
+    async fn at(folder: tempfile::TempDir, segments: u32) -> Self {
         let (store, workers) = (open_store(&folder).await, Arc::new(Fake::of(segments)));
         let account = account(&store).await;
         let (streams, root) = start(&store, workers.clone());
@@ -255,9 +259,13 @@ impl Site {
     }
 }
 
-/// Without a bound of the disk, which tests share with others.
+/// Without a bound of the disk, which tests share with others; with the object store `bucket` when there is one.
 async fn open_store(folder: &tempfile::TempDir) -> Store {
-    let settings = StoreSettings::without_reserve(folder.path());
+    let mut settings = StoreSettings::without_reserve(folder.path());
+    let bucket = folder.path().join("bucket");
+    if bucket.exists() {
+        settings.objects_url = format!("file://{}", bucket.display());
+    }
     Store::open(&settings).await.unwrap()
 }
 

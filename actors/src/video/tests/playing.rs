@@ -163,3 +163,36 @@ async fn snapshots_of_long_streams_are_fewer() {
         playbacks.get(name).await.unwrap();
     }
 }
+
+/// Checks what a node does with the changes of other nodes, which its own use cases do not bring.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_that_was_changed_elsewhere_is_read_again() {
+    let site = Site::with(1).await;
+    site.workers.play(100);
+    let stream = site.create().await;
+    site.until_status(stream.id, StreamStatus::Ready).await;
+    let (account, id) = (site.account, stream.id);
+    let patch = StreamPatch {
+        title: Some("Another".into()),
+        ..StreamPatch::default()
+    };
+    site.store
+        .write(move |tx| {
+            Box::pin(async move { video::update(tx, account, id, patch, now_ms()).await })
+        })
+        .await
+        .unwrap();
+    until("a change of another stream leaves it", async || {
+        let before = site.playback(&stream).await;
+        site.streams.changed(Some(&[Uuid::now_v7()]));
+        Arc::ptr_eq(&before, &site.playback(&stream).await)
+    })
+    .await;
+    for ids in [Some([id]), None] {
+        let before = site.playback(&stream).await;
+        site.streams.changed(ids.as_ref().map(|ids| ids.as_slice()));
+        let after = site.playback(&stream).await;
+        assert!(!Arc::ptr_eq(&before, &after));
+        assert_eq!(after.stream.title, "Another");
+    }
+}

@@ -1,14 +1,14 @@
 //! Bodies at `/video/v1`: playlists as text with entity tags, ranges of stream files in pieces, 304.
 
-use std::{fs::File, sync::Arc};
+use std::sync::Arc;
 
-use actix_web::{HttpRequest, HttpResponse, body::SizedStream, http::header, web};
+use actix_web::{HttpRequest, HttpResponse, body::SizedStream, http::header};
 use sha2::{Digest as _, Sha256};
+use sluice_actors::video::Playback;
 use sluice_store::{
-    blob::BlobHash,
-    video::{Folder, MediaFile},
+    blob::{BlobHash, Source},
+    video::{self, MediaFile},
 };
-use uuid::Uuid;
 
 use crate::{
     application::{context::VideoContext, error::ApiError},
@@ -31,8 +31,8 @@ pub(super) struct Piece {
 }
 
 pub(super) enum Content {
-    /// A file of the stream with that id.
-    File(Uuid, MediaFile),
+    /// A file of the stream.
+    File(Arc<Playback>, MediaFile),
     Blob(BlobHash),
 }
 
@@ -66,10 +66,10 @@ pub(super) async fn send(
     if is_known(request, &piece.tag) == Some(true) {
         return Ok(unchanged(&piece.tag, &cache));
     }
-    let file = open(context, piece.content).await?;
+    let source = open(context, piece.content, piece.range).await?;
     let (offset, total) = match piece.range {
         Some(range) => range,
-        None => (0, file.metadata().map_err(ApiError::of_disk)?.len()),
+        None => (0, source.size().map_err(ApiError::of_disk)?),
     };
     let asked = match if_range_holds(request, &piece.tag, &piece.tag) {
         true => RangeRequest::of(request, total),
@@ -81,18 +81,23 @@ pub(super) async fn send(
         .insert_header((header::CONTENT_TYPE, piece.content_type))
         .insert_header((header::CACHE_CONTROL, cache))
         .insert_header((header::ETAG, piece.tag));
-    let pieces = pieces_of(Arc::new(file), offset + start, length);
+    let pieces = pieces_of(source, offset + start, length);
     Ok(response.body(SizedStream::new(length, pieces)))
 }
 
-/// Opens the content; 404 when it was deleted after the look-up.
-async fn open(context: &VideoContext, content: Content) -> Result<File, ApiError> {
+/// Opens the content, for reads of a range if there is one; 404 when it was deleted after the look-up.
+async fn open(
+    context: &VideoContext,
+    content: Content,
+    range: Option<(u64, u64)>,
+) -> Result<Source, ApiError> {
+    let store = &context.store;
     match content {
-        Content::Blob(blob) => Ok(context.store.blobs().open(&blob).await?),
-        Content::File(id, file) => {
-            let folder = Folder::of(&context.store, id);
-            let opened = web::block(move || folder.read(&file)).await;
-            Ok(opened.map_err(ApiError::internal)??)
+        Content::Blob(blob) => Ok(store.blobs().source(&blob).await?),
+        Content::File(playback, file) => {
+            let (id, objects) = (playback.stream.id, &playback.objects);
+            let range = range.map(|(offset, length)| offset..offset.saturating_add(length));
+            Ok(video::source(store, id, &file, objects, range).await?)
         }
     }
 }

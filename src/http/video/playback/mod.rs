@@ -157,7 +157,7 @@ pub async fn picture(request: HttpRequest, path: web::Path<(String, String)>) ->
         }
         let piece = Piece {
             tag: format!("\"{}-{name}\"", stream.id.simple()),
-            content: Content::File(stream.id, file),
+            content: Content::File(viewer.watched.clone(), file),
             range: None,
             content_type,
             keeping: CacheLifetime::Hour,
@@ -261,7 +261,10 @@ fn media(viewer: &Viewer, track: &Track, name: &str, offset: u64, length: u64) -
             id.simple(),
             rendition.number
         ),
-        content: Content::File(id, MediaFile::Rendition(rendition.name.clone())),
+        content: Content::File(
+            viewer.watched.clone(),
+            MediaFile::Rendition(rendition.name.clone()),
+        ),
         range: Some((offset, length)),
         content_type: match rendition.kind {
             RenditionKind::Video => "video/mp4",

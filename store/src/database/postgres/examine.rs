@@ -1,10 +1,10 @@
 //! Examination of a PostgreSQL server for `sluice doctor`: version, settings, rights, schema, service that has it, connections,
 //! replicas.
 
-use sqlx::{Connection as _, FromRow};
+use sqlx::{Connection as _, FromRow, PgConnection};
 
 use super::{Server, hold, migrate, unreachable};
-use crate::{Error, StoreSettings};
+use crate::{Error, StoreSettings, cluster::Node, now_ms};
 
 /// Facts about the server of `store.database_url` and about the schema of the service.
 #[derive(Clone, Debug, Default, PartialEq, Eq, FromRow)]
@@ -21,6 +21,9 @@ pub struct ServerReport {
     /// Last migration of the schema; `None` when its tables are not made yet.
     #[sqlx(skip)]
     pub schema_version: Option<i64>,
+    /// Schema version of the oldest program that may use the schema; `None` before there are nodes.
+    #[sqlx(skip)]
+    pub schema_floor: Option<i64>,
     /// True when the user may make tables in the schema, or the schema while it is missing.
     pub may_create: bool,
     /// The service that has the schema, by its process in the server and its address; `None` when none has it.
@@ -34,6 +37,12 @@ pub struct ServerReport {
     pub max_connections: i64,
     /// Bound of the user's or of the database's own, the lesser one; `None` without any.
     pub connection_limit: Option<i64>,
+    /// Nodes whose lease is not over.
+    #[sqlx(skip)]
+    pub nodes: Vec<Node>,
+    /// Milliseconds by which the server's clock is ahead of this machine's, exact to the time of an answer.
+    #[sqlx(skip)]
+    pub clock_offset_ms: i64,
     /// Replicas that follow now.
     pub replicas: i64,
     /// True when a commit waits for a replica.
@@ -76,9 +85,36 @@ pub async fn examine_server(settings: &StoreSettings) -> Result<ServerReport, Er
     };
     let version = migrate::applied_version(&mut connection).await?;
     report.schema_version = (version > 0).then_some(version);
+    report.schema_floor = migrate::floor(&mut connection).await?;
     report.holder = hold::find_holder(&server, &mut connection).await?;
+    report.nodes = live_nodes(&mut connection).await?;
+    report.clock_offset_ms = clock_offset_ms(&mut connection).await?;
     connection.close().await?;
     Ok(report)
+}
+
+/// Returns the nodes whose lease is not over; none on a schema without their table.
+pub(super) async fn live_nodes(connection: &mut PgConnection) -> Result<Vec<Node>, Error> {
+    if !migrate::has_table(connection, "nodes").await? {
+        return Ok(Vec::new());
+    }
+    let nodes = sqlx::query_as(
+        "SELECT * FROM nodes WHERE state <> 'dead'
+             AND lease_until > (extract(epoch FROM clock_timestamp()) * 1000)::bigint ORDER BY name, id",
+    )
+    .fetch_all(connection)
+    .await?;
+    Ok(nodes)
+}
+
+async fn clock_offset_ms(connection: &mut PgConnection) -> Result<i64, Error> {
+    let asked = now_ms();
+    let server: i64 =
+        sqlx::query_scalar("SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint")
+            .fetch_one(connection)
+            .await?;
+    let answered = now_ms();
+    Ok(server - (asked + (answered - asked) / 2))
 }
 
 #[cfg(test)]

@@ -27,12 +27,17 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 const GATHER: Duration = Duration::from_millis(5);
 /// Interval of the sweep of the log and of the count of the database's bytes.
 const TIDY_EVERY: Duration = Duration::from_secs(60);
-/// Changes of one read that are noted one by one.
-const MOST_CHANGES: i64 = 1_024;
+/// Changes of one read that are noted one by one: those of all nodes since the last one.
+const MOST_CHANGES: i64 = 8_192;
+/// Milliseconds after which a change is deleted, by the database's clock.
+const KEPT_MS: i64 = 3_600_000;
+/// Time between two reads, by the same clock, after which changes may be gone that no read has seen.
+const BEHIND_MS: i64 = KEPT_MS / 2;
 
-/// A row of the log behind the snapshot up to which it was read.
+/// A row of the log behind the snapshot up to which it was read, and the time of that snapshot.
 type Row = (
     String,
+    i64,
     Option<Uuid>,
     Option<String>,
     Option<Uuid>,
@@ -40,8 +45,9 @@ type Row = (
 );
 
 /// The changes that no snapshot before has shown.
-const NEWER: &str = "SELECT s.now::text, c.account_id, c.kind, c.id, c.action
-     FROM (SELECT pg_current_snapshot() AS now) s LEFT JOIN changes c
+const NEWER: &str = "SELECT s.now::text, s.at, c.account_id, c.kind, c.id, c.action
+     FROM (SELECT pg_current_snapshot() AS now, (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS at) s
+         LEFT JOIN changes c
          ON c.xid >= pg_snapshot_xmin($1::text::pg_snapshot) AND NOT pg_visible_in_snapshot(c.xid, $1::text::pg_snapshot)
      ORDER BY c.seq LIMIT $2";
 
@@ -58,8 +64,12 @@ pub(crate) struct Follow {
     /// Woken by commits of this process.
     committed: Arc<Notify>,
     requests: mpsc::Receiver<oneshot::Sender<()>>,
+    /// Names this process in notifications, of whose commits it is woken anyway.
+    voice: Uuid,
     /// The snapshot up to which the log was read.
     read_up_to: String,
+    /// Time of that snapshot by the database's clock.
+    read_at: i64,
 }
 
 impl Follow {
@@ -68,14 +78,17 @@ impl Follow {
         server: Server,
         log: ChangeLog,
         committed: Arc<Notify>,
+        voice: Uuid,
     ) -> Result<(Self, CatchUp), Error> {
         let pool = PgPoolOptions::new()
             .max_connections(2)
             .acquire_timeout(server.settings.busy_timeout)
             .connect_lazy_with(server.options.clone());
-        let read_up_to = sqlx::query_scalar("SELECT pg_current_snapshot()::text")
-            .fetch_one(&pool)
-            .await?;
+        let (read_up_to, read_at) = sqlx::query_as(
+            "SELECT pg_current_snapshot()::text, (extract(epoch FROM clock_timestamp()) * 1000)::bigint",
+        )
+        .fetch_one(&pool)
+        .await?;
         log.set_recorded(true);
         let (catch_up, requests) = mpsc::channel(REQUESTS);
         let follow = Self {
@@ -84,21 +97,29 @@ impl Follow {
             log,
             committed,
             requests,
+            voice,
             read_up_to,
+            read_at,
         };
         Ok((follow, catch_up))
     }
 
     /// Reads on for ever.
     pub(super) async fn run(mut self, published: &Published) {
+        let voice = self.voice.to_string();
         let mut listener = self.listen().await;
         let mut due_to_tidy = interval(TIDY_EVERY);
         let mut last_read = Instant::now();
         loop {
             let foreign = async {
-                match &mut listener {
-                    Some(listener) => listener.recv().await.is_ok(),
-                    None => pending().await,
+                let Some(listener) = &mut listener else {
+                    return pending().await;
+                };
+                loop {
+                    match listener.recv().await {
+                        Ok(heard) if heard.payload() == voice => {}
+                        heard => return heard.is_ok(),
+                    }
                 }
             };
             let mut asked = Vec::new();
@@ -123,7 +144,7 @@ impl Follow {
             while let Ok(request) = self.requests.try_recv() {
                 asked.push(request);
             }
-            if asked.is_empty() && self.log.followers() == 0 && last_read.elapsed() < LOOK_EVERY {
+            if asked.is_empty() && !self.log.is_followed() && last_read.elapsed() < LOOK_EVERY {
                 continue;
             }
             last_read = Instant::now();
@@ -154,18 +175,19 @@ impl Follow {
             .bind(MOST_CHANGES + 1)
             .fetch_all(&self.pool)
             .await?;
-        let Some((now, ..)) = rows.first() else {
+        let Some((now, read_at, ..)) = rows.first() else {
             return Ok(());
         };
-        let now = now.clone();
-        let is_of_event = |row: &Row| row.2.as_deref() == Some(Kind::Event.as_str());
-        let has_event = rows.iter().any(is_of_event);
-        let recorded = if i64::try_from(rows.len()).is_ok_and(|count| count > MOST_CHANGES) {
+        let (now, read_at) = (now.clone(), *read_at);
+        let is_cut = i64::try_from(rows.len()).is_ok_and(|count| count > MOST_CHANGES);
+        let is_of_event = |row: &Row| row.3.as_deref() == Some(Kind::Event.as_str());
+        let has_event = is_cut || rows.iter().any(is_of_event);
+        let recorded = if is_cut {
             self.lost_kinds().await?
         } else {
             let rows = rows
                 .into_iter()
-                .map(|(_, account, kind, id, action)| (account, kind, id, action));
+                .map(|(_, _, account, kind, id, action)| (account, kind, id, action));
             merged_texts(rows)
         };
         if has_event {
@@ -174,7 +196,10 @@ impl Follow {
                 .await?;
             published.event(newest);
         }
-        self.read_up_to = now;
+        if read_at - self.read_at > BEHIND_MS {
+            self.log.lose_everything();
+        }
+        (self.read_up_to, self.read_at) = (now, read_at);
         recorded.publish(&self.log);
         Ok(())
     }
@@ -204,7 +229,8 @@ impl Follow {
         .await?;
         let counted = &published.counters.database_bytes;
         counted.store(bytes.unsigned_abs(), std::sync::atomic::Ordering::Relaxed);
-        sqlx::query("DELETE FROM changes WHERE at < (extract(epoch FROM clock_timestamp()) * 1000)::bigint - 3600000")
+        sqlx::query("DELETE FROM changes WHERE at < (extract(epoch FROM clock_timestamp()) * 1000)::bigint - $1")
+            .bind(KEPT_MS)
             .execute(&self.pool)
             .await?;
         Ok(())

@@ -1,10 +1,11 @@
 //! A group of units in one transaction: begin with its locks, a savepoint for each unit, commit, and what became of a commit whose
 //! answer was lost.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection, raw_sql};
 use tokio::time::{Instant, sleep, timeout};
+use uuid::Uuid;
 
 use super::{Server, waiting::Group};
 use crate::{Error, Tx, serial::Serial, unit::Queued};
@@ -92,13 +93,9 @@ impl Session {
         Ok(done)
     }
 
-    /// Commits. An error of the server means that nothing was committed; `Error::Unknown`, that no answer came.
-    pub(super) async fn commit(&mut self, server: &Server, notifies: bool) -> Result<(), Error> {
-        // COMMIT of a transaction that a statement has broken undoes it and reports no error; a SELECT does.
-        let script = match notifies {
-            true => format!("SELECT 1; NOTIFY {}; COMMIT", server.channel()),
-            false => "SELECT 1; COMMIT".to_owned(),
-        };
+    /// Commits by [`commit_script`]. An error of the server means that nothing was committed; `Error::Unknown`, that no answer
+    /// came.
+    pub(super) async fn commit(&mut self, server: &Server, script: Arc<str>) -> Result<(), Error> {
         let committed = raw_sql(AssertSqlSafe(script)).execute(&mut self.connection);
         match timeout(server.settings.busy_timeout * 2, committed).await {
             Ok(Ok(_)) => Ok(()),
@@ -120,6 +117,20 @@ impl Session {
 
     pub(super) fn started_at(&self) -> &str {
         &self.started_at
+    }
+}
+
+/// Returns the statements that commit. With a `voice` other processes are notified by it, if the transaction has changed what they
+/// follow.
+pub(super) fn commit_script(server: &Server, voice: Option<Uuid>) -> Arc<str> {
+    // COMMIT of a transaction that a statement has broken undoes it and reports no error; a SELECT does.
+    match voice {
+        Some(voice) => format!(
+            "SELECT pg_notify('{}', '{voice}') FROM changes WHERE xid = pg_current_xact_id_if_assigned() LIMIT 1; COMMIT",
+            server.channel()
+        )
+        .into(),
+        None => "SELECT 1; COMMIT".into(),
     }
 }
 

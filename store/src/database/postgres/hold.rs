@@ -1,5 +1,5 @@
-//! Hold on the database: one service writes to a schema at a time. It is a session's advisory lock, which PostgreSQL releases when
-//! the process or its connection ends.
+//! Hold on the database: one service writes to a schema at a time, or the nodes of one cluster. It is a session's advisory lock,
+//! which PostgreSQL releases when the process or its connection ends; a service alone has it exclusively, nodes share it.
 
 use std::{
     sync::{
@@ -29,9 +29,19 @@ const SESSION_ENDS: Duration = Duration::from_millis(200);
 /// Time for which a lock of a process that has just ended may still be held: the server looks for lost clients each second.
 const WAIT: Duration = Duration::from_secs(3);
 
+/// Kind of the hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HoldMode {
+    /// Of a service that has the database alone.
+    Alone,
+    /// Of a node.
+    Shared,
+}
+
 /// The hold with the lock of the data folder.
 pub(crate) struct Hold {
     server: Server,
+    mode: HoldMode,
     connection: Option<PgConnection>,
     /// The session that took it last: the server may keep one whose connection was lost without a word.
     session: Session,
@@ -41,21 +51,17 @@ pub(crate) struct Hold {
 }
 
 impl Hold {
-    /// `Error::Locked` when another service has the database.
-    pub(super) async fn take(server: Server, lock: FolderLock) -> Result<Self, Error> {
+    /// `Error::InUse` or `Error::InUseAlone` when another service has the database.
+    pub(super) async fn take(
+        server: Server,
+        mode: HoldMode,
+        lock: FolderLock,
+    ) -> Result<Self, Error> {
         let mut connection = server.connect().await?;
-        let mut waited = Duration::ZERO;
-        while !try_take(&server, &mut connection).await? {
-            if waited >= WAIT {
-                return Err(Error::InUse {
-                    holder: holder(&server, &mut connection).await?,
-                });
-            }
-            sleep(LOOK_EVERY / 4).await;
-            waited += LOOK_EVERY / 4;
-        }
+        take_in(&server, mode, &mut connection).await?;
         Ok(Self {
             server,
+            mode,
             session: Session::of(&mut connection).await?,
             connection: Some(connection),
             is_held: Arc::new(AtomicBool::new(true)),
@@ -66,6 +72,11 @@ impl Hold {
     /// False once another service has taken the database while this one had lost it.
     pub(super) fn is_held(&self) -> Arc<AtomicBool> {
         self.is_held.clone()
+    }
+
+    /// Returns whether other nodes may have the database, too.
+    pub(super) fn is_shared(&self) -> bool {
+        self.mode == HoldMode::Shared
     }
 
     /// Takes the hold again whenever its connection was lost, and publishes that the server is away, also while nothing is
@@ -97,10 +108,10 @@ impl Hold {
             };
         }
         let mut connection = self.server.connect().await?;
-        let mut is_taken = try_take(&self.server, &mut connection).await?;
+        let mut is_taken = try_take(&self.server, self.mode, &mut connection).await?;
         if !is_taken && self.session.end(&mut connection).await? {
             sleep(SESSION_ENDS).await;
-            is_taken = try_take(&self.server, &mut connection).await?;
+            is_taken = try_take(&self.server, self.mode, &mut connection).await?;
         }
         let was_held = self.is_held.swap(is_taken, Relaxed);
         if is_taken {
@@ -144,8 +155,38 @@ impl Session {
     }
 }
 
-async fn try_take(server: &Server, connection: &mut PgConnection) -> Result<bool, Error> {
-    Ok(sqlx::query_scalar("SELECT pg_try_advisory_lock($1)")
+/// Takes the hold in a session, for as long as it is open. `Error::InUse` or `Error::InUseAlone` when another service has the
+/// database.
+pub(super) async fn take_in(
+    server: &Server,
+    mode: HoldMode,
+    connection: &mut PgConnection,
+) -> Result<(), Error> {
+    let mut waited = Duration::ZERO;
+    while !try_take(server, mode, connection).await? {
+        if waited >= WAIT {
+            let holder = holder(server, connection).await?;
+            return Err(match mode {
+                HoldMode::Alone => Error::InUse { holder },
+                HoldMode::Shared => Error::InUseAlone { holder },
+            });
+        }
+        sleep(LOOK_EVERY / 4).await;
+        waited += LOOK_EVERY / 4;
+    }
+    Ok(())
+}
+
+async fn try_take(
+    server: &Server,
+    mode: HoldMode,
+    connection: &mut PgConnection,
+) -> Result<bool, Error> {
+    let lock = match mode {
+        HoldMode::Alone => "SELECT pg_try_advisory_lock($1)",
+        HoldMode::Shared => "SELECT pg_try_advisory_lock_shared($1)",
+    };
+    Ok(sqlx::query_scalar(lock)
         .bind(server.key("hold", Uuid::nil()))
         .fetch_one(connection)
         .await?)

@@ -16,14 +16,18 @@ use sqlx::{
     ConnectOptions as _, Connection as _, PgConnection, PgPool,
     postgres::{PgConnectOptions, PgPoolOptions},
 };
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep, timeout};
 use uuid::Uuid;
 
 use self::group::has_code;
-use crate::{Error, StoreSettings, folder::FolderLock, serial::Serial, unit::TIME_LIMIT};
+use crate::{
+    Error, StoreSettings, cluster::LEASE, folder::FolderLock, moving, serial::Serial,
+    unit::TIME_LIMIT,
+};
 
 pub use examine::{ServerReport, examine_server};
 pub(crate) use follow::CatchUp;
+pub(crate) use hold::HoldMode;
 
 /// The oldest server that has everything that is used: `pg_current_xact_id`, `client_connection_check_interval`.
 const OLDEST_SERVER: i64 = 140_000;
@@ -33,6 +37,8 @@ const PREPARED: usize = 1_024;
 const IDLE_IN_TRANSACTION: &str = "5s";
 const CLIENT_CHECK: &str = "1s";
 const TCP_TIMEOUT: &str = "5s";
+/// Interval in which a service that wants the database alone looks for nodes.
+const LOOK_FOR_NODES_EVERY: Duration = Duration::from_millis(250);
 
 /// Parameters of the URL that the driver knows, beside `options[…]`. It logs any other with its value, which may be a secret.
 const PARAMETERS: [&str; 17] = [
@@ -98,7 +104,7 @@ impl Server {
     }
 
     /// Opens a connection. `Error::Failing` when the server cannot be reached within `store.busy_timeout`.
-    pub(super) async fn connect(&self) -> Result<PgConnection, Error> {
+    pub(crate) async fn connect(&self) -> Result<PgConnection, Error> {
         match timeout(self.settings.busy_timeout, self.options.connect()).await {
             Ok(connected) => Ok(connected?),
             Err(_) => Err(Error::Busy("the server does not answer".into())),
@@ -106,14 +112,71 @@ impl Server {
     }
 
     /// Checks the server, takes the hold on its database, and migrates the schema.
-    pub(crate) async fn prepare(&self, lock: FolderLock) -> Result<hold::Hold, Error> {
+    pub(crate) async fn prepare(
+        &self,
+        mode: HoldMode,
+        lock: FolderLock,
+    ) -> Result<hold::Hold, Error> {
         let mut connection = self.connect().await.map_err(unreachable)?;
         self.check(&mut connection).await?;
-        migrate::create_schema(&mut connection, &self.settings.database_schema).await?;
-        let hold = hold::Hold::take(self.clone(), lock).await?;
-        migrate::migrate(&mut connection).await?;
+        let hold = hold::Hold::take(self.clone(), mode, lock).await?;
+        if mode == HoldMode::Alone {
+            self.check_no_node(&mut connection).await?;
+        }
+        moving::check_schema(&mut connection).await?;
+        self.migrate(&mut connection).await?;
         connection.close().await?;
         Ok(hold)
+    }
+
+    /// Connects to move rows: the session itself has the hold on the database, and its statements have no time limit.
+    /// `Error::InUse` while a service or a node runs.
+    pub(crate) async fn connect_alone(&self) -> Result<PgConnection, Error> {
+        let mut connection = self.connect().await.map_err(unreachable)?;
+        self.check(&mut connection).await?;
+        hold::take_in(self, HoldMode::Alone, &mut connection).await?;
+        self.check_no_node(&mut connection).await?;
+        migrate::lift_time_limits(&mut connection).await?;
+        Ok(connection)
+    }
+
+    /// Makes the schema, unless it exists, and migrates it. The session's statements have no time limit afterwards.
+    pub(crate) async fn migrate(&self, connection: &mut PgConnection) -> Result<(), Error> {
+        let turn = self.key("migrate", Uuid::nil());
+        migrate::prepare(connection, &self.settings.database_schema, turn).await
+    }
+
+    /// Checks that the schema has the version of this program, for a move of rows. `Error::Conflict` when it is older,
+    /// `Error::Newer` also when a service of this version may use it.
+    pub(crate) async fn check_version(&self, connection: &mut PgConnection) -> Result<(), Error> {
+        migrate::check_equal(connection).await
+    }
+
+    /// Returns the address without its secrets, for people.
+    pub(crate) fn place(&self) -> String {
+        let (host, port) = (self.options.get_host(), self.options.get_port());
+        let user = self.options.get_username();
+        let (database, schema) = (self.options.get_database(), &self.settings.database_schema);
+        format!(
+            "the schema {schema} of the database {} of PostgreSQL at {host}:{port}",
+            database.unwrap_or(user)
+        )
+    }
+
+    /// `Error::InUse` when a node lives that has lost its hold for a moment. One that was killed is dead with the end of its lease.
+    async fn check_no_node(&self, connection: &mut PgConnection) -> Result<(), Error> {
+        let since = Instant::now();
+        loop {
+            let Some(node) = examine::live_nodes(connection).await?.into_iter().next() else {
+                return Ok(());
+            };
+            if since.elapsed() > LEASE {
+                return Err(Error::InUse {
+                    holder: format!("node {} of a cluster", node.name),
+                });
+            }
+            sleep(LOOK_FOR_NODES_EVERY).await;
+        }
     }
 
     /// Checks that the schema is that of this program, for a command beside a service.
@@ -223,7 +286,7 @@ impl Server {
         i64::from_be_bytes(*digest.first_chunk().expect("8 of 32 bytes"))
     }
 
-    /// The channel on which commands beside the service say that they have committed.
+    /// The channel on which nodes, and commands beside a service, say that they have committed.
     fn channel(&self) -> String {
         format!("sluice_{}", self.settings.database_schema)
     }

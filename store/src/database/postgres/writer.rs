@@ -21,11 +21,12 @@ use tokio::{
     time::{Instant, sleep},
 };
 use tracing::warn;
+use uuid::Uuid;
 
 use super::{
     Server,
     follow::{CatchUp, Follow},
-    group::{Done, Session, outcome},
+    group::{Done, Session, commit_script, outcome},
     hold::Hold,
     waiting::{Group, Waiting},
 };
@@ -65,8 +66,8 @@ struct Shared {
     committed: Arc<Notify>,
     /// False once another service has taken the database.
     is_held: Arc<AtomicBool>,
-    /// True in a command beside a service: it notifies other processes of its commits.
-    notifies: bool,
+    /// The statements that commit, and notify other processes.
+    commit: Arc<str>,
 }
 
 impl Server {
@@ -81,14 +82,17 @@ impl Server {
         let is_held = hold
             .as_ref()
             .map_or_else(|| Arc::new(AtomicBool::new(true)), Hold::is_held);
+        // Nodes follow each other, and a service the commands beside it.
+        let is_beside_others = hold.as_ref().is_none_or(Hold::is_shared);
+        let voice = Uuid::new_v4();
         let shared = Arc::new(Shared {
             server: self.clone(),
             published,
             committed: committed.clone(),
             is_held,
-            notifies: hold.is_none(),
+            commit: commit_script(self, is_beside_others.then_some(voice)),
         });
-        let (follow, catch_up) = Follow::start(self.clone(), changes, committed).await?;
+        let (follow, catch_up) = Follow::start(self.clone(), changes, committed, voice).await?;
         let writer = Writer {
             shared,
             hold,
@@ -250,7 +254,7 @@ async fn finish(
 ) -> Option<Session> {
     let since_ms = now_ms();
     let (error, ran) = match session.run(&shared.server, &mut group).await {
-        Ok(done) => match session.commit(&shared.server, shared.notifies).await {
+        Ok(done) => match session.commit(&shared.server, shared.commit.clone()).await {
             Ok(()) => {
                 answer(shared, group, done);
                 return Some(session);

@@ -1,7 +1,12 @@
-//! Opens a data folder: lock, migrations, writer, readers, SQLite options, recovery after a crash; also beside a
-//! running service.
+//! Opens a data folder: lock, migrations, writer, readers, SQLite options, recovery after a crash; also as a node of a
+//! cluster, and beside a running service.
 
-use std::{cmp::Ordering, path::Path, sync::Arc, time::Duration};
+use std::{
+    cmp::Ordering,
+    path::Path,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use parking_lot::Mutex;
 use sqlx::{
@@ -12,17 +17,19 @@ use sqlx::{
 use tokio::{sync::mpsc, time::Instant};
 use uuid::Uuid;
 
-use super::{Readers, Shared, Store, WriterHandle, read_only};
+use super::{Engine, Readers, Shared, Store, WriterHandle, read_only};
 use crate::{
     Error, StoreSettings,
     blob::Blobs,
     blobs,
     changes::{ChangeLog, Recorder},
+    cluster::{self, Cluster, ClusterSettings},
     folder::{self, FolderLock},
     installation,
     migrate::{self, MIGRATIONS},
-    name_key, now_ms,
-    postgres::Server,
+    moving, name_key, now_ms, object_owner,
+    objects::Objects,
+    postgres::{HoldMode, Server},
     published::Published,
     tus, work,
     writer::{LOCK_WAIT, Writer},
@@ -32,32 +39,85 @@ use crate::{
 /// tables that does not fit is written to the log twice.
 const PAGE_CACHE: &str = "-8000";
 
+/// Way in which a process uses a PostgreSQL database.
+enum Way<'a> {
+    /// As its only service.
+    Alone(FolderLock),
+    Node(FolderLock, &'a ClusterSettings),
+    /// As a short command beside services.
+    Beside,
+}
+
+/// Processes that have ended for sure when this one starts.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Recovery {
+    /// Every other.
+    OfAll,
+    /// The one that had the data folder before.
+    OfFolder,
+    None,
+}
+
 impl Store {
     /// Makes the data folder, locks it, migrates the database and starts the writer on the current tokio runtime.
     ///
     /// `Error::Locked` when another process has the folder, `Error::Newer` when a newer version wrote the database,
-    /// `Error::Invalid` or `Error::Unsupported` for settings that cannot work.
+    /// `Error::Conflict` when its rows were moved away or have not all arrived ([`moving`]),
+    /// `Error::Invalid` or `Error::Unsupported` for settings, or an object store, that cannot work.
     pub async fn open(settings: &StoreSettings) -> Result<Self, Error> {
         Self::open_with(settings, &MIGRATIONS).await
+    }
+
+    /// Opens as [`Store::open`], on PostgreSQL as a node when the settings of the cluster say so: beside other nodes, and with a
+    /// row that is renewed until [`Store::close`]. The node is [`Starting`](crate::cluster::NodeState) at first.
+    ///
+    /// `Error::InUseAlone` when a service that is no node has the database, `Error::OlderNode` when a node runs whose program is
+    /// too old for this one's schema.
+    pub async fn open_node(
+        settings: &StoreSettings,
+        cluster: &ClusterSettings,
+    ) -> Result<Self, Error> {
+        let node = cluster.is_node().then_some(cluster);
+        Self::open_as(settings, node, &MIGRATIONS).await
     }
 
     pub(crate) async fn open_with(
         settings: &StoreSettings,
         migrator: &Migrator,
     ) -> Result<Self, Error> {
+        Self::open_as(settings, None, migrator).await
+    }
+
+    async fn open_as(
+        settings: &StoreSettings,
+        node: Option<&ClusterSettings>,
+        migrator: &Migrator,
+    ) -> Result<Self, Error> {
         settings.check()?;
         let server = Server::of(settings)?;
+        let objects = Objects::of(settings)?;
         folder::create_private(&settings.data_dir)?;
         let lock = FolderLock::take(&settings.data_dir)?;
-        Blobs::new(settings).prepare()?;
+        if server.is_none() {
+            moving::check_folder(&settings.data_dir)?;
+        }
+        if let Some(objects) = &objects {
+            objects.prepare().await?;
+        }
+        let blobs = Blobs::new(settings, objects);
+        blobs.prepare()?;
         if let Some(server) = server {
-            return Self::start_postgres(settings, server, Some(lock)).await;
+            let way = match node {
+                Some(node) => Way::Node(lock, node),
+                None => Way::Alone(lock),
+            };
+            return Self::start_postgres(settings, server, blobs, way).await;
         }
         folder::create_private_file(&folder::database(&settings.data_dir))?;
         let mut connection = read_write(settings).foreign_keys(false).connect().await?;
         migrate::migrate(&mut connection, migrator, &settings.data_dir, now_ms()).await?;
         connection.close().await?;
-        Self::start(settings, Some(lock)).await
+        Self::start(settings, blobs, Some(lock)).await
     }
 
     /// Opens for a short command: as [`Store::open`], or beside a running service, without its lock. Both then write
@@ -69,8 +129,9 @@ impl Store {
             Err(Error::Locked { .. } | Error::InUse { .. }) => {}
             opened => return opened,
         }
+        let blobs = Blobs::new(settings, Objects::of(settings)?);
         if let Some(server) = Server::of(settings)? {
-            return Self::start_postgres(settings, server, None).await;
+            return Self::start_postgres(settings, server, blobs, Way::Beside).await;
         }
         let mut connection = read_only(&folder::database(&settings.data_dir))
             .connect()
@@ -83,32 +144,55 @@ impl Store {
             Ordering::Less => Err(Error::Conflict(
                 "the running service is of an older version than this program".into(),
             )),
-            Ordering::Equal => Self::start(settings, None).await,
+            Ordering::Equal => Self::start(settings, blobs, None).await,
         }
     }
 
     /// Starts writer and readers on a database that is up to date.
-    async fn start(settings: &StoreSettings, lock: Option<FolderLock>) -> Result<Self, Error> {
-        let is_alone = lock.is_some();
+    async fn start(
+        settings: &StoreSettings,
+        blobs: Blobs,
+        lock: Option<FolderLock>,
+    ) -> Result<Self, Error> {
+        let recovery = lock.as_ref().map_or(Recovery::None, |_| Recovery::OfAll);
         let changes = ChangeLog::default();
         let writer = start_writer(settings, changes.clone(), lock).await?;
         let readers = open_readers(&settings.data_dir, settings.readers, settings.busy_timeout);
-        let store = Self::new(settings, Readers::Sqlite(readers), writer, changes);
-        store.recover(is_alone).await
+        let cluster = Cluster::solo(Uuid::now_v7());
+        let store = Self::new(
+            settings,
+            Readers::Sqlite(readers),
+            writer,
+            blobs,
+            changes,
+            cluster,
+        );
+        store.recover(recovery).await
     }
 
-    /// Connects to PostgreSQL, migrates the database when this process has it alone, and starts writers and readers.
+    /// Connects to PostgreSQL, migrates the database unless a service does, and starts writers and readers.
     async fn start_postgres(
         settings: &StoreSettings,
         server: Server,
-        lock: Option<FolderLock>,
+        blobs: Blobs,
+        way: Way<'_>,
     ) -> Result<Self, Error> {
-        let is_alone = lock.is_some();
-        let hold = match lock {
-            Some(lock) => Some(server.prepare(lock).await?),
-            None => {
+        let id = Uuid::now_v7();
+        let mut joined = None;
+        let (hold, cluster, recovery) = match way {
+            Way::Alone(lock) => {
+                let hold = server.prepare(HoldMode::Alone, lock).await?;
+                (Some(hold), Cluster::solo(id), Recovery::OfAll)
+            }
+            Way::Node(lock, node) => {
+                let hold = server.prepare(HoldMode::Shared, lock).await?;
+                let (cluster, membership) = cluster::join(&server, id, node).await?;
+                joined = Some(membership);
+                (Some(hold), cluster, Recovery::OfFolder)
+            }
+            Way::Beside => {
                 server.check_version_beside().await?;
-                None
+                (None, Cluster::solo(id), Recovery::None)
             }
         };
         let changes = ChangeLog::default();
@@ -122,45 +206,73 @@ impl Store {
             catch_up: Some(catch_up),
         };
         let readers = Readers::Postgres(server.readers());
-        let store = Self::new(settings, readers, handle, changes);
-        store.recover(is_alone).await
+        let store = Self::new(settings, readers, handle, blobs, changes, cluster);
+        if let Some(joined) = joined {
+            // From here on: the recovery may take longer than a lease.
+            let membership = joined.run(store.downgrade());
+            let _ = store.shared.membership.set(membership);
+        }
+        store.recover(recovery).await
     }
 
     fn new(
         settings: &StoreSettings,
         readers: Readers,
         writer: WriterHandle,
+        blobs: Blobs,
         changes: ChangeLog,
+        cluster: Cluster,
     ) -> Self {
+        let readers = Arc::new(readers);
+        blobs.set_readers(&readers);
         Self {
             shared: Arc::new(Shared {
                 settings: settings.clone(),
-                owner: Uuid::now_v7(),
+                owner: cluster.node_id(),
                 readers,
                 writer,
-                blobs: Blobs::new(settings),
+                blobs,
                 changes,
+                cluster,
+                membership: OnceLock::new(),
             }),
         }
     }
 
-    /// Voids what a process left that had the database before, if this one has it alone.
-    async fn recover(self, is_alone: bool) -> Result<Self, Error> {
+    /// Voids what processes left that have ended, as far as this one knows that they have.
+    async fn recover(self, recovery: Recovery) -> Result<Self, Error> {
         let store = self;
+        let is_alone = recovery == Recovery::OfAll;
+        let is_on_postgres = store.engine() == Engine::Postgres;
         store
             .write(move |tx| {
                 Box::pin(async move {
                     if is_alone {
                         let now = now_ms();
-                        work::void_leases(tx, now).await?;
+                        work::void_leases(tx, None, now).await?;
                         work::mend_due_times(tx, now).await?;
-                        tus::release_all(tx).await?;
+                        tus::release_all(tx, None).await?;
+                    }
+                    if is_alone && is_on_postgres {
+                        cluster::forget_all(tx).await?;
                     }
                     installation::get_or_create(tx, now_ms()).await
                 })
             })
             .await?;
-        if is_alone {
+        if recovery != Recovery::None {
+            object_owner::claim(&store).await?;
+        }
+        if recovery == Recovery::OfFolder
+            && let Some(former) = folder::last_process(store.data_dir())?
+        {
+            cluster::reject_copy(&store, former).await?;
+            cluster::inherit(&store, former).await?;
+        }
+        if recovery != Recovery::None {
+            if is_on_postgres {
+                folder::note_process(store.data_dir(), store.owner())?;
+            }
             name_key::fill(&store).await?;
             blobs::note_start(store.blobs(), now_ms());
             tus::cut_partials(&store).await?;
@@ -183,7 +295,9 @@ impl Store {
             &settings,
             Readers::Sqlite(readers),
             WriterHandle::None,
+            Blobs::new(&settings, None),
             ChangeLog::default(),
+            Cluster::solo(Uuid::now_v7()),
         ))
     }
 }

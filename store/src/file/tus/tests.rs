@@ -1,5 +1,7 @@
 //! Tests on a real database: progress of an upload, its claims, and its end.
 
+mod objects;
+
 use std::path::Path;
 
 use bytes::Bytes;
@@ -79,6 +81,7 @@ impl Site {
             most_bytes: 1000,
             expires_at: DAY_MS,
             storage_bytes: BOUNDS.storage_bytes,
+            owner: self.store.owner(),
         };
         self.store
             .write(move |tx| Box::pin(async move { claim(tx, account, id, wanted, 0).await }))
@@ -95,6 +98,7 @@ impl Site {
             length,
             crc32: u32::MAX,
             sha256: vec![7],
+            objects: None,
         };
         self.store
             .write(move |tx| {
@@ -171,7 +175,8 @@ impl Site {
             .write(move |tx| {
                 Box::pin(async move {
                     blobs::record(tx, &sealed, 0).await?;
-                    complete(tx, &upload, arrived, BOUNDS.storage_bytes, 0).await
+                    let completed = complete(tx, &upload, arrived, BOUNDS.storage_bytes, 0);
+                    completed.await.map(|(file, _)| file)
                 })
             })
             .await
@@ -195,6 +200,11 @@ fn is_conflict<T: std::fmt::Debug>(result: Result<T, Error>) -> String {
         Err(Error::Conflict(message)) => message,
         other => panic!("{other:?}"),
     }
+}
+
+async fn sweep(store: &Store, now_ms: i64) -> Result<u64, Error> {
+    let rows = super::sweep(store, now_ms).await?;
+    Ok(rows + sweep_partials(store, now_ms).await?)
 }
 
 #[tokio::test]

@@ -144,7 +144,9 @@ async fn one_without_media_is_forgotten_and_lost_ones_are_ended() {
     let ended = world
         .store
         .write(|tx| {
-            Box::pin(async move { end_lost(tx, &["kept".into()], NOW + 50, NOW + 60).await })
+            Box::pin(async move {
+                end_lost(tx, Lost::OfAll, &["kept".into()], NOW + 50, NOW + 60).await
+            })
         })
         .await
         .unwrap();

@@ -28,7 +28,7 @@ impl Bench {
             Box::pin(async move {
                 let (room, lease) = (Room::for_any(9), Duration::from_secs(15));
                 let now = NOW + times * LATER;
-                work::void_leases(tx, now - LATER).await?;
+                work::void_leases(tx, None, now - LATER).await?;
                 let claimed = work::claim(tx, KIND, Uuid::now_v7(), room, lease, now).await?;
                 for id in &claimed.given_up {
                     give_up(tx, *id, now).await?;

@@ -281,3 +281,66 @@ async fn counts_include_what_is_open() {
     };
     assert_eq!(counts(&mut world.read().await).await.unwrap(), expected);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_endpoint_of_which_another_node_holds_a_delivery_is_not_claimable() {
+    let world = World::new().await;
+    let mut endpoints = [world.endpoint(&["*"]).await, world.endpoint(&["*"]).await];
+    endpoints.sort_unstable();
+    world.event(NOW).await;
+    let (own, other) = (Uuid::now_v7(), Uuid::now_v7());
+    let wanted = |endpoint_id| ClaimRequest {
+        endpoint_id,
+        rows: 1,
+        what: What::Due,
+    };
+    let find = async |owner: Uuid| {
+        let found =
+            world.write(move |tx| Box::pin(async move { claimable(tx, owner, &endpoints).await }));
+        let mut found = found.await.unwrap();
+        found.sort_unstable();
+        found
+    };
+    assert_eq!(find(own).await, endpoints);
+    world.claim_as(own, vec![wanted(endpoints[0])], NOW).await;
+    let claimed = world.claim_as(other, vec![wanted(endpoints[1])], NOW).await;
+    assert_eq!(find(own).await, endpoints[..1]);
+    assert_eq!(find(other).await, endpoints[1..]);
+    let held = held_elsewhere(&mut world.read().await, own).await.unwrap();
+    assert_eq!(held, endpoints[1..]);
+    world
+        .record(vec![ended(&claimed[0], Next::Delivered)])
+        .await;
+    assert_eq!(find(own).await, endpoints);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_an_unknown_owner_holds_is_free_once_its_lease_is_over() {
+    let world = World::new().await;
+    let endpoint = world.endpoint(&["*"]).await;
+    for _ in 0..2 {
+        world.event(NOW).await;
+    }
+    let live = Uuid::now_v7();
+    let wanted = ClaimRequest {
+        endpoint_id: endpoint,
+        rows: 1,
+        what: What::Due,
+    };
+    world.claim_as(live, vec![wanted], NOW).await;
+    let lost = world.claim_one(endpoint, NOW).await;
+    let free = async |now_ms: i64| {
+        let freed = world.write(move |tx| {
+            Box::pin(async move { interrupt_expired(tx, &[live], 9, now_ms).await })
+        });
+        freed.await.unwrap()
+    };
+    let over = NOW + 30_000;
+    assert_eq!(free(over - 1).await, 0);
+    assert_eq!(free(over).await, 1);
+    let delivery = world.delivery(lost.delivery_id).await;
+    assert_eq!(delivery.status, DeliveryStatus::Retrying);
+    let attempts = world.attempts(lost.delivery_id).await;
+    assert_eq!(attempts[0].status, AttemptStatus::Interrupted);
+    assert_eq!(free(over).await, 0, "the other one's owner lives");
+}

@@ -3,7 +3,10 @@
 use serde_json::Value;
 
 use super::*;
-use crate::lineage::{self, Derived, DerivedKind, Lineage};
+use crate::{
+    lineage::{self, Derived, DerivedKind, Lineage},
+    workflows::sweep_scratch,
+};
 
 const KEEP: crate::workflows::Retention = crate::workflows::Retention {
     keep_runs: Duration::from_millis(10 * KEEP_MS as u64),
@@ -14,6 +17,7 @@ const END: i64 = NOW + 2_000;
 impl Bench {
     async fn sweep(&self, now_ms: i64) {
         self.world.store.sweep_runs(&KEEP, now_ms).await.unwrap();
+        sweep_scratch(&self.world.store).await.unwrap();
     }
 
     /// A run with an output, of which the lineage is known.

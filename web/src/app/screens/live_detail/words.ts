@@ -46,7 +46,7 @@ export const words = {
     sessions: "Connections",
     none: "none",
     trouble: {
-      recording: "The recording has stopped",
+      recording: "Problem with the recording",
       disk: "Segments stay in memory",
       database: "The database is late",
       pull: "The source does not send",

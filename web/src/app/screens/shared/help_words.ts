@@ -141,7 +141,7 @@ export const helpOf: Record<string, Help> = {
     guides: [
       ["operations", "Running the service"],
       ["backup", "Backup"],
-      ["cluster", "PostgreSQL"],
+      ["cluster", "PostgreSQL, object store, nodes"],
       ["troubleshooting", "When something does not work"],
     ],
   },

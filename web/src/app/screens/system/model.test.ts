@@ -4,6 +4,7 @@ import {
   appended,
   asText,
   beginTail,
+  clockError,
   counts,
   followTail,
   found,
@@ -124,4 +125,11 @@ test("paths with anything odd are quoted for the shell", () => {
 
 test("a log file has a line for each line", () => {
   assert.equal(asText([line(1, "ready")]), "2026-11-26T05:00:00.000Z INFO  sluice::app: ready\n");
+});
+
+test("a clock that is off is shown with its direction", () => {
+  assert.equal(clockError(0), undefined);
+  assert.equal(clockError(-99), undefined);
+  assert.deepEqual(clockError(1_500), { seconds: "1.5 s", isBehind: true });
+  assert.deepEqual(clockError(-3_600_000), { seconds: "3600.0 s", isBehind: false });
 });

@@ -3,6 +3,8 @@ import type { LogLine, LogLines, Report, Setting, System } from "./types";
 
 /** From which age a backup is old. */
 const OLD_BACKUP_MS = 7 * 24 * 60 * 60 * 1_000;
+/** A difference of clocks below which none is shown. */
+const UNNOTICED_MS = 100;
 /** Lines that a page keeps: as many as the service. */
 export const MOST_LINES = 5_000;
 
@@ -11,6 +13,12 @@ export function appended(lines: LogLine[], more: LogLine[]): LogLine[] {
   const last = lines.at(-1)?.number ?? 0;
   const fresh = more.filter(({ number }) => number > last);
   return fresh.length === 0 ? lines : [...lines, ...fresh].slice(-MOST_LINES);
+}
+
+/** By how much a machine's clock is off, when the database's is so far ahead of it; undefined for a difference that no one notices. */
+export function clockError(offsetMs: number): { seconds: string; isBehind: boolean } | undefined {
+  if (Math.abs(offsetMs) < UNNOTICED_MS) return undefined;
+  return { seconds: `${(Math.abs(offsetMs) / 1_000).toFixed(1)} s`, isBehind: offsetMs > 0 };
 }
 
 /** The log as a page has it. */

@@ -1,6 +1,8 @@
-/** The machines that run the service. */
+/** The nodes that run the service, with state, roles, lease and clock. */
 import { Badge, Loaded, Skeleton } from "../../parts/states";
-import { Name, Since } from "../../parts/values";
+import { Name, Since, Time } from "../../parts/values";
+import { clockError } from "./model";
+import type { Node } from "./types";
 import { useSystem } from "./use_system";
 import { words as all } from "./words";
 
@@ -16,30 +18,56 @@ export function Nodes() {
             <thead>
               <tr>
                 <th scope="col">{words.node}</th>
+                <th scope="col">{words.state}</th>
+                <th scope="col">{words.roles}</th>
                 <th scope="col">{words.version}</th>
                 <th scope="col">{words.started}</th>
+                <th scope="col">{words.lease}</th>
+                <th scope="col">{words.clock}</th>
               </tr>
             </thead>
             <tbody>
               {nodes.map((node) => (
-                <tr key={node.name}>
-                  <th scope="row">
-                    <span class="system-tags">
-                      <Name>{node.name}</Name>
-                      {node.you && <Badge tone="info">{words.you}</Badge>}
-                    </span>
-                  </th>
-                  <td data-label={words.version}>{node.version}</td>
-                  <td data-label={words.started}>
-                    <Since at={node.startedAt} />
-                  </td>
-                </tr>
+                <Row key={node.id} node={node} />
               ))}
             </tbody>
           </table>
-          <p class="soft small">{words.note}</p>
+          <p class="soft small">
+            {nodes.some((node) => node.address !== null) ? words.cluster : words.alone}
+          </p>
         </div>
       )}
     </Loaded>
+  );
+}
+
+function Row({ node }: { node: Node }) {
+  const clock = clockError(node.clockOffsetMs);
+  return (
+    <tr>
+      <th scope="row">
+        <span class="system-tags">
+          <Name>{node.name}</Name>
+          {node.you && <Badge tone="info">{words.you}</Badge>}
+        </span>
+        {node.address !== null && <span class="soft small">{node.address}</span>}
+      </th>
+      <td data-label={words.state}>
+        <Badge tone={node.state === "up" ? "good" : "warn"}>{node.state}</Badge>
+      </td>
+      <td data-label={words.roles}>{node.roles.join(", ")}</td>
+      <td data-label={words.version}>{node.version}</td>
+      <td data-label={words.started}>
+        <Since at={node.startedAt} />
+      </td>
+      <td data-label={words.lease}>{node.leaseUntil === null ? "–" : <Time at={node.leaseUntil} exact />}</td>
+      <td data-label={words.clock}>
+        {clock === undefined
+          ? words.exact
+          : clock.isBehind
+            ? words.behind(clock.seconds)
+            : words.ahead(clock.seconds)}
+      </td>
+    </tr>
   );
 }

@@ -53,8 +53,22 @@ export interface System {
   };
   listeners: { protocol: string; transport: string; address: string | null; open: boolean }[];
   onAir: { inputs: number; viewers: number };
-  nodes: { name: string; version: string; startedAt: string; you: boolean }[];
+  nodes: Node[];
   newerProgram: Program | null;
+}
+
+export interface Node {
+  id: string;
+  name: string;
+  version: string;
+  startedAt: string;
+  you: boolean;
+  state: string;
+  roles: string[];
+  address: string | null;
+  schema: number;
+  leaseUntil: string | null;
+  clockOffsetMs: number;
 }
 
 export interface LogLine {

@@ -176,6 +176,15 @@ export const words = {
     you: "This one",
     version: "Version",
     started: "Running for",
-    note: "The service runs on one machine. When there are several, each is a row here.",
+    state: "State",
+    roles: "Roles",
+    lease: "Lease ends",
+    clock: "Clock",
+    exact: "exact",
+    behind: (time: string) => `${time} behind`,
+    ahead: (time: string) => `${time} ahead`,
+    alone: "The service runs on one machine. Of a cluster each node is a row here.",
+    cluster:
+      "A node renews its lease of five seconds each second; when it cannot, the others take its work over. All go by the clock of the database.",
   },
 };

@@ -1,0 +1,134 @@
+//! Registries of two nodes of a cluster. Where the rows are on SQLite, these tests end at once.
+
+use sluice_store::{
+    StoreSettings,
+    cluster::{ClusterSettings, NodeState, Role},
+};
+
+use super::*;
+
+/// So long that no heartbeat comes within a test.
+const LONG_LEASE: Duration = Duration::from_secs(300);
+
+/// A node with a registry of at most four rows.
+struct Node {
+    store: Store,
+    errand: Errand,
+    handle: ActorHandle<Registry<Errand>>,
+    _root: ActorRef<Root>,
+    _folder: TempDir,
+}
+
+impl Node {
+    async fn open(schema: Option<&str>) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let mut settings = StoreSettings::without_reserve(folder.path());
+        if let Some(schema) = schema {
+            settings.database_schema = schema.to_owned();
+        }
+        let cluster = ClusterSettings {
+            listen: "127.0.0.1:1".into(),
+            ..ClusterSettings::default()
+        };
+        let store = Store::open_node(&settings, &cluster).await.unwrap();
+        store.cluster().set_state(NodeState::Up);
+        let (errand, handle) = (Errand::default(), ActorHandle::default());
+        let args = Args {
+            entity: errand.clone(),
+            store: store.clone(),
+            max_active: 4,
+            lease: LONG_LEASE,
+            shutdown: Arc::default(),
+        };
+        let root = Root::start(tree::Args {
+            components: vec![Component::new("errands", args, MAILBOX, handle.clone())],
+            component_statuses: ComponentStatuses::default(),
+            lost: CancellationToken::new(),
+        });
+        Self {
+            store,
+            errand,
+            handle,
+            _root: root,
+            _folder: folder,
+        }
+    }
+
+    /// Opens two nodes that know each other; `None` where the rows are on SQLite.
+    async fn pair() -> Option<[Self; 2]> {
+        let folder = tempfile::tempdir().unwrap();
+        let settings = StoreSettings::without_reserve(folder.path());
+        if !settings.is_on_postgres() {
+            return None;
+        }
+        let schema = Some(settings.database_schema.as_str());
+        let pair = [Self::open(schema).await, Self::open(schema).await];
+        until("the nodes know each other", async || {
+            pair.iter()
+                .all(|node| node.store.cluster().live_count(Role::Worker) == 2)
+        })
+        .await;
+        Some(pair)
+    }
+
+    async fn put(&self, account: Uuid, rows: usize) -> Vec<Uuid> {
+        let ids: Vec<Uuid> = (0..rows).map(|_| Uuid::now_v7()).collect();
+        let put = ids.clone();
+        self.store
+            .write(move |tx| {
+                Box::pin(async move {
+                    for id in put {
+                        let lane = Lane::Interactive;
+                        work::enqueue(tx, KIND, id, account, lane, now_ms()).await?;
+                    }
+                    Ok(())
+                })
+            })
+            .await
+            .unwrap();
+        ids
+    }
+
+    async fn rows(&self) -> Vec<Uuid> {
+        let registry = self.handle.get().expect("it runs");
+        let owners = registry.ask(Owners).await.unwrap();
+        owners.into_values().collect()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nodes_take_what_they_have_room_for_and_each_row_once() {
+    let Some([one, other]) = Node::pair().await else {
+        return;
+    };
+    let account = account(&one.store).await;
+    let mut put = one.put(account, 8).await;
+    one.handle.nudge();
+    until("every row has an owner", async || {
+        one.rows().await.len() == 4 && other.rows().await.len() == 4
+    })
+    .await;
+    let mut taken = [one.rows().await, other.rows().await].concat();
+    put.sort_unstable();
+    taken.sort_unstable();
+    assert_eq!(taken, put);
+    let started = one.errand.started().len() + other.errand.started().len();
+    assert_eq!(started, 8);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_row_that_another_node_takes_out_is_left() {
+    let Some([one, other]) = Node::pair().await else {
+        return;
+    };
+    let account = account(&one.store).await;
+    let row = one.put(account, 1).await[0];
+    let holder = async || one.rows().await.contains(&row) || other.rows().await.contains(&row);
+    until("it has an owner", async || holder().await).await;
+    other
+        .store
+        .write(move |tx| Box::pin(work::withdraw(tx, KIND, row)))
+        .await
+        .unwrap();
+    until("it has none any more", async || !holder().await).await;
+}

@@ -1,0 +1,305 @@
+//! Nodes: processes that share one PostgreSQL schema, each a row of the table `nodes` with a lease; clock of all of them,
+//! placement of keys on nodes.
+//!
+//! - The list of nodes decides who *tries*; that only one succeeds is up to rows (fences, claims, `FOR UPDATE SKIP LOCKED`). Two
+//!   nodes may have different lists for a second.
+//! - A process without `cluster.listen`, and each on SQLite, is solo: its list is itself, and none of this costs anything.
+
+mod clock;
+mod membership;
+mod rendezvous;
+mod settings;
+mod takeover;
+
+use std::{sync::Arc, time::Duration};
+
+use parking_lot::{Mutex, RwLock};
+use serde::{Deserialize, Serialize};
+use tokio::{
+    sync::{Notify, watch},
+    time::Instant,
+};
+use uuid::Uuid;
+
+use crate::{migrate, rows::JsonText};
+
+pub use clock::now_ms;
+pub use settings::ClusterSettings;
+
+pub(crate) use membership::{Membership, join};
+pub(crate) use takeover::{DELETE_DEAD, forget_all, inherit, reject_copy};
+
+/// Time for which a node counts as live after it renewed its row, by the database's clock.
+pub const LEASE: Duration = Duration::from_secs(5);
+/// Difference between the clock of a node's machine and the database's above which it is named.
+pub const MOST_CLOCK_OFFSET: Duration = Duration::from_secs(5);
+/// Key of the node that does what one node at a time does for all.
+const JANITOR: &[u8] = b"janitor";
+
+text_enum! {
+    /// Part of the service that a node takes (`cluster.roles`).
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Role {
+        Api = "api",
+        Live = "live",
+        Worker = "worker",
+    }
+}
+
+text_enum! {
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum NodeState {
+        /// Its listeners are not open yet.
+        Starting = "starting",
+        Up = "up",
+        /// Ends what it has, and takes nothing new.
+        Draining = "draining",
+        /// What it held was given to others.
+        Dead = "dead",
+    }
+}
+
+/// Row of a process.
+#[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
+pub struct Node {
+    pub id: Uuid,
+    /// `cluster.name`, for people; two nodes may have the same.
+    pub name: String,
+    /// Address for other nodes, `http://HOST:PORT`; empty when solo.
+    pub address: String,
+    #[sqlx(try_from = "JsonText")]
+    pub roles: Vec<Role>,
+    /// Of the program.
+    pub version: String,
+    /// The last migration that the program knows.
+    pub schema: i64,
+    pub state: NodeState,
+    pub started_at: i64,
+    /// Time of its last renewal by the database's clock, as the two below.
+    pub renewed_at: i64,
+    pub lease_until: i64,
+    /// Milliseconds by which the database's clock is ahead of the machine's.
+    pub clock_offset_ms: i64,
+}
+
+impl Node {
+    pub fn has_role(&self, role: Role) -> bool {
+        self.roles.contains(&role)
+    }
+
+    /// Returns whether keys are placed on it.
+    fn takes(&self, role: Role) -> bool {
+        self.state == NodeState::Up && self.has_role(role)
+    }
+
+    /// Returns whether its machine's clock is wrong by more than [`MOST_CLOCK_OFFSET`], in which case the service runs by the
+    /// database's all the same, and the operator should know.
+    pub fn has_wrong_clock(&self) -> bool {
+        u128::from(self.clock_offset_ms.unsigned_abs()) > MOST_CLOCK_OFFSET.as_millis()
+    }
+}
+
+/// The nodes of the service as this one knows them. Clones share it.
+#[derive(Clone)]
+pub struct Cluster {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    id: Uuid,
+    is_solo: bool,
+    /// Live nodes by id, this one included.
+    nodes: RwLock<Arc<[Node]>>,
+    changes: watch::Sender<u64>,
+    own: Mutex<Own>,
+    /// Wakes the membership when `own` has changed.
+    renew: Notify,
+    /// When this node last began a renewal that succeeded.
+    renewed_at: Mutex<Option<Instant>>,
+}
+
+/// What this node says of itself at its next renewal.
+#[derive(Clone, Debug)]
+struct Own {
+    state: NodeState,
+    address: String,
+}
+
+impl Cluster {
+    /// Returns the cluster of a process that is alone.
+    pub(crate) fn solo(id: Uuid) -> Self {
+        let node = Node {
+            state: NodeState::Up,
+            ..myself(id, &ClusterSettings::default())
+        };
+        Self::of(node, true)
+    }
+
+    /// Returns the cluster of a node before its first renewal.
+    fn node(id: Uuid, settings: &ClusterSettings) -> Self {
+        Self::of(myself(id, settings), false)
+    }
+
+    fn of(node: Node, is_solo: bool) -> Self {
+        let own = Own {
+            state: node.state,
+            address: node.address.clone(),
+        };
+        Self {
+            shared: Arc::new(Shared {
+                id: node.id,
+                is_solo,
+                nodes: RwLock::new(Arc::from([node])),
+                changes: watch::Sender::new(0),
+                own: Mutex::new(own),
+                renew: Notify::new(),
+                renewed_at: Mutex::new(None),
+            }),
+        }
+    }
+
+    /// Returns whether this process has the database alone.
+    pub fn is_solo(&self) -> bool {
+        self.shared.is_solo
+    }
+
+    /// The id of this process, under which it also holds leases ([`crate::Store::owner`]).
+    pub fn node_id(&self) -> Uuid {
+        self.shared.id
+    }
+
+    /// Returns the live nodes by id, this one included, as they were read within the last second; the last known ones while the
+    /// database is away. Costs no query.
+    pub fn nodes(&self) -> Arc<[Node]> {
+        self.shared.nodes.read().clone()
+    }
+
+    /// Returns the live nodes without this one.
+    pub fn others(&self) -> Vec<Node> {
+        let nodes = self.nodes();
+        let others = nodes.iter().filter(|node| node.id != self.node_id());
+        others.cloned().collect()
+    }
+
+    /// Returns this node as the others see it.
+    pub fn this(&self) -> Node {
+        let nodes = self.nodes();
+        let this = nodes.iter().find(|node| node.id == self.node_id());
+        this.cloned().expect("the list includes this node")
+    }
+
+    /// Returns the node on which a key is placed, the same one on each node with the same list: of those that are up and have
+    /// the role. This node when there is none.
+    pub fn owner_of(&self, role: Role, key: &[u8]) -> Node {
+        let nodes = self.nodes();
+        let candidates = nodes.iter().filter(|node| node.takes(role));
+        match rendezvous::highest(candidates, key) {
+            Some(owner) => owner.clone(),
+            None => self.this(),
+        }
+    }
+
+    /// Returns whether a key is placed on this node; true when solo.
+    pub fn is_mine(&self, role: Role, key: &[u8]) -> bool {
+        if self.is_solo() {
+            return true;
+        }
+        let nodes = self.nodes();
+        let candidates = nodes.iter().filter(|node| node.takes(role));
+        rendezvous::highest(candidates, key).is_none_or(|owner| owner.id == self.node_id())
+    }
+
+    /// Returns whether this node does what one does for all, such as sweeps of rows; true when solo. During a change of the list
+    /// two nodes may think so, or none.
+    pub fn is_janitor(&self) -> bool {
+        self.is_mine(Role::Worker, JANITOR) && self.is_renewed()
+    }
+
+    /// Returns whether this node renewed itself within the last lease; true when solo. Others may have given away what it held
+    /// when it did not.
+    pub fn is_renewed(&self) -> bool {
+        self.is_solo() || self.since_renewal().is_some_and(|since| since < LEASE)
+    }
+
+    /// Returns the time since this node last renewed itself; `None` before the first time and when solo.
+    pub fn since_renewal(&self) -> Option<Duration> {
+        self.shared.renewed_at.lock().map(|at| at.elapsed())
+    }
+
+    /// Counts changes of the list (of nodes, states, roles and addresses, not of renewals), and take-overs of this node from dead
+    /// ones, after which their work is due.
+    pub fn changed(&self) -> watch::Receiver<u64> {
+        self.shared.changes.subscribe()
+    }
+
+    /// Says at once in which state this node is.
+    pub fn set_state(&self, state: NodeState) {
+        self.set(|own| own.state = state);
+    }
+
+    /// Sets the `http://HOST:PORT` at which other nodes reach this one, when it differs from the settings: of a listener that
+    /// took a free port.
+    pub fn set_address(&self, address: &str) {
+        self.set(|own| own.address = address.to_owned());
+    }
+
+    fn set(&self, change: impl FnOnce(&mut Own)) {
+        if self.is_solo() {
+            return;
+        }
+        // Held up to the end: the membership publishes what it has read under it, too.
+        let mut own = self.shared.own.lock();
+        change(&mut own);
+        let mut nodes = self.nodes().to_vec();
+        for node in &mut nodes {
+            if node.id == self.node_id() {
+                node.state = own.state;
+                node.address.clone_from(&own.address);
+            }
+        }
+        self.publish(nodes);
+        drop(own);
+        self.shared.renew.notify_one();
+    }
+
+    /// Returns the number of nodes that are up and have the role, at least 1.
+    pub fn live_count(&self, role: Role) -> u32 {
+        let nodes = self.nodes();
+        let count = nodes.iter().filter(|node| node.takes(role)).count();
+        u32::try_from(count).unwrap_or(u32::MAX).max(1)
+    }
+
+    /// Replaces the list, and counts a change when it says something else.
+    fn publish(&self, nodes: Vec<Node>) {
+        let mut list = self.shared.nodes.write();
+        let has_changed = !rendezvous::is_same_list(&list, &nodes);
+        *list = nodes.into();
+        drop(list);
+        if has_changed {
+            self.count_change();
+        }
+    }
+
+    fn count_change(&self) {
+        self.shared.changes.send_modify(|count| *count += 1);
+    }
+}
+
+/// Returns the row of this process before it is written.
+fn myself(id: Uuid, settings: &ClusterSettings) -> Node {
+    Node {
+        id,
+        name: settings.name(),
+        address: settings.address(),
+        roles: settings.roles.clone(),
+        version: env!("CARGO_PKG_VERSION").into(),
+        schema: migrate::schema_version(),
+        state: NodeState::Starting,
+        started_at: now_ms(),
+        renewed_at: now_ms(),
+        lease_until: now_ms(),
+        clock_offset_ms: 0,
+    }
+}

@@ -1,0 +1,16 @@
+//! Scenarios of several nodes: real processes on PostgreSQL and an S3 server behind HAProxy, with relays that break their lines.
+//!
+//! Each scenario has all of it to itself, and they wait for each other. `scripts/install.sh test` brings the servers. With
+//! `SLUICE_SOAK_FAULTS=300` (`make cluster-soak`) the faults are as many, and the outages as long, as promised.
+
+mod answers;
+mod images;
+mod limits;
+mod outages;
+mod rejected;
+mod rolling;
+mod scaling;
+mod soak;
+mod stores;
+mod support;
+mod takeover;

@@ -1,0 +1,138 @@
+//! PostgreSQL or S3 away: cached images go on, everything else is answered 503 with `Retry-After` or right, and nothing is lost.
+
+use std::time::Duration;
+
+use reqwest::Method;
+use tokio::time::{Instant, sleep};
+
+use crate::{
+    soak::load::image,
+    support::{
+        Failure,
+        api::{Answer, Api, fetch},
+        dice::Dice,
+        eventually,
+        installation::Installation,
+        json::text,
+    },
+};
+
+/// Variable that makes the outages as long as the design says, 30 and 60 s.
+const WHOLE: &str = "SLUICE_SOAK_FAULTS";
+/// How soon after the end of an outage everything is as before.
+const BACK: Duration = Duration::from_secs(60);
+
+fn length(whole_s: u64) -> Duration {
+    let is_whole = std::env::var_os(WHOLE).is_some();
+    Duration::from_secs(if is_whole { whole_s } else { 12 })
+}
+
+/// An installation with a stored picture that each node has in its cache of images, and one that has been delivered by none.
+struct Scene {
+    installation: Installation,
+    apis: Vec<Api>,
+    cached: String,
+}
+
+impl Scene {
+    async fn set() -> Result<Self, Failure> {
+        let installation = Installation::start(&[]).await?;
+        let apis: Vec<Api> = installation.nodes.iter().map(|node| node.api()).collect();
+        let picture = image(0, &mut Dice::new(6));
+        let file = text(&apis[0].upload("picture.svg", &picture).await?["id"])?;
+        let cached = format!(
+            "/cdn/v1/{}/{file}?w=30&format=webp",
+            apis[0].delivery_key().await?
+        );
+        for api in &apis {
+            eventually("the image is delivered", BACK, async || {
+                let answer = api.look(&cached).await.ok()?;
+                answer.status.is_success().then_some(())
+            })
+            .await?;
+        }
+        Ok(Self {
+            installation,
+            apis,
+            cached,
+        })
+    }
+
+    /// Asks for the cached image, the list of files, and an upload, for so long; what was uploaded with success.
+    async fn live_through(&self, outage: Duration) -> Result<Vec<String>, Failure> {
+        let (began, mut dice, mut stored) = (Instant::now(), Dice::new(7), Vec::new());
+        let mut number = 1_000;
+        while began.elapsed() < outage {
+            for api in &self.apis {
+                api.look(&self.cached).await?.expect(200)?;
+                let listed = fetch(api.request(Method::GET, "/api/files")).await?;
+                check_answer(&listed)?;
+                number += 1;
+                let name = format!("{number}.svg");
+                let bytes = image(number, &mut dice);
+                let sent = api
+                    .send("/api/files", ("file", &name, &bytes), &[], &[])
+                    .await?;
+                check_answer(&sent)?;
+                if sent.status.is_success() {
+                    stored.push(text(&sent.json()?["file"]["id"])?);
+                }
+            }
+            sleep(Duration::from_millis(200)).await;
+        }
+        Ok(stored)
+    }
+
+    /// Everything that was acknowledged is there, and more can be stored by each node.
+    async fn check_after(&self, stored: &[String]) -> Result<(), Failure> {
+        for api in &self.apis {
+            eventually("a file can be stored again", BACK, async || {
+                let bytes = image(2_000, &mut Dice::new(8));
+                api.upload("after.svg", &bytes).await.ok()
+            })
+            .await?;
+            for id in stored {
+                let record = api.get(&format!("/api/files/{id}")).await?;
+                let url = text(&record["file"]["download_url"])?;
+                api.look(&url).await?.expect(200)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Right, or 503 with the time after which to ask again.
+fn check_answer(answer: &Answer) -> Result<(), Failure> {
+    let is_right = answer.status.is_success();
+    let may_come_again = answer.status == 503 && !answer.header("retry-after").is_empty();
+    match is_right || may_come_again {
+        true => Ok(()),
+        false => Err(format!("{}: {}", answer.status, answer.text()).into()),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_postgresql_cached_images_go_on_and_the_api_says_when_to_come_again()
+-> Result<(), Failure> {
+    let mut scene = Scene::set().await?;
+    scene.installation.postgres.stop_at_once()?;
+    let stored = scene.live_through(length(30)).await?;
+    assert!(
+        stored.is_empty(),
+        "a row was acknowledged without PostgreSQL"
+    );
+    scene.installation.postgres.launch().await?;
+    scene.check_after(&stored).await?;
+    scene.installation.wait_for_nodes(3).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_s3_cached_images_go_on_and_nothing_is_acknowledged_that_it_has_not()
+-> Result<(), Failure> {
+    let mut scene = Scene::set().await?;
+    scene.installation.objects.kill()?;
+    let stored = scene.live_through(length(60)).await?;
+    assert!(stored.is_empty(), "bytes were acknowledged without S3");
+    scene.installation.objects.launch().await?;
+    scene.check_after(&stored).await
+}

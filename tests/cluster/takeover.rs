@@ -1,0 +1,128 @@
+//! A node that is killed, halted or cut off: others take over what it held within six seconds, and it comes back as it was.
+
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+use serde_json::Value;
+use sluice_testkit::relay::Line;
+use tokio::time::sleep;
+
+use crate::{
+    soak::load::image,
+    support::{
+        Failure,
+        api::Api,
+        dice::Dice,
+        eventually,
+        installation::{Installation, NOTICED},
+        json::text,
+    },
+};
+
+const JOBS: usize = 40;
+/// From a kill to the moment when nothing is leased by the killed node.
+const TAKEN_OVER: Duration = Duration::from_secs(6);
+/// For jobs in a debug build, on a machine with other work.
+const ENDED: Duration = Duration::from_secs(180);
+
+/// Makes jobs that take a while each: a drawing becomes a large AVIF.
+pub async fn make_jobs(api: &Api, dice: &mut Dice, count: usize) -> Result<Vec<String>, Failure> {
+    let fields = [
+        ("jobType", "convert"),
+        ("format", "avif"),
+        ("resizeWidth", "2400"),
+    ];
+    let mut jobs = Vec::new();
+    for number in 0..count {
+        let (name, bytes) = (format!("{number}.svg"), image(number, dice));
+        let made = api.send("/api/jobs", ("files", &name, &bytes), &fields, &[]);
+        jobs.push(text(&made.await?.expect(202)?.json()?["jobId"])?);
+    }
+    Ok(jobs)
+}
+
+/// Waits until the jobs have completed and that many operations are charged.
+pub async fn wait_completed(api: &Api, jobs: &[String], charged: usize) -> Result<(), Failure> {
+    for job in jobs {
+        let what = format!("job {job} has completed");
+        let is_done = |job: &Value| (job["status"] == "completed").then_some(());
+        api.wait(&format!("/api/jobs/{job}"), &what, ENDED, is_done)
+            .await?;
+    }
+    let used = api.get("/api/usage").await?["operations"]["used"].clone();
+    assert_eq!(used, charged, "charges");
+    Ok(())
+}
+
+/// Id of the node with that name in the table of nodes.
+fn id_of(installation: &Installation, number: usize) -> Result<String, Failure> {
+    let name = &installation.nodes[number].name;
+    let sql = format!(
+        "SELECT id FROM sluice.nodes WHERE name = '{name}' ORDER BY started_at DESC LIMIT 1"
+    );
+    let mut found = installation.postgres.ask(&sql)?;
+    Ok(found.pop().ok_or("the node has no row")?)
+}
+
+/// Waits until a node has work.
+async fn wait_busy(installation: &Installation, id: &str) -> Result<(), Failure> {
+    eventually("the node has work", ENDED, async || {
+        let leased = leased(installation, id).ok()?;
+        (leased > 0).then_some(())
+    })
+    .await
+}
+
+fn leased(installation: &Installation, id: &str) -> Result<usize, Failure> {
+    let sql = format!("SELECT count(*) FROM sluice.work WHERE lease_owner = '{id}'");
+    Ok(installation
+        .postgres
+        .ask(&sql)?
+        .pop()
+        .ok_or("no count")?
+        .parse()?)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_work_of_a_killed_node_is_taken_over_within_six_seconds() -> Result<(), Failure> {
+    let mut installation = Installation::start(&[]).await?;
+    let api = installation.nodes[0].api();
+    let killed = id_of(&installation, 1)?;
+    let jobs = make_jobs(&api, &mut Dice::new(4), JOBS).await?;
+    wait_busy(&installation, &killed).await?;
+    installation.nodes[1].kill()?;
+    let since = Instant::now();
+    eventually("its work is taken over", NOTICED, async || {
+        (leased(&installation, &killed).ok()? == 0).then_some(())
+    })
+    .await?;
+    let took = since.elapsed();
+    eprintln!("taken over after {took:?}");
+    assert!(took < TAKEN_OVER, "{took:?}");
+    wait_completed(&api, &jobs, JOBS).await?;
+    installation.nodes[1].start().await?;
+    installation.wait_for_nodes(3).await
+}
+
+/// Longer than a lease: what it held was given to others, and it may do nothing with it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_halted_node_and_one_that_was_cut_off_go_on_without_what_they_held() -> Result<(), Failure>
+{
+    let mut installation = Installation::start(&[]).await?;
+    let api = installation.nodes[0].api();
+    let (halted, cut_off) = (id_of(&installation, 1)?, id_of(&installation, 2)?);
+    let jobs = make_jobs(&api, &mut Dice::new(5), JOBS).await?;
+    wait_busy(&installation, &halted).await?;
+    installation.nodes[1].signal(Signal::STOP)?;
+    sleep(Duration::from_secs(10)).await;
+    installation.nodes[1].signal(Signal::CONT)?;
+    installation.wait_for_nodes(3).await?;
+    assert_eq!(id_of(&installation, 1)?, halted, "it is the same node");
+
+    installation.nodes[2].set_lines(Line::IsSilent);
+    sleep(Duration::from_secs(10)).await;
+    installation.nodes[2].set_lines(Line::Passes);
+    installation.wait_for_nodes(3).await?;
+    assert_eq!(id_of(&installation, 2)?, cut_off, "it is the same node");
+    wait_completed(&api, &jobs, JOBS).await
+}
