@@ -243,6 +243,8 @@ journey("video streams by keyboard", {}, (step) => {
     await page.keyboard.press("Enter");
     await page.waitForFunction(() => document.querySelector("h1").textContent === "By keys");
     const id = new URL(page.url()).pathname.split("/").at(-1);
+    // The screen of a stream would ask for it once more when it is gone.
+    await visit(page, "/streams");
     await call(page, "DELETE", `/api/video/streams/${id}`);
   });
 });

@@ -102,7 +102,8 @@ async fn hevc_arrives_too() -> Result<(), Failure> {
     let seen = viewing.until_ended(SOON).await?;
     let ranges = seen.numbers()?;
     assert_eq!(ranges.len(), 1, "one session is one range");
-    check_contiguous(&ranges[0], clip.first())
+    // The encoder closes its socket without waiting until its last packets have arrived.
+    check_contiguous_to_a_cut(&ranges[0], clip.first())
 }
 
 /// Publishes a clip to its end, and what ffprobe finds in the playlist.
