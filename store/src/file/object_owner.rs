@@ -85,7 +85,7 @@ mod tests {
         format!(
             "b/{}/0-{}",
             base.simple(),
-            format!("{number:02x}").repeat(16)
+            format!("{number:02x}").repeat(8)
         )
     }
 
