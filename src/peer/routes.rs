@@ -1,4 +1,4 @@
-//! What nodes ask of each other, once a call has been accepted.
+//! Routes of calls between nodes, once a call has been accepted.
 
 use actix_web::{HttpRequest, http::Method};
 use serde_json::json;

@@ -300,7 +300,7 @@ async fn is_open(line: &mut watch::Receiver<Line>) -> bool {
 struct Messages {
     protocol: Protocol,
     bytes: BytesMut,
-    /// Whether messages have a type before their length.
+    /// True when messages have a type before their length.
     is_typed: bool,
 }
 

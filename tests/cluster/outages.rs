@@ -19,7 +19,7 @@ use crate::{
 
 /// Variable that makes the outages as long as the design says, 30 and 60 s.
 const WHOLE: &str = "SLUICE_SOAK_FAULTS";
-/// How soon after the end of an outage everything is as before.
+/// Longest time after the end of an outage until everything is as before.
 const BACK: Duration = Duration::from_secs(60);
 
 fn length(whole_s: u64) -> Duration {

@@ -1,4 +1,4 @@
-//! What a cluster does not take: calls of others, a data folder twice, a service that is alone, clocks that are wrong.
+//! Things that a cluster does not take: calls of others, a data folder twice, a service that is alone, clocks that are wrong.
 
 use std::{
     path::{Path, PathBuf},

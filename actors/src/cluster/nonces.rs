@@ -18,7 +18,7 @@ pub(super) const MOST: usize = 120_000;
 pub(super) enum NotTaken {
     /// It was there before.
     Repeated,
-    /// As many are remembered as may be.
+    /// Table is full: no more may be remembered.
     Full,
 }
 

@@ -21,7 +21,7 @@ use crate::fixtures::open_store;
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What the listener does with a call that it accepts.
+/// Action of the listener on a call that it accepts.
 #[derive(Clone, Copy)]
 enum Answer {
     Signed,

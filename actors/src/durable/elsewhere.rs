@@ -37,7 +37,7 @@ pub(super) struct Elsewhere<R>(Arc<Mutex<HashMap<Uuid, Row<R>>>>);
 struct Row<R> {
     fence: i64,
     shares: TaskShares,
-    /// What was reported last, below which progress does not fall.
+    /// Last report, below which progress does not fall.
     reported: Option<R>,
 }
 

@@ -19,7 +19,7 @@ pub(super) const MOST_BEHIND: usize = 32;
 /// Pause between two attempts to have changes recorded.
 const TRY_AGAIN: Duration = Duration::from_secs(1);
 
-/// What was committed, by this process and by others.
+/// Changes that were committed, by this process and by others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Everything {
     /// Accounts and their changes. One without an id: any resource of the kind in this account.

@@ -65,7 +65,7 @@ impl Drop for TakeOver {
     }
 }
 
-/// What a node held.
+/// Counts of rows that a node held.
 struct Freed {
     leases: u64,
     deliveries: u64,

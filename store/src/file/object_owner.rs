@@ -8,7 +8,7 @@ use bytes::Bytes;
 use crate::{Error, Store, derived::DerivedTokens, objects::Objects};
 
 const PREFIX: &str = "owner/";
-/// What a person finds who looks into the bucket.
+/// Content for a person who looks into the bucket.
 const NOTE: &str = "The objects beside this one belong to an installation of Sluice. See docs/guide/cluster.md before you delete it.\n";
 
 /// Notes at the start that the object store is this installation's. Nothing to do without one.

@@ -69,7 +69,7 @@ impl Searched {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Named {
     by_upload: bool,
-    /// Of a blob, or of recorded media.
+    /// Place of a blob, or of recorded media.
     by_blob: Option<Place>,
 }
 

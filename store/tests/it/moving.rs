@@ -45,7 +45,7 @@ struct Scene {
     files: Vec<files::File>,
     folders: Vec<Uuid>,
     input: Uuid,
-    /// What its verbs said before.
+    /// Answers of its verbs before.
     before: Vec<String>,
 }
 
@@ -157,7 +157,7 @@ impl Scene {
         self.place.path().join("back")
     }
 
-    /// What the verbs of a store say about everything.
+    /// Lists what the verbs of a store say about everything.
     async fn listed(&self, store: &Store) -> Vec<String> {
         let mut listed = Vec::new();
         let mut reader = store.read().await.unwrap();

@@ -129,7 +129,7 @@ async fn whatever_is_killed_everything_acknowledged_is_done_once() -> Result<(),
         .await
 }
 
-/// How many commits of each node are cut: one in that many, before or after the server has it.
+/// Share of the commits of each node that are cut: one in that many, before or after the server has it.
 const CUT_EVERY: usize = 20;
 const CUTTING: Duration = Duration::from_secs(20);
 

@@ -15,7 +15,7 @@ const HALTED: Duration = Duration::from_secs(10);
 /// Text of the message at which connections to PostgreSQL are cut.
 const COMMIT: &[u8] = b"COMMIT";
 
-/// Which line of a node.
+/// Line of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     ToPostgres,

@@ -1,4 +1,4 @@
-//! What the service acknowledged, and the comparison with what it has in the end: nothing lost, nothing twice, sums as a recount.
+//! Ledger of what the service acknowledged, and the comparison with what it has in the end: nothing lost, nothing twice, sums as a recount.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -25,7 +25,7 @@ const SETTLED_WITHIN: Duration = Duration::from_secs(240);
 /// Pause between two looks.
 const LOOK_AGAIN: Duration = Duration::from_millis(300);
 
-/// What clients were promised.
+/// Promises to clients.
 #[derive(Debug, Default)]
 pub struct Ledger {
     books: Mutex<Books>,

@@ -19,7 +19,7 @@ const BUCKET: &str = "sluice";
 pub const ACCESS_KEY: &str = "sluice";
 pub const SECRET_KEY: &str = "secret-of-a-test";
 
-/// Which program serves.
+/// Program that serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     SeaweedFs,

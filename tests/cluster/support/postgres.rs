@@ -19,7 +19,7 @@ use super::{
 
 /// A new server recovers from its log first.
 const START_DEADLINE: Duration = Duration::from_secs(60);
-/// What was committed is in files when a process dies; only a power loss needs more.
+/// Commits are in files when a process dies; only a power loss needs more.
 const SETTINGS: &str = "
 synchronous_commit = on
 fsync = off

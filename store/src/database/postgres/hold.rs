@@ -32,9 +32,9 @@ const WAIT: Duration = Duration::from_secs(3);
 /// Kind of the hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HoldMode {
-    /// Of a service that has the database alone.
+    /// Hold of a service that has the database alone.
     Alone,
-    /// Of a node.
+    /// Shared hold of a node.
     Shared,
 }
 

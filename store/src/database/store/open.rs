@@ -41,10 +41,10 @@ const PAGE_CACHE: &str = "-8000";
 
 /// Way in which a process uses a PostgreSQL database.
 enum Way<'a> {
-    /// As its only service.
+    /// Only service of the database.
     Alone(FolderLock),
     Node(FolderLock, &'a ClusterSettings),
-    /// As a short command beside services.
+    /// Short command beside services.
     Beside,
 }
 
