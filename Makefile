@@ -35,7 +35,7 @@ web_sources := $(shell find web -type f -not -path '*/node_modules/*' -not -path
 .NOTPARALLEL:
 .PHONY: help run build deb cluster test test-deb cluster-soak corpus fuzz bench bench-peers fmt openapi map lint check-format web \
         needs-build needs-test needs-deb needs-cluster needs-bench needs-quality needs-peers \
-        test-rust test-postgres test-web test-browser test-proxies bench-micro bench-live bench-webrtc bench-images bench-webhooks bench-workflows bench-video bench-zip bench-dashboard bench-quality
+        test-rust test-postgres test-web test-browser test-proxies bench-micro bench-live bench-webrtc bench-images bench-webhooks bench-workflows bench-video bench-zip bench-cluster bench-dashboard bench-quality
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 22
@@ -63,9 +63,9 @@ test-deb: needs-deb web ## install, upgrade and purge the Debian package in a ne
 	$(with_clippy) $(CARGO) test --workspace --locked --no-run --test it
 	@BINARY=$(or $(CARGO_TARGET_DIR),target)/debug/sluice packaging/deb/test.sh
 
-cluster-soak: needs-test web ## FAULTS (300) kills and faults of a cluster under load, outages as long as promised, and an upgrade FROM a commit
+cluster-soak: needs-test build ## FAULTS (300) kills and faults of the release program as nodes under load, outages as long as promised, and an upgrade FROM a commit
 	@$(if $(FROM),scripts/older-program.sh $(FROM))
-	SLUICE_SOAK_FAULTS=$(FAULTS) SLUICE_OLDER_PROGRAM=$(if $(FROM),$$(scripts/older-program.sh $(FROM))) \
+	SLUICE_SOAK_FAULTS=$(FAULTS) SLUICE_TEST_PROGRAM=$(CURDIR)/target/release/sluice SLUICE_OLDER_PROGRAM=$(if $(FROM),$$(scripts/older-program.sh $(FROM))) \
 		$(with_clippy) $(CARGO) test --locked --test cluster -- --nocapture
 
 corpus: needs-test web ## only the files that were made to break image libraries, with a table (part of `make test`)
@@ -74,7 +74,7 @@ corpus: needs-test web ## only the files that were made to break image libraries
 fuzz: needs-build web ## every fuzz target for TIME seconds (600), or those of TARGETS
 	@scripts/fuzz.sh $(TIME) $(TARGETS)
 
-bench: bench-micro bench-live bench-webrtc bench-images bench-webhooks bench-workflows bench-video bench-zip bench-dashboard bench-quality ## micro-benches, the load harness with nginx and vipsthumbnail beside it, the look of images
+bench: bench-micro bench-live bench-webrtc bench-images bench-webhooks bench-workflows bench-video bench-zip bench-cluster bench-dashboard bench-quality ## micro-benches, the load harness with nginx and vipsthumbnail beside it, the look of images
 
 bench-peers: needs-peers build ## image delivery and WebRTC beside the servers that registries have: oximg, ipx, thumbor, Pion
 	$(CARGO) bench --locked --bench load -- cdn-miss-unique --peers
@@ -185,6 +185,11 @@ bench-video: needs-bench build
 
 bench-zip: needs-bench build
 	$(CARGO) bench --locked --bench load -- zip
+
+bench-cluster: needs-cluster build
+	POSTGRES_FSYNC=on scripts/with-postgres.sh scripts/with-objects.sh \
+		$(CARGO) bench --locked --bench load -- webhooks --nodes 2 --seconds 60 --only-healthy --backlog 0
+	scripts/with-postgres.sh scripts/with-objects.sh $(CARGO) bench --locked --bench load -- move --files 10000
 
 bench-dashboard: needs-bench build tests/browser/node_modules/.installed
 	$(CARGO) bench --locked --bench load -- dashboard

@@ -2,8 +2,8 @@
 # Runs a command beside a PostgreSQL server of its own: scripts/with-postgres.sh COMMAND…
 #
 # SLUICE_TEST_POSTGRES is the server's URL for the command, whose exit status is that of this script. The server is in a
-# temporary folder, listens on loopback only, flushes nothing, and ends with the command. When the command fails, the last
-# errors of the server's log are printed.
+# temporary folder, listens on loopback only, flushes nothing (but for figures, with POSTGRES_FSYNC=on), and ends with the
+# command. When the command fails, the last errors of the server's log are printed.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -57,8 +57,8 @@ make_cluster() {
         echo "autovacuum = on"
         # What was committed is in files when a process dies, only not when the machine does.
         echo "synchronous_commit = on"
-        echo "fsync = off"
-        echo "full_page_writes = off"
+        echo "fsync = ${POSTGRES_FSYNC:-off}"
+        echo "full_page_writes = ${POSTGRES_FSYNC:-off}"
     } >>"$work/data/postgresql.conf"
 }
 

@@ -6,10 +6,12 @@
 #![allow(clippy::print_stdout, reason = "printing is what this program is for")]
 
 mod clip;
+mod cluster;
 mod dashboard;
 mod http;
 mod image;
 mod live;
+mod moving;
 mod peer;
 mod publisher;
 mod report;
@@ -63,6 +65,8 @@ enum Scenario {
     Workflows(workflows::Options),
     /// Requests of a page of the dashboard in a large account: lists, followers of changes, a killed service.
     Dashboard(dashboard::Options),
+    /// A service with many files, brought to PostgreSQL and an object store and back by `sluice move`.
+    Move(moving::Options),
     /// A folder of photographs as one archive, beside nginx with a file of the same size.
     Zip(zip::Options),
 }
@@ -91,6 +95,7 @@ fn main() -> Result<(), Failure> {
             Scenario::Ladder(options) => video::ladder(&options).await,
             Scenario::Workflows(options) => workflows::run(&options).await,
             Scenario::Dashboard(options) => dashboard::run(&options).await,
+            Scenario::Move(options) => moving::run(&options).await,
             Scenario::Zip(options) => zip::run(&options).await,
         }
     })

@@ -13,14 +13,14 @@ use std::{
 use clap::Args;
 use serde_json::Value;
 use sluice_testkit::{Failure, process::Figures};
-use tokio::task::{JoinHandle, JoinSet, spawn_blocking};
+use tokio::task::{JoinHandle, spawn_blocking};
 
 use crate::{
     http::Client,
     image::nginx,
     report::share,
     service::{Service, with_key, workplace},
-    upload::{form, form_headers},
+    upload::{Files, fill, noise},
 };
 
 const SILENCE: Duration = Duration::from_secs(60);
@@ -28,20 +28,11 @@ const LOOK_AGAIN: Duration = Duration::from_millis(20);
 const READ_BYTES: usize = 256 * 1024;
 /// Pages of the listing that are looked at.
 const MOST_PAGES: usize = 2_000;
-/// Uploads at a time.
-const UPLOADS: u32 = 8;
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Options {
-    /// Files in the folder.
-    #[arg(long, default_value_t = 17_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    files: u32,
-    /// Bytes of the smallest file ...
-    #[arg(long, default_value_t = 200_000, value_parser = clap::value_parser!(u32).range(8..=100_000_000))]
-    smallest: u32,
-    /// ... and of the largest; their sizes are spread evenly.
-    #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(8..=100_000_000))]
-    largest: u32,
+    #[command(flatten)]
+    files: Files,
     /// Whole downloads from each server, in turn.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
     rounds: u32,
@@ -76,18 +67,13 @@ impl Download {
 
 /// Runs the scenario and prints its figures.
 pub(crate) async fn run(options: &Options) -> Result<(), Failure> {
-    if options.smallest > options.largest {
-        return Err("--smallest is more than --largest".into());
-    }
     let (root, scratch) = workplace()?;
     let service = Service::start(&root.join(&options.program), scratch.path()).await?;
     let started = Instant::now();
-    let folder = fill(&service, options).await?;
+    let folder = fill(&service, &options.files).await?;
     println!(
-        "zip: {} files of {} to {} bytes, stored in {:.0} s",
+        "zip: {}, stored in {:.0} s",
         options.files,
-        options.smallest,
-        options.largest,
         started.elapsed().as_secs_f64()
     );
     let ours = Source {
@@ -163,59 +149,6 @@ fn cpu(before: Figures, after: Figures) -> Duration {
     after.cpu.saturating_sub(before.cpu)
 }
 
-/// Makes the folder and its files; its id.
-async fn fill(service: &Service, options: &Options) -> Result<String, Failure> {
-    let folder = service
-        .post("/api/folders", r#"{"name":"photographs"}"#)
-        .await?;
-    let folder = folder["folder"]["id"]
-        .as_str()
-        .ok_or("no folder")?
-        .to_owned();
-    let mut uploads = JoinSet::new();
-    for first in 0..UPLOADS {
-        let (options, folder) = (options.clone(), folder.clone());
-        let mut client = Client::new(service.address());
-        uploads.spawn(async move {
-            for number in (first..options.files).step_by(UPLOADS as usize) {
-                upload(&mut client, &options, &folder, number).await?;
-            }
-            Ok::<_, Failure>(())
-        });
-    }
-    while let Some(uploaded) = uploads.join_next().await {
-        uploaded??;
-    }
-    Ok(folder)
-}
-
-async fn upload(
-    client: &mut Client,
-    options: &Options,
-    folder: &str,
-    number: u32,
-) -> Result<(), Failure> {
-    let spread = u64::from(options.largest - options.smallest) + 1;
-    // A step that has no divisor in common with most spreads goes through the sizes in no order.
-    let size = u64::from(options.smallest) + u64::from(number) * 7_919 % spread;
-    let mut bytes = vec![0; size as usize];
-    noise(u64::from(number), &mut bytes);
-    let body = form(
-        "file",
-        &format!("IMG_{number:05}.jpg"),
-        &bytes,
-        &[("folderId", folder)],
-    );
-    let answer = client.post("/api/files", &form_headers(), &body).await?;
-    match answer.status {
-        201 => Ok(()),
-        status => {
-            let rejection: Value = serde_json::from_slice(&answer.body)?;
-            Err(format!("storing a file: {status} {rejection}").into())
-        }
-    }
-}
-
 /// Prints how long the pages of a link to the folder take, one after the other as a reader has them.
 async fn listing(service: &Service, folder: &str) -> Result<(), Failure> {
     let shared = service
@@ -251,17 +184,6 @@ async fn listing(service: &Service, folder: &str) -> Result<(), Failure> {
         ms(first)
     );
     Ok(())
-}
-
-/// Bytes that nothing can make fewer.
-fn noise(seed: u64, bytes: &mut [u8]) {
-    let mut state = (seed + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
-    for chunk in bytes.chunks_mut(8) {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        chunk.copy_from_slice(&state.to_le_bytes()[..chunk.len()]);
-    }
 }
 
 fn write_noise(path: PathBuf, length: u64) -> JoinHandle<Result<(), Failure>> {

@@ -22,6 +22,7 @@ use crate::{
         eventually,
         installation::Installation,
         json::text,
+        node::program,
     },
 };
 
@@ -144,7 +145,7 @@ async fn an_older_program_is_replaced_node_by_node_and_no_client_sees_it() -> Re
     for number in 0..installation.nodes.len() {
         let node = &mut installation.nodes[number];
         node.terminate().await?;
-        node.set_program(env!("CARGO_BIN_EXE_sluice").as_ref());
+        node.set_program(&program());
         node.start().await?;
     }
     let jobs = clients.finish().await?;

@@ -8,25 +8,22 @@ use std::{
 use tokio::time::sleep;
 
 use super::{
-    LOOK_AGAIN, Options,
+    LOOK_AGAIN, Options, Site,
     receivers::{Receivers, Temper},
-    service,
+    start,
     uploads::{Pace, upload_all},
 };
 use sluice_testkit::{Failure, process::Figures};
 
-use crate::{
-    report::{self, Drain},
-    service::Service,
-};
+use crate::report::{self, Drain};
 
 /// Without a new delivery for so long, nothing more is expected.
 const STALLED: Duration = Duration::from_secs(60);
 
 pub(super) async fn run(options: &Options) -> Result<(), Failure> {
     let mut receivers = Receivers::start(|_| Temper::Dead, options.endpoints)?;
-    let (service, _scratch) = service(options, &receivers).await?;
-    let idle = service.server.figures()?;
+    let site = start(options, &receivers).await?;
+    let idle = site.figures()?;
 
     let uploads = options.backlog.div_ceil(options.endpoints.into()) as usize;
     let expected = uploads * usize::from(options.endpoints);
@@ -35,27 +32,27 @@ pub(super) async fn run(options: &Options) -> Result<(), Failure> {
         count: uploads,
     };
     let started = Instant::now();
-    let mut uploading = tokio::spawn(upload_all(service.address().to_owned(), pace));
+    let mut uploading = tokio::spawn(upload_all(site.addresses(), pace));
     let mut building = idle;
     while !uploading.is_finished() {
-        keep_larger(&mut building, &service)?;
+        keep_larger(&mut building, &site)?;
         sleep(LOOK_AGAIN).await;
     }
     (&mut uploading).await??;
     let built_in = started.elapsed();
-    let waiting = service.server.figures()?;
+    let waiting = site.figures()?;
 
     receivers.revive()?;
     let (began, mut draining) = (Instant::now(), waiting);
     let (mut arrived, mut progress) = (0, Instant::now());
     while arrived < expected && progress.elapsed() < STALLED {
         sleep(LOOK_AGAIN).await;
-        keep_larger(&mut draining, &service)?;
+        keep_larger(&mut draining, &site)?;
         if receivers.count() > arrived {
             (arrived, progress) = (receivers.count(), Instant::now());
         }
     }
-    let after = service.server.figures()?;
+    let after = site.figures()?;
     let arrivals = receivers.arrivals();
     let different: HashSet<_> = arrivals.iter().map(|it| (it.endpoint, it.file)).collect();
     report::drain(&Drain {
@@ -73,8 +70,8 @@ pub(super) async fn run(options: &Options) -> Result<(), Failure> {
     Ok(())
 }
 
-fn keep_larger(most: &mut Figures, service: &Service) -> Result<(), Failure> {
-    let now = service.server.figures()?;
+fn keep_larger(most: &mut Figures, site: &Site) -> Result<(), Failure> {
+    let now = site.figures()?;
     if now.resident_kib > most.resident_kib {
         *most = now;
     }

@@ -2,7 +2,7 @@
 //!
 //! Every endpoint is subscribed to `file.uploaded`, so that one upload is one delivery for each of them. A delivery's
 //! time is from the upload's answer at the client, which comes after the commit, to the request's first byte at the
-//! receiver.
+//! receiver. With `--nodes` the uploads go to several nodes in turn, and any of them delivers.
 
 mod backlog;
 mod receivers;
@@ -21,9 +21,10 @@ use self::{
     receivers::{Arrival, Receivers, Temper},
     uploads::{Acknowledged, Pace, upload_all},
 };
-use sluice_testkit::Failure;
+use sluice_testkit::{Failure, process::Figures};
 
 use crate::{
+    cluster::start_nodes,
     report::{self, Deliveries, Span},
     service::{Service, workplace},
 };
@@ -49,6 +50,9 @@ pub(crate) struct Options {
     /// Deliveries that wait for dead endpoints in the third run; 0 leaves it out.
     #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
     backlog: u32,
+    /// Nodes on the PostgreSQL and S3 servers of `scripts/with-postgres.sh` and `scripts/with-objects.sh`; 0 is a service alone on SQLite.
+    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u16).range(0..=9))]
+    nodes: u16,
     /// Leaves out the run with endpoints that hang.
     #[arg(long)]
     only_healthy: bool,
@@ -88,11 +92,34 @@ pub(crate) async fn run(options: &Options) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A fresh service with its endpoints; the folder lives as long as it is kept.
-async fn service(
-    options: &Options,
-    receivers: &Receivers,
-) -> Result<(Service, tempfile::TempDir), Failure> {
+/// A service with its endpoints: one process, or several nodes.
+#[derive(Debug)]
+struct Site {
+    services: Vec<Service>,
+    _scratch: tempfile::TempDir,
+}
+
+impl Site {
+    fn addresses(&self) -> Vec<String> {
+        let addresses = self.services.iter().map(Service::address);
+        addresses.map(str::to_owned).collect()
+    }
+
+    /// The sum over its processes, workers left out.
+    fn figures(&self) -> Result<Figures, Failure> {
+        let mut sum = Figures::default();
+        for service in &self.services {
+            let figures = service.server.figures()?;
+            sum.cpu += figures.cpu;
+            sum.resident_kib += figures.resident_kib;
+            sum.proportional_kib += figures.proportional_kib;
+        }
+        Ok(sum)
+    }
+}
+
+/// Starts a service without rows and subscribes the receivers.
+async fn start(options: &Options, receivers: &Receivers) -> Result<Site, Failure> {
     let (root, scratch) = workplace()?;
     let program: &Path = &root.join(&options.program);
     let endpoints = options.endpoints.to_string();
@@ -100,12 +127,18 @@ async fn service(
         ("SLUICE_OUTBOUND__ALLOW", "127.0.0.0/8"),
         ("SLUICE_WEBHOOKS__MAX_ENDPOINTS", &endpoints),
     ];
-    let service = Service::start_with(program, scratch.path(), &settings).await?;
+    let services = match options.nodes {
+        0 => vec![Service::start_with(program, scratch.path(), &settings).await?],
+        nodes => start_nodes(program, scratch.path(), nodes, &settings).await?,
+    };
     for url in receivers.urls() {
         let body: Value = json!({"url": url, "eventTypes": ["file.uploaded"]});
-        service.post("/api/webhooks", &body.to_string()).await?;
+        services[0].post("/api/webhooks", &body.to_string()).await?;
     }
-    Ok((service, scratch))
+    Ok(Site {
+        services,
+        _scratch: scratch,
+    })
 }
 
 /// Uploads at a rate; the deliveries of those that were acknowledged in the measured part.
@@ -118,18 +151,18 @@ async fn steady(options: &Options, hanging: usize) -> Result<Deliveries, Failure
         },
         options.endpoints,
     )?;
-    let (service, _scratch) = service(options, &receivers).await?;
+    let site = start(options, &receivers).await?;
     let lasts = Duration::from_secs(options.seconds);
     let pace = Pace {
         per_second: options.uploads_per_second(),
         count: ((WARM_UP + lasts).as_secs_f64() * options.uploads_per_second()) as usize,
     };
-    let uploading = tokio::spawn(upload_all(service.address().to_owned(), pace));
+    let uploading = tokio::spawn(upload_all(site.addresses(), pace));
 
     sleep(WARM_UP).await;
-    let (from, before) = (Instant::now(), service.server.figures()?);
+    let (from, before) = (Instant::now(), site.figures()?);
     sleep(lasts).await;
-    let (to, after) = (Instant::now(), service.server.figures()?);
+    let (to, after) = (Instant::now(), site.figures()?);
     let acknowledged = uploading.await??;
     let expected = acknowledged.len() * healthy;
     wait_for(&receivers, expected).await;

@@ -28,12 +28,15 @@ pub(super) struct Pace {
     pub(super) count: usize,
 }
 
-/// Uploads that many files; a rejected one ends the run.
-pub(super) async fn upload_all(address: String, pace: Pace) -> Result<Acknowledged, Failure> {
+/// Uploads that many files to these addresses in turn; a rejected one ends the run.
+pub(super) async fn upload_all(
+    addresses: Vec<String>,
+    pace: Pace,
+) -> Result<Acknowledged, Failure> {
     let (started, next) = (Instant::now(), Arc::new(AtomicUsize::new(0)));
     let mut clients = JoinSet::new();
-    for _ in 0..CLIENTS {
-        let (client, next) = (Client::new(&address), Arc::clone(&next));
+    for address in addresses.iter().cycle().take(CLIENTS) {
+        let (client, next) = (Client::new(address), Arc::clone(&next));
         clients.spawn(one_client(client, next, started, pace));
     }
     let mut acknowledged = Acknowledged::with_capacity(pace.count);

@@ -24,6 +24,9 @@ use super::{
 /// A first start migrates a database, in a debug build on a busy machine.
 const START_DEADLINE: Duration = Duration::from_secs(60);
 
+/// Path of the program of all nodes; the debug build of these tests without it.
+const PROGRAM: &str = "SLUICE_TEST_PROGRAM";
+
 /// A node; its process is killed when this is dropped.
 pub struct Node {
     pub name: String,
@@ -67,7 +70,7 @@ impl Node {
             to_objects: Relay::of_http(objects).await?,
             from_peers: Relay::of_http(peer).await?,
             environment: environment.iter().map(owned).collect(),
-            program: env!("CARGO_BIN_EXE_sluice").into(),
+            program: program(),
             process: None,
             cpu_share: None,
         })
@@ -222,6 +225,12 @@ impl Node {
     fn log(&self) -> PathBuf {
         self.folder.path().join("log")
     }
+}
+
+/// Returns the program that the nodes run.
+pub fn program() -> PathBuf {
+    let given = std::env::var_os(PROGRAM).filter(|path| !path.is_empty());
+    given.map_or_else(|| env!("CARGO_BIN_EXE_sluice").into(), PathBuf::from)
 }
 
 impl Drop for Node {
