@@ -185,7 +185,8 @@ export const words = {
   backup: {
     last: "Last backup",
     never: "No backup is known",
-    neverNote: "A backup holds the database and the files of the data folder, consistent, while the service runs.",
+    neverNote:
+      "A backup holds the database and the files of the data folder, consistent, while the service runs.",
     at: "Finished",
     folder: "Folder",
     command: "Make a backup",
