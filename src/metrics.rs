@@ -169,7 +169,7 @@ pub fn of_objects(objects: ObjectStatistics) -> Vec<Metric> {
         Metric::gauge(
             "objects_failures",
             "Pieces that could not be fetched or sent since the start, or had other bytes than were stored",
-            objects.failures,
+            objects.failures(),
         ),
         Metric::gauge(
             "objects_cache",

@@ -35,7 +35,7 @@ const ADMITTED_FOR: Duration = Duration::from_secs(10);
 
 /// Show the installation
 ///
-/// Stage, reasons, components, workers, queues, disk by kind, database, listeners, nodes. For signed-in operators; 404 to
+/// Stage, reasons, components, workers, queues, disk by kind, database, object store, listeners, nodes. For signed-in operators; 404 to
 /// others and to keys. `GET /api/changes` says by `system` when reasons differ.
 #[utoipa::path(get, path = "/api/system", tag = "system", responses(
     (status = 200, description = "State of this moment; the disk's kinds are at most a minute old", body = SystemRecord),

@@ -14,12 +14,13 @@ const MOST_FILES: u64 = 500_000;
 const BLOCK_BYTES: u64 = 512;
 
 /// Kinds by the name of their file or folder in the data folder; everything else is `other`.
-const KINDS: [(&str, &str); 15] = [
+const KINDS: [(&str, &str); 16] = [
     ("blobs", "stored files"),
     ("video", "video streams"),
     ("recordings", "recordings"),
     ("live", "live windows"),
     ("cache", "image cache"),
+    ("cached", "cache of the object store"),
     ("partial", "unfinished uploads"),
     ("tus", "unfinished uploads"),
     ("uploads", "unfinished uploads"),
@@ -120,10 +121,16 @@ mod tests {
     fn files_count_for_their_kind_and_once() {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
-        for name in ["blobs/ab", "recordings/1", "cache"] {
+        for name in ["blobs/ab", "recordings/1", "cache", "cached/cd"] {
             fs::create_dir_all(path(name)).unwrap();
         }
-        for name in ["blobs/ab/one", "blobs/ab/two", "sluice.db", "lock"] {
+        for name in [
+            "blobs/ab/one",
+            "blobs/ab/two",
+            "cached/cd/three",
+            "sluice.db",
+            "lock",
+        ] {
             fs::write(path(name), [7; 10_000]).unwrap();
         }
         fs::hard_link(path("blobs/ab/one"), path("recordings/1/part")).unwrap();
@@ -135,11 +142,12 @@ mod tests {
                 "stored files",
                 "recordings",
                 "image cache",
+                "cache of the object store",
                 "database",
                 "other"
             ]
             .map(files),
-            [2, 0, 0, 1, 1]
+            [2, 0, 0, 1, 1, 1]
         );
         assert!(found.kinds["stored files"].bytes >= 20_000);
         assert!(measure(Path::new("/nonexistent")).kinds.is_empty());

@@ -1,5 +1,5 @@
 //! The installation as its operators see it (`GET /api/system`): stage, reasons and incidents, components, workers, queues, disk by
-//! kind, database, listeners, on air, newer program.
+//! kind, database, object store, listeners, on air, newer program.
 //!
 //! - Everything is a look at published state or bounded: the walk over the data folder, the doctor and the question to another
 //!   program block a thread of their own, are done once at a time, and callers wait for them for a short time only.
@@ -8,6 +8,7 @@
 pub(crate) mod accounts;
 mod disk_use;
 pub(crate) mod log;
+mod objects;
 mod program;
 pub(crate) mod settings;
 mod single_flight;
@@ -27,7 +28,11 @@ use tokio::time::timeout;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use self::{disk_use::measure, state::Startup};
+use self::{
+    disk_use::measure,
+    objects::{ObjectStoreRecord, objects},
+    state::Startup,
+};
 use super::{
     answer::Timestamp,
     context::{ServiceContext, Stage},
@@ -67,6 +72,8 @@ pub struct SystemRecord {
     queues: Vec<QueueRecord>,
     disk: DiskRecord,
     database: DatabaseRecord,
+    /// Null without `store.objects_url`.
+    objects: Option<ObjectStoreRecord>,
     listeners: Vec<ListenerRecord>,
     on_air: OnAir,
     nodes: Vec<NodeRecord>,
@@ -251,6 +258,7 @@ pub(crate) async fn system(context: &ServiceContext) -> SystemRecord {
         queues,
         disk,
         database: database(context, newer_program.as_ref()),
+        objects: objects(&context.store),
         listeners: listeners(context),
         on_air: on_air(context),
         nodes: nodes(context.store.cluster()),

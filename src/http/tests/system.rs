@@ -43,8 +43,45 @@ async fn the_installation_is_shown_without_workers_or_backups() {
     );
     assert!(system["disk"]["free"].as_u64() > Some(0));
     assert_eq!(system["nodes"][0]["you"], true);
+    assert_eq!(system["objects"], Value::Null);
     let queues = system["queues"].as_array().unwrap();
     assert!(queues.iter().any(|queue| queue["name"] == "workflow runs"));
+}
+
+#[actix_web::test]
+async fn the_object_store_is_shown_with_its_failure() {
+    let folder = tempfile::tempdir().unwrap();
+    let url = format!("file://{}", folder.path().display());
+    let site = Site::open_with(|config| config.store.objects_url = url).await;
+    let blobs = site.app.platform.store.blobs();
+    let mut spool = blobs.spool().await.unwrap();
+    spool.write("bytes".into()).await.unwrap();
+    let _sealed = spool.seal().await.unwrap();
+    let objects = get(&site, "/api/system").await.json()["objects"].clone();
+    assert_eq!(objects["place"], folder.path().display().to_string());
+    assert_eq!(objects["failure"], Value::Null);
+    let sent = json!({"requests": 1, "failures": 0, "bytes": 5});
+    assert_eq!(objects["sent"], sent);
+    assert_eq!(objects["fetched"]["requests"], 0);
+    assert_eq!(objects["cache"]["bound"], 20_000_000_000_u64);
+    assert_eq!(objects["lastSearch"], Value::Null);
+
+    // A file in the place of the folder of blobs.
+    let place = folder.path().join("b");
+    std::fs::remove_dir_all(&place).unwrap();
+    std::fs::write(&place, "").unwrap();
+    let mut spool = blobs.spool().await.unwrap();
+    spool.write("other bytes".into()).await.unwrap();
+    spool.seal().await.unwrap_err();
+    let system = get(&site, "/api/system").await.json();
+    let objects = &system["objects"];
+    let sent = json!({"requests": 2, "failures": 1, "bytes": 5});
+    assert_eq!(objects["sent"], sent);
+    let failure = objects["failure"].as_str().unwrap();
+    assert!(failure.starts_with("the object store"), "{failure}");
+    let reasons = system["reasons"].as_array().unwrap();
+    let reason = reasons.iter().find(|it| it["name"] == "objects").unwrap();
+    assert_eq!(reason["reason"], failure);
 }
 
 #[actix_web::test]

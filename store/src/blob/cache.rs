@@ -65,6 +65,11 @@ impl Cache {
         }
     }
 
+    /// Returns the most bytes that it may take.
+    pub(super) fn bound(&self) -> u64 {
+        self.bound
+    }
+
     /// Makes the folders; blocks.
     pub(super) fn prepare(&self) -> Result<(), Error> {
         self.folders()

@@ -37,7 +37,7 @@ use remote::Remote;
 pub use hash::BlobHash;
 pub use partial::{LeftObjects, Partial, PartialObjects, PartialState};
 pub use recorded::UploadedFile;
-pub use remote::ObjectStatistics;
+pub use remote::{ObjectStatistics, StraySearch};
 pub use scratch::{Scratch, Scratched};
 pub use source::{PiecesReader, Source};
 pub use spool::{HEAD_BYTES, Sealed, Spool};

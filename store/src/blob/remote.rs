@@ -47,23 +47,52 @@ pub struct ObjectStatistics {
     pub hits: u64,
     /// Files and pieces that were fetched into it.
     pub fills: u64,
+    /// Requests for objects, with those that failed.
+    pub fetches: u64,
+    pub failed_fetches: u64,
     pub fetched_bytes: u64,
+    /// Requests that bring objects, with those that failed.
+    pub sends: u64,
+    pub failed_sends: u64,
     pub sent_bytes: u64,
-    /// Pieces that could not be fetched or sent, or had other bytes than were stored.
-    pub failures: u64,
+    /// Objects that were missing or had other bytes than were stored.
+    pub damaged: u64,
     /// Bytes that the cache takes on the disk now.
     pub cached_bytes: u64,
+    /// The most bytes that it may take (`store.cache`).
+    pub cache_bound_bytes: u64,
     /// Bytes of files that were removed from it to make room.
     pub removed_bytes: u64,
+    /// The last search for strays; `None` before the first one, and on nodes that do not search.
+    pub last_search: Option<StraySearch>,
+}
+
+impl ObjectStatistics {
+    /// Returns how many objects could not be fetched or sent, or were damaged.
+    pub fn failures(&self) -> u64 {
+        self.failed_fetches + self.failed_sends + self.damaged
+    }
+}
+
+/// Search for strays, a bounded part of the object store, that ended without a failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StraySearch {
+    pub at_ms: i64,
+    /// Objects that were deleted.
+    pub deleted: u64,
 }
 
 #[derive(Debug, Default)]
 struct Counters {
     hits: AtomicU64,
     fills: AtomicU64,
+    fetches: AtomicU64,
+    failed_fetches: AtomicU64,
     fetched_bytes: AtomicU64,
+    sends: AtomicU64,
+    failed_sends: AtomicU64,
     sent_bytes: AtomicU64,
-    failures: AtomicU64,
+    damaged: AtomicU64,
 }
 
 /// Keys after which the searches for objects without a row continue, by the beginning of the keys.
@@ -82,6 +111,7 @@ pub(super) struct Remote {
     flights: Flights,
     counters: Counters,
     searched: Mutex<SearchPositions>,
+    last_search: Mutex<Option<StraySearch>>,
     /// The last failure since a request succeeded.
     failure: Mutex<Option<(Instant, String)>>,
 }
@@ -100,6 +130,7 @@ impl Remote {
             flights: Flights::default(),
             counters: Counters::default(),
             searched: Mutex::default(),
+            last_search: Mutex::default(),
             failure: Mutex::default(),
         }
     }
@@ -131,13 +162,14 @@ impl Remote {
     /// Writes an object.
     pub(super) async fn put(&self, key: &str, bytes: Bytes) -> Result<(), Error> {
         let count = bytes.len() as u64;
+        self.counters.sends.fetch_add(1, Relaxed);
         let sent = self.objects.put(key, bytes).await;
         match &sent {
             Ok(()) => {
                 self.counters.sent_bytes.fetch_add(count, Relaxed);
                 *self.failure.lock() = None;
             }
-            Err(error) => self.note_failure(key, error),
+            Err(error) => self.note_failure(&self.counters.failed_sends, key, error),
         }
         sent
     }
@@ -150,12 +182,13 @@ impl Remote {
     /// Reads an object that may be lost for good; the inner error, which is logged, is for one that the object store does not
     /// have.
     pub(super) async fn find(&self, key: &str) -> Result<Result<Bytes, Error>, Error> {
+        self.counters.fetches.fetch_add(1, Relaxed);
         let bytes = match self.objects.get(key).await {
             Err(Error::NotFound(_)) => {
                 return Ok(Err(self.damaged(format!("the object {key} is missing"))));
             }
             Err(error) => {
-                self.note_failure(key, &error);
+                self.note_failure(&self.counters.failed_fetches, key, &error);
                 return Err(error);
             }
             Ok(bytes) => bytes,
@@ -166,8 +199,8 @@ impl Remote {
         Ok(Ok(bytes))
     }
 
-    fn note_failure(&self, key: &str, error: &Error) {
-        self.counters.failures.fetch_add(1, Relaxed);
+    fn note_failure(&self, counter: &AtomicU64, key: &str, error: &Error) {
+        counter.fetch_add(1, Relaxed);
         tracing::warn!(%error, key, "a request to the object store failed");
         *self.failure.lock() = Some((Instant::now(), error.to_string()));
     }
@@ -181,7 +214,7 @@ impl Remote {
 
     /// Logs and counts bytes that are not those that were stored; returns the error.
     pub(super) fn damaged(&self, what: String) -> Error {
-        self.counters.failures.fetch_add(1, Relaxed);
+        self.counters.damaged.fetch_add(1, Relaxed);
         tracing::error!(what, "stored bytes are lost or damaged");
         Error::Lost(format!("stored bytes are lost or damaged: {what}"))
     }
@@ -199,11 +232,17 @@ impl Remote {
         ObjectStatistics {
             hits: self.counters.hits.load(Relaxed),
             fills: self.counters.fills.load(Relaxed),
+            fetches: self.counters.fetches.load(Relaxed),
+            failed_fetches: self.counters.failed_fetches.load(Relaxed),
             fetched_bytes: self.counters.fetched_bytes.load(Relaxed),
+            sends: self.counters.sends.load(Relaxed),
+            failed_sends: self.counters.failed_sends.load(Relaxed),
             sent_bytes: self.counters.sent_bytes.load(Relaxed),
-            failures: self.counters.failures.load(Relaxed),
+            damaged: self.counters.damaged.load(Relaxed),
             cached_bytes,
+            cache_bound_bytes: self.cache.bound(),
             removed_bytes,
+            last_search: *self.last_search.lock(),
         }
     }
 }
@@ -247,6 +286,13 @@ impl Blobs {
     /// Returns the positions of the searches for objects without a row.
     pub(crate) fn searched(&self) -> Option<&Mutex<SearchPositions>> {
         Some(&self.shared.remote.as_ref()?.searched)
+    }
+
+    /// Notes a search for strays that ended without a failure.
+    pub(crate) fn note_search(&self, search: StraySearch) {
+        if let Some(remote) = &self.shared.remote {
+            *remote.last_search.lock() = Some(search);
+        }
     }
 
     /// Lets blobs find their rows. The readers are not kept open by this.

@@ -348,9 +348,48 @@ async fn strays_are_found_once_they_are_old() {
             .await
             .unwrap();
         assert_eq!(site.objects().len(), expected, "{later}");
+        let search = site.store.objects().unwrap().last_search.unwrap();
+        assert_eq!(search.deleted, 5 - expected as u64, "{later}");
+        assert!(search.at_ms >= now);
     }
     site.forget();
     assert_eq!(site.read(&kept).await.unwrap(), b"kept");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_and_failures_are_counted_by_kind() {
+    let site = Site::open().await;
+    let counted = || site.store.objects().unwrap();
+    let hash = site.add(b"counted").await;
+    site.forget();
+    site.read(&hash).await.unwrap();
+    let well = counted();
+    assert_eq!((well.sends, well.fetches, well.failures()), (1, 1, 0));
+    assert_eq!(well.cache_bound_bytes, site.settings.cache.as_u64());
+
+    let folder = site.settings.data_dir.parent().unwrap().join("bucket/b");
+    fs::remove_dir_all(&folder).unwrap();
+    site.forget();
+    site.read(&hash).await.unwrap_err();
+    let lost = counted();
+    assert!(lost.damaged > 0 && lost.failed_fetches == 0, "{lost:?}");
+    assert_eq!(site.store.object_failure(), None);
+
+    // A file in the place of the folder: requests fail.
+    fs::write(&folder, "").unwrap();
+    site.read(&hash).await.unwrap_err();
+    let mut spool = site.store.blobs().spool().await.unwrap();
+    spool.write("more".into()).await.unwrap();
+    spool.seal().await.unwrap_err();
+    let failed = counted();
+    assert!(
+        failed.failed_fetches > 0 && failed.failed_sends > 0,
+        "{failed:?}"
+    );
+    assert_eq!(failed.damaged, lost.damaged);
+    assert_eq!(failed.sent_bytes, well.sent_bytes);
+    let failure = site.store.object_failure().unwrap();
+    assert!(failure.starts_with("the object store"), "{failure}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

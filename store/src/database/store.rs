@@ -365,6 +365,11 @@ impl Store {
         self.blobs().object_statistics()
     }
 
+    /// Returns address or folder of the object store, for people; `None` without one.
+    pub fn object_place(&self) -> Option<String> {
+        Some(self.blobs().objects()?.place())
+    }
+
     /// Returns why requests to the object store fail now; `None` when they do not, or without one.
     pub fn object_failure(&self) -> Option<String> {
         self.blobs().object_failure()

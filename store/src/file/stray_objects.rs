@@ -16,8 +16,11 @@ use uuid::Uuid;
 
 use crate::{
     Error, Store,
-    blob::pieces::{KEY_HASH_DIGITS, Place, made_ms},
-    object_owner,
+    blob::{
+        StraySearch,
+        pieces::{KEY_HASH_DIGITS, Place, made_ms},
+    },
+    now_ms, object_owner,
     objects::Objects,
     statement::Builder,
     video,
@@ -84,34 +87,43 @@ pub(crate) async fn sweep(store: &Store, before_ms: i64) -> Result<(), Error> {
         );
         return Ok(());
     }
+    let mut deleted = 0;
     for searched in Searched::ALL {
-        search(store, searched, before_ms).await?;
+        deleted += search(store, searched, before_ms).await?;
     }
+    store.blobs().note_search(StraySearch {
+        at_ms: now_ms(),
+        deleted,
+    });
     Ok(())
 }
 
-async fn search(store: &Store, searched: Searched, before_ms: i64) -> Result<(), Error> {
+/// Searches a bounded part of the objects of a kind; returns how many were deleted.
+async fn search(store: &Store, searched: Searched, before_ms: i64) -> Result<u64, Error> {
     let blobs = store.blobs();
     let (Some(objects), Some(positions)) = (blobs.objects(), blobs.searched()) else {
-        return Ok(());
+        return Ok(0);
     };
     let prefix = searched.prefix();
+    let mut deleted = 0;
     for _ in 0..LISTS_PER_SWEEP {
         let after = positions.lock().get(prefix).cloned();
         let listed = objects.list(prefix, after.as_deref()).await?;
         let Some(last) = listed.last().map(|entry| entry.key.clone()) else {
             positions.lock().remove(prefix);
-            return Ok(());
+            return Ok(deleted);
         };
         let keys: Vec<String> = listed.into_iter().map(|entry| entry.key).collect();
         let strays = searched.strays(store, keys, before_ms).await?;
         if !strays.is_empty() {
-            tracing::info!(count = strays.len(), "objects without a row are deleted");
+            let count = strays.len();
+            tracing::info!(count, "objects without a row are deleted");
             delete(objects, strays).await?;
+            deleted += count as u64;
         }
         positions.lock().insert(prefix, last);
     }
-    Ok(())
+    Ok(deleted)
 }
 
 /// Returns the objects of bases that were made before a time and that no row names, and the tails and pieces that uploads which

@@ -167,6 +167,7 @@ journey("An operator and the installation", { expected }, (step) => {
   step("sees storage, workers, backup and nodes", async (page) => {
     await visit(page, "/system/storage");
     await row(page, "database").waitFor();
+    await page.getByText("the setting store.objects_url is empty").waitFor();
     await expectAccessible(page, "storage");
     await screenshots(page, "system-storage", { phone: false });
     await visit(page, "/system/workers");

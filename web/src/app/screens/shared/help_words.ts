@@ -137,7 +137,7 @@ export const helpOf: Record<string, Help> = {
   },
   "/system": {
     about:
-      "The service itself: its parts, workers and queues, disk, database and log, what is wrong with it, and the settings in force.",
+      "The service itself: its parts, workers and queues, disk, object store, database and log, what is wrong with it, and the settings in force.",
     guides: [
       ["operations", "Running the service"],
       ["backup", "Backup"],

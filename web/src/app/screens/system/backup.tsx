@@ -12,14 +12,30 @@ const words = all.backup;
 const EXAMPLE = "/var/backups/sluice";
 
 /** What takes the place of a backup where the rows are on a server. */
-function Dump() {
+function Dump({ hasObjects }: { hasObjects: boolean }) {
   return (
     <Section title={words.dump}>
       <p class="soft">{words.dumpNote}</p>
-      <p>
-        <a href={href("/guides/cluster")}>{words.guide}</a>
-      </p>
+      {hasObjects && <Bucket />}
+      <Guide />
     </Section>
+  );
+}
+
+/** What has to be copied beside the rows. */
+function Bucket() {
+  return (
+    <Callout tone="warn" title={words.bucket}>
+      <p>{words.bucketNote}</p>
+    </Callout>
+  );
+}
+
+function Guide() {
+  return (
+    <p>
+      <a href={href("/guides/cluster")}>{words.guide}</a>
+    </p>
   );
 }
 
@@ -27,8 +43,9 @@ export function Backup() {
   const system = useSystem();
   return (
     <Loaded of={system} skeleton={<Skeleton rows={4} height={72} />}>
-      {({ database: { engine, lastBackupAt, lastBackupFolder } }) => {
-        if (engine === "postgresql") return <Dump />;
+      {({ database: { engine, lastBackupAt, lastBackupFolder }, objects }) => {
+        const hasObjects = Boolean(objects);
+        if (engine === "postgresql") return <Dump hasObjects={hasObjects} />;
         const folder = quoted(lastBackupFolder ?? EXAMPLE);
         return (
           <div class="stack system-stack">
@@ -58,6 +75,12 @@ export function Backup() {
             </Section>
             <Section title={words.command}>
               <p class="soft">{words.commandNote}</p>
+              {hasObjects && (
+                <>
+                  <Bucket />
+                  <Guide />
+                </>
+              )}
               <CopyField label={words.command} value={`sluice backup ${folder}`} code />
               <CopyField label={words.verify} value={`sluice backup ${folder} --verify`} code />
             </Section>

@@ -9,15 +9,17 @@ import {
   followTail,
   found,
   foundSettings,
+  hitShare,
   isDiskLow,
   isOldBackup,
   MOST_LINES,
   quoted,
+  requestsByKind,
   shownValue,
   withProtocol,
   worstFirst,
 } from "./model";
-import type { LogLine, Report, Setting, System } from "./types";
+import type { LogLine, ObjectStore, Report, Setting, System } from "./types";
 
 const line = (number: number, text = `line ${number}`): LogLine => ({
   number,
@@ -110,6 +112,31 @@ test("a disk is low below its reserve, and not when it cannot be measured", () =
   assert.equal(isDiskLow(disk(4, 5)), true);
   assert.equal(isDiskLow(disk(5, 5)), false);
   assert.equal(isDiskLow(disk(null, 5)), false);
+});
+
+test("the cache of the object store has a share of the reads once there are some", () => {
+  const cache = (hits: number, misses: number) => ({ hits, misses, bytes: 0, bound: 20_000_000_000 });
+  assert.equal(hitShare(cache(0, 0)), undefined);
+  assert.equal(hitShare(cache(0, 2)), 0);
+  assert.equal(hitShare(cache(3, 1)), 0.75);
+});
+
+test("requests to the object store are rows by kind", () => {
+  const sent = { requests: 3, failures: 1, bytes: 16_777_216 };
+  const fetched = { requests: 2, failures: 0, bytes: 8_388_608 };
+  const objects: ObjectStore = {
+    place: "https://s3.internal/media/",
+    failure: null,
+    sent,
+    fetched,
+    damaged: 0,
+    cache: { bytes: 0, bound: 1, hits: 0, misses: 0 },
+    lastSearch: null,
+  };
+  assert.deepEqual(requestsByKind(objects), [
+    { kind: "sent", requests: 3, failures: 1, bytes: 16_777_216 },
+    { kind: "fetched", requests: 2, failures: 0, bytes: 8_388_608 },
+  ]);
 });
 
 test("a backup is old after a week", () => {

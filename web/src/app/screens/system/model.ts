@@ -1,5 +1,5 @@
 /** Decisions of the screen System, apart from what draws them. */
-import type { LogLine, LogLines, Report, Setting, System } from "./types";
+import type { LogLine, LogLines, ObjectRequests, ObjectStore, Report, Setting, System } from "./types";
 
 /** From which age a backup is old. */
 const OLD_BACKUP_MS = 7 * 24 * 60 * 60 * 1_000;
@@ -19,6 +19,22 @@ export function appended(lines: LogLine[], more: LogLine[]): LogLine[] {
 export function clockError(offsetMs: number): { seconds: string; isBehind: boolean } | undefined {
   if (Math.abs(offsetMs) < UNNOTICED_MS) return undefined;
   return { seconds: `${(Math.abs(offsetMs) / 1_000).toFixed(1)} s`, isBehind: offsetMs > 0 };
+}
+
+/** The share of reads that the cache of the object store answered; undefined before the first read. */
+export function hitShare({ hits, misses }: ObjectStore["cache"]): number | undefined {
+  const reads = hits + misses;
+  return reads === 0 ? undefined : hits / reads;
+}
+
+/** Requests to the object store, each kind a row. */
+export const requestsByKind = ({ sent, fetched }: ObjectStore): Requests[] => [
+  { kind: "sent", ...sent },
+  { kind: "fetched", ...fetched },
+];
+
+interface Requests extends ObjectRequests {
+  kind: "sent" | "fetched";
 }
 
 /** The log as a page has it. */

@@ -1,9 +1,10 @@
-/** The disk under the data folder, and what fills it. */
+/** The disk under the data folder, what fills it, and the object store. */
 import { formatBytes, formatPercent } from "../../parts/format";
 import { Section } from "../../parts/page";
 import { Callout, Loaded, Meter, Skeleton } from "../../parts/states";
 import { Ago, Bytes, Num } from "../../parts/values";
 import { isDiskLow } from "./model";
+import { Objects } from "./objects";
 import type { System } from "./types";
 import { useSystem } from "./use_system";
 import { words as all } from "./words";
@@ -14,10 +15,11 @@ export function Storage() {
   const system = useSystem();
   return (
     <Loaded of={system} skeleton={<Skeleton rows={4} height={72} />}>
-      {({ disk }) => (
+      {({ disk, objects }) => (
         <div class="stack system-stack">
           <Disk of={disk} />
           <Kinds of={disk} />
+          <Objects of={objects} />
         </div>
       )}
     </Loaded>

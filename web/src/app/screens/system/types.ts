@@ -51,10 +51,27 @@ export interface System {
     writerWaitMs: number;
     failure: string | null;
   };
+  objects: ObjectStore | null;
   listeners: { protocol: string; transport: string; address: string | null; open: boolean }[];
   onAir: { inputs: number; viewers: number };
   nodes: Node[];
   newerProgram: Program | null;
+}
+
+export interface ObjectStore {
+  place: string;
+  failure: string | null;
+  sent: ObjectRequests;
+  fetched: ObjectRequests;
+  damaged: number;
+  cache: { bytes: number; bound: number; hits: number; misses: number };
+  lastSearch: { at: string; deleted: number } | null;
+}
+
+export interface ObjectRequests {
+  requests: number;
+  failures: number;
+  bytes: number;
 }
 
 export interface Node {

@@ -83,6 +83,35 @@ export const words = {
     incomplete: "There are more files than were looked at: the sums are too small.",
     none: "The data folder is being measured.",
   },
+  objects: {
+    title: "Object store",
+    none: "Stored files are in the data folder: the setting store.objects_url is empty.",
+    guide: "Object stores: setup, backup, what happens when one is away",
+    place: "Place",
+    well: "No requests fail",
+    fails: "Requests fail",
+    failing: "Requests to the object store fail",
+    failingNote:
+      "What is in the cache is served. Uploads, and reads of what is not, are answered 503; jobs wait and are tried again.",
+    damaged: (count: number) =>
+      count === 1
+        ? "An object was missing, or had other bytes than were stored"
+        : `${count} times an object was missing, or had other bytes than were stored`,
+    damagedNote: "The log names each.",
+    cache: "Cache",
+    bound: (bytes: string) => `of ${bytes} at most (store.cache)`,
+    reads: "Read from the cache",
+    noReads: "nothing was read yet",
+    search: "Objects without a row",
+    deleted: "deleted",
+    noSearch: "not searched for since the start; of a cluster one node searches",
+    kind: "Kind",
+    kinds: { sent: "Sent", fetched: "Fetched" },
+    requests: "Requests",
+    failures: "Failed",
+    bytes: "Bytes",
+    note: "Counts are those of the node that answers, since its start.",
+  },
   log: {
     level: "Level",
     levels: {
@@ -156,7 +185,8 @@ export const words = {
   backup: {
     last: "Last backup",
     never: "No backup is known",
-    neverNote: "A backup holds the database and all stored files, consistent, while the service runs.",
+    neverNote:
+      "A backup holds the database and the files of the data folder, consistent, while the service runs.",
     at: "Finished",
     folder: "Folder",
     command: "Make a backup",
@@ -168,7 +198,10 @@ export const words = {
     stale: "The last backup is more than a week old.",
     dump: "Backup on PostgreSQL",
     dumpNote:
-      "The rows are on a PostgreSQL server, whose own tools copy them: first a dump of the schema, then the files of the data folder. What was copied last is not known here.",
+      "The rows are on a PostgreSQL server: the command sluice backup does not copy them, the server's own tools do. First a dump of the schema, then the files of the data folder. What was copied last is not known here.",
+    bucket: "Files in the object store are not part of it",
+    bucketNote:
+      "Copy its bucket or folder once the rows are copied, within a day: then it has every file that they name.",
     guide: "The commands for a backup and a restore, step by step",
   },
   nodes: {
