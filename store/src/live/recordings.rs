@@ -60,7 +60,7 @@ pub struct Recording {
     pub status: RecordingStatus,
     /// Reason why nothing more was recorded before the broadcast's end.
     pub stopped_reason: Option<String>,
-    /// Error of a failed recording, or reason why it waits.
+    /// Error of a failed recording, reason why it waits, or what a ready one lacks.
     pub error: Option<String>,
     pub error_code: Option<String>,
     pub is_stored: bool,
@@ -316,11 +316,12 @@ pub async fn waits(
     Ok(())
 }
 
-/// Finishes a recording whose files are all stored; one without any is deleted. Returns the recording as it is then.
-/// `Error::Conflict` when the lease is lost.
+/// Finishes a recording whose files are all stored; one without any is deleted. `lack` says what the files lack of what was
+/// recorded. Returns the recording as it is then. `Error::Conflict` when the lease is lost.
 pub async fn finish(
     tx: &mut Tx<'_>,
     lease: &Lease,
+    lack: Option<&Failure>,
     now_ms: i64,
 ) -> Result<Option<Recording>, Error> {
     work::finish(tx, lease).await?;
@@ -331,9 +332,11 @@ pub async fn finish(
             .await?;
         return Ok(None);
     }
-    query("UPDATE recordings SET is_stored = 1, error = NULL, error_code = NULL, updated_at = $2 WHERE id = $1")
+    query("UPDATE recordings SET is_stored = 1, error = $3, error_code = $4, updated_at = $2 WHERE id = $1")
         .bind(lease.id)
         .bind(now_ms)
+        .bind(lack.map(|lack| &lack.message))
+        .bind(lack.map(|lack| &lack.code))
         .execute(tx)
         .await?;
     settle(tx, lease.id, now_ms).await.map(Some)

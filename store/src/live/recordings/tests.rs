@@ -78,6 +78,15 @@ impl World {
     }
 
     async fn finish(&self, lease: Lease, files: u32) -> Result<Option<Recording>, Error> {
+        self.finish_with(lease, files, None).await
+    }
+
+    async fn finish_with(
+        &self,
+        lease: Lease,
+        files: u32,
+        lack: Option<Failure>,
+    ) -> Result<Option<Recording>, Error> {
         self.store
             .write(move |tx| {
                 Box::pin(async move {
@@ -96,7 +105,7 @@ impl World {
                         };
                         stored(tx, &lease, &file).await?;
                     }
-                    finish(tx, &lease, NOW + 20).await
+                    finish(tx, &lease, lack.as_ref(), NOW + 20).await
                 })
             })
             .await
@@ -127,6 +136,23 @@ async fn a_recording_becomes_work_once_and_is_ready_with_its_files() {
     world.begin("b1", NOW).await;
     world.end("b1").await;
     assert!(world.claim().await.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_ready_recording_says_what_it_lacks() {
+    let world = World::new().await;
+    world.begin("b1", NOW).await;
+    world.end("b1").await;
+    let lease = world.claim().await.remove(0);
+    let lack = Failure {
+        code: "segments_lost".into(),
+        message: "2 recorded segments are lost".into(),
+    };
+    let finished = world.finish_with(lease, 1, Some(lack.clone())).await;
+    let finished = finished.unwrap().unwrap();
+    assert_eq!(finished.status, RecordingStatus::Ready);
+    assert_eq!(finished.error, Some(lack.message));
+    assert_eq!(finished.error_code, Some(lack.code));
 }
 
 #[tokio::test(flavor = "multi_thread")]
