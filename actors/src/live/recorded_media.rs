@@ -190,8 +190,16 @@ pub(crate) async fn blocking<T: Send + 'static>(
 /// Returns the error of recorded media that the disk does not give: `Error::Lost` for those that it cannot read any more.
 fn unreadable(error: io::Error) -> StoreError {
     let what = format!("recorded media cannot be read: {error}");
-    match Errno::from_io_error(&error) {
-        Some(Errno::IO) => StoreError::Lost(what),
-        _ => StoreError::Internal(what),
+    match is_disk_failure(&error) {
+        true => StoreError::Lost(what),
+        false => StoreError::Internal(what),
     }
+}
+
+/// Returns whether bytes cannot be read any more: the disk fails, or the file system is damaged.
+pub(crate) fn is_disk_failure(error: &io::Error) -> bool {
+    matches!(
+        Errno::from_io_error(error),
+        Some(Errno::IO | Errno::UCLEAN | Errno::BADMSG)
+    )
 }

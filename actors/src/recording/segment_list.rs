@@ -16,7 +16,6 @@ use std::{
 
 use bytes::Bytes;
 use parking_lot::Mutex;
-use rustix::io::Errno;
 use sluice_media::hls::{
     StreamInfo, names,
     record::{
@@ -31,7 +30,7 @@ use sluice_store::{
 use tokio::runtime::Handle;
 use tracing::{debug, warn};
 
-use crate::live::recorded_media::{RECORDING_INDEX, RecordedMedia};
+use crate::live::recorded_media::{RECORDING_INDEX, RecordedMedia, is_disk_failure};
 
 /// Largest box before the media of a fragment, which holds some 16 bytes for each frame.
 const MOST_MOOF_BYTES: u64 = 4 << 20;
@@ -307,7 +306,7 @@ fn is_loss(error: &io::Error) -> bool {
     let stored = error
         .get_ref()
         .and_then(|inner| inner.downcast_ref::<StoreError>());
-    matches!(stored, Some(StoreError::Lost(_))) || Errno::from_io_error(error) == Some(Errno::IO)
+    matches!(stored, Some(StoreError::Lost(_))) || is_disk_failure(error)
 }
 
 /// The codecs change within the requested range.

@@ -235,6 +235,47 @@ async fn media_wait_on_the_disk_while_the_object_store_is_away() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_the_disk_cannot_read_is_left_out_after_some_tries() {
+    let site = Site::open().await;
+    site.init();
+    site.segment(1, 4);
+    // A folder can be opened and not be read.
+    let unreadable = site.upload.folder.file(MediaName::Segment(2));
+    fs::create_dir_all(unreadable.join("more")).unwrap();
+    site.index(&segment(2, 1));
+    site.segment(3, 4);
+    site.upload.end(7);
+    for _ in 1..READ_TRIES {
+        site.rounds().await;
+        assert_eq!(site.uploads.pending(), [BROADCAST]);
+        assert!(site.upload.failure().is_some());
+    }
+    assert_eq!(site.names().await, ["1.m4s", "3.m4s", "init0.mp4"]);
+    site.rounds().await;
+    assert_eq!(site.names().await, ["1.m4s", "3.m4s", "init0.mp4"]);
+    assert!(site.uploads.pending().is_empty(), "the recording ends");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_index_that_the_disk_cannot_read_does_not_hold_up_the_end() {
+    let site = Site::open().await;
+    site.init();
+    let noted = site.segment(1, 4);
+    let index = site.upload.folder.path.join(RECORDING_INDEX);
+    fs::remove_file(&index).unwrap();
+    fs::create_dir(&index).unwrap();
+    site.upload.note(&noted);
+    site.upload.end(7);
+    for _ in 1..READ_TRIES {
+        site.rounds().await;
+        assert_eq!(site.uploads.pending(), [BROADCAST]);
+    }
+    site.rounds().await;
+    assert_eq!(site.names().await, ["1.m4s"]);
+    assert!(site.uploads.pending().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn uploaded_segments_leave_a_disk_with_little_room() {
     let site = Site::open_with(|settings| {
         let free = rustix::fs::statvfs(&settings.data_dir).unwrap();
