@@ -415,12 +415,15 @@ impl RecordingUpload {
         }
     }
 
-    /// `None` when the recording has become work, or is stored.
+    /// `None` when the recording has become work, or is stored. One that failed while this node was away is continued.
     async fn missing(&self, store: &Store, is_ended: bool) -> Result<Option<Scanned>, StoreError> {
         let broadcast = &self.folder.broadcast;
         let mut reader = store.read().await?;
         let recording = recordings::by_broadcast(&mut reader, broadcast).await?;
-        if recording.is_some_and(|recording| recording.status != RecordingStatus::Recording) {
+        let is_over = |it: &recordings::Recording| {
+            it.status != RecordingStatus::Recording && !it.waits_for_node()
+        };
+        if recording.as_ref().is_some_and(is_over) {
             return Ok(None);
         }
         let rows = live_segments::list(&mut reader, broadcast).await?;

@@ -2,10 +2,11 @@
 
 use sluice_media::hls::{Header, StreamInfo, record::SegmentEntry};
 use sluice_store::{
-    StoreSettings, accounts,
+    StoreSettings, accounts, broadcasts,
     live_inputs::{self, NewLiveInput},
 };
 use tempfile::TempDir;
+use uuid::Uuid;
 
 use super::*;
 use crate::fixtures::until;
@@ -273,6 +274,34 @@ async fn an_index_that_the_disk_cannot_read_does_not_hold_up_the_end() {
     site.rounds().await;
     assert_eq!(site.names().await, ["1.m4s"]);
     assert!(site.uploads.pending().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_recording_that_failed_while_its_node_was_away_is_continued() {
+    let site = Site::open().await;
+    site.init();
+    site.segment(1, 4);
+    let inputs = live_inputs::all(&mut site.store.read().await.unwrap()).await;
+    let input_id = inputs.unwrap()[0].id;
+    let away = site.store.write(move |tx| {
+        Box::pin(async move {
+            broadcasts::begin(tx, BROADCAST, input_id, 1, 1).await?;
+            broadcasts::set_node(tx, BROADCAST, Uuid::from_u128(7)).await?;
+            recordings::end_abandoned(tx, 8, 9).await
+        })
+    });
+    assert_eq!(away.await.unwrap(), 1);
+    assert_eq!(site.status().await, RecordingStatus::Failed);
+
+    site.upload.end(7);
+    site.rounds().await;
+    assert_eq!(site.names().await, ["1.m4s", "init0.mp4"]);
+    assert!(site.uploads.pending().is_empty());
+    let ending = site
+        .store
+        .write(|tx| Box::pin(async move { recordings::end(tx, BROADCAST, 7, 10).await }));
+    ending.await.unwrap();
+    assert_eq!(site.status().await, RecordingStatus::Processing);
 }
 
 #[tokio::test(flavor = "multi_thread")]

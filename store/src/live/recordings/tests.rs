@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::{
-    Store, StoreSettings, accounts, live_inputs,
+    Store, StoreSettings, accounts, broadcasts, live_inputs,
     live_inputs::{NewLiveInput, RecordMode},
     work::Room,
 };
@@ -153,6 +153,36 @@ async fn a_ready_recording_says_what_it_lacks() {
     assert_eq!(finished.status, RecordingStatus::Ready);
     assert_eq!(finished.error, Some(lack.message));
     assert_eq!(finished.error_code, Some(lack.code));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_of_a_node_that_uploaded_nothing_fails_until_the_node_comes_back() {
+    let world = World::new().await;
+    world.begin("b1", NOW).await;
+    let input_id = world.input.id;
+    let on_air = world.store.write(move |tx| {
+        Box::pin(async move {
+            broadcasts::begin(tx, "b1", input_id, 1, NOW).await?;
+            // It has been dead for so long that its row is deleted.
+            broadcasts::set_node(tx, "b1", Uuid::now_v7()).await
+        })
+    });
+    on_air.await.unwrap();
+    for ended in [1, 0] {
+        let ending = world
+            .store
+            .write(|tx| Box::pin(async move { end_abandoned(tx, NOW + 50, NOW + 60).await }));
+        assert_eq!(ending.await.unwrap(), ended);
+    }
+    let failed = world.row("b1").await.unwrap();
+    assert!(failed.waits_for_node(), "{failed:?}");
+    assert_eq!(failed.ended_at, Some(NOW + 60));
+    assert!(failed.error.is_some());
+
+    world.end("b1").await;
+    let row = world.row("b1").await.unwrap();
+    assert_eq!((row.status, row.error), (RecordingStatus::Processing, None));
+    assert_eq!(world.claim().await.len(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
