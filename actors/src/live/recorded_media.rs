@@ -31,7 +31,7 @@ pub(crate) struct RecordedFolder {
     pub path: PathBuf,
     pub broadcast: String,
     blobs: Blobs,
-    /// Whether local files are what was recorded, of those that were compared: at most the files of the recording.
+    /// True for local files that are as they were recorded, of those that were compared: at most the files of the recording.
     compared: Mutex<HashMap<MediaName, bool>>,
 }
 

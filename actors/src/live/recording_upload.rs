@@ -124,7 +124,7 @@ struct Unread {
 /// Outcome of the upload of a file.
 enum Upload {
     Done(MediaName, NewLiveSegment),
-    /// It is not there, or not whole yet.
+    /// Nothing is to be done: the file is not there, or not whole yet.
     Skipped,
     Unread(Unread),
 }
