@@ -49,7 +49,7 @@ impl From<StoreError> for OwnerError {
 }
 
 /// Returns whether the state of the machine is the cause: descriptors or memory have run out, or the disk is read-only.
-fn passes(error: &std::io::Error) -> bool {
+pub(crate) fn passes(error: &std::io::Error) -> bool {
     matches!(
         Errno::from_io_error(error),
         Some(Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::ROFS)

@@ -292,12 +292,17 @@ async fn apply(tx: &mut Tx<'_>, entry: &Entry, node: Option<Uuid>) -> Result<(),
             target_duration_s,
             fence,
         } => {
+            // First, since nothing is over of a broadcast that has a newer owner.
+            match broadcasts::end(tx, broadcast, *fence, *at_ms).await {
+                // Its begin was left out.
+                Ok(_) | Err(StoreError::NotFound(_)) => {}
+                Err(error) => return Err(error),
+            }
             connections::emit_broadcast_over(tx, *input_id, broadcast).await?;
-            live_inputs::set_ended(tx, *input_id, *at_ms).await?;
+            live_inputs::set_ended(tx, *input_id, broadcast, *at_ms).await?;
             if let Some(seconds) = target_duration_s {
                 live_inputs::set_target_duration(tx, *input_id, *seconds).await?;
             }
-            broadcasts::end(tx, broadcast, *fence, *at_ms).await?;
         }
         Entry::Totals {
             broadcast,
@@ -441,6 +446,50 @@ mod tests {
         }
         let input = live_inputs::by_id(&mut db, input_id).await.unwrap();
         assert_eq!(input.unwrap().fence, 2);
+    }
+
+    /// The end of an encoder's broadcast that another node has continued, or whose encoder has reached another node since.
+    #[tokio::test]
+    async fn a_late_end_leaves_the_input_on_air() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = open_store(&folder).await;
+        let account_id = account(&store).await;
+        let made = store.write(move |tx| {
+            Box::pin(async move {
+                live_inputs::create(tx, account_id, NewLiveInput::default(), 1).await
+            })
+        });
+        let input_id = made.await.unwrap().0.id;
+        let (older, newer) = ("0a".repeat(16), "0b".repeat(16));
+        let started = |broadcast: &str, at_ms, fence| Entry::Started {
+            input_id,
+            broadcast: broadcast.to_owned(),
+            at_ms,
+            fence,
+        };
+        let ended = |broadcast: &str, at_ms, fence| Entry::Ended {
+            input_id,
+            broadcast: broadcast.to_owned(),
+            at_ms,
+            target_duration_s: None,
+            fence,
+        };
+        let steps = [
+            (started(&older, 10, 1), None),
+            (started(&newer, 20, 2), None),
+            (ended(&older, 25, 1), None),
+            // By an owner that was replaced.
+            (ended(&newer, 30, 1), None),
+            (ended(&newer, 40, 2), Some(40)),
+            (ended(&older, 26, 1), Some(40)),
+        ];
+        for (entry, last_ended_at) in steps {
+            let step = format!("{entry:?}");
+            write(&store, vec![entry], false).await.unwrap();
+            let mut db = store.read().await.unwrap();
+            let input = live_inputs::by_id(&mut db, input_id).await.unwrap();
+            assert_eq!(input.unwrap().last_ended_at, last_ended_at, "{step}");
+        }
     }
 
     fn stopped(number: usize) -> Entry {

@@ -1,6 +1,7 @@
 //! Recorded media of a broadcast: files in the recording's folder, or their copies in the object store.
 
 use std::{
+    collections::HashMap,
     fs::{self, File},
     io,
     os::unix::fs::FileExt as _,
@@ -9,11 +10,14 @@ use std::{
 };
 
 use bytes::Bytes;
+use parking_lot::Mutex;
+use rustix::io::Errno;
 use sluice_media::hls::names::MediaName;
 use sluice_store::{
     Error as StoreError, Store,
     blob::{Blobs, Source},
 };
+use tracing::warn;
 
 /// Name of the index in a recording's folder.
 pub(crate) const RECORDING_INDEX: &str = "recording.index";
@@ -27,6 +31,8 @@ pub(crate) struct RecordedFolder {
     pub path: PathBuf,
     pub broadcast: String,
     blobs: Blobs,
+    /// True for local files that are as they were recorded, of those that were compared: at most the files of the recording.
+    compared: Mutex<HashMap<MediaName, bool>>,
 }
 
 impl RecordedFolder {
@@ -35,6 +41,7 @@ impl RecordedFolder {
             path: path.to_owned(),
             broadcast: broadcast.to_owned(),
             blobs: store.blobs().clone(),
+            compared: Mutex::default(),
         }
     }
 
@@ -49,6 +56,16 @@ impl RecordedFolder {
             folder: self.clone(),
             name,
             len,
+            is_compared: false,
+        }
+    }
+
+    /// Returns media as [`RecordedFolder::media`] does, whose local file counts only when it has the bytes that are in the object
+    /// store: after a power loss it may be zeros, or short.
+    pub(crate) fn compared_media(self: &Arc<Self>, name: MediaName, len: u64) -> RecordedMedia {
+        RecordedMedia {
+            is_compared: true,
+            ..self.media(name, len)
         }
     }
 }
@@ -59,6 +76,8 @@ pub struct RecordedMedia {
     folder: Arc<RecordedFolder>,
     name: MediaName,
     len: u64,
+    /// True when the local file is compared with the objects before it is read.
+    is_compared: bool,
 }
 
 impl RecordedMedia {
@@ -68,20 +87,53 @@ impl RecordedMedia {
     }
 
     /// Opens the file, when all of it is there, else the objects; without any, what there is of the file. `Error::NotFound` when
-    /// nothing is there; `Error::Objects` when the object store cannot be used now.
+    /// nothing is there; `Error::Objects` when the object store cannot be used now; `Error::Lost` when the disk cannot read the
+    /// file and there are no objects.
     pub async fn open(&self) -> Result<Source, StoreError> {
         let (path, len) = (self.folder.file(self.name), self.len);
-        let partial = match blocking(move || open_local(&path, len)).await? {
-            Some((file, true)) => return Ok(Source::File(Arc::new(file))),
-            Some((file, false)) => Some(file),
-            None => None,
+        let local = match blocking(move || Ok(open_local(&path, len))).await? {
+            Ok(Some((file, is_whole))) => {
+                let file = Arc::new(file);
+                if is_whole && self.is_as_recorded(&file).await? {
+                    return Ok(Source::File(file));
+                }
+                Ok(Some(file))
+            }
+            Ok(None) => Ok(None),
+            Err(error) => Err(error),
         };
         let name = self.name.to_string();
         let stored = self.folder.blobs.recorded(&self.folder.broadcast, &name);
-        match (stored.await, partial) {
-            (Err(StoreError::NotFound(_)), Some(file)) => Ok(Source::File(Arc::new(file))),
+        match (stored.await, local) {
+            (Err(StoreError::NotFound(_)), Ok(Some(file))) => Ok(Source::File(file)),
+            (Err(StoreError::NotFound(_)), Err(error)) => Err(unreadable(error)),
             (opened, _) => opened,
         }
+    }
+
+    /// Returns whether a local file may be read; one that was compared once is not compared again.
+    async fn is_as_recorded(&self, file: &Arc<File>) -> Result<bool, StoreError> {
+        if !self.is_compared {
+            return Ok(true);
+        }
+        let known = self.folder.compared.lock().get(&self.name).copied();
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        let (broadcast, name) = (&self.folder.broadcast, self.name.to_string());
+        let comparing = self
+            .folder
+            .blobs
+            .is_as_recorded(broadcast, &name, file.clone());
+        let is_same = comparing.await?.unwrap_or(true);
+        if !is_same {
+            warn!(
+                broadcast,
+                name, "a recorded file is damaged: its objects are read instead"
+            );
+        }
+        self.folder.compared.lock().insert(self.name, is_same);
+        Ok(is_same)
     }
 
     /// Reads an init section.
@@ -131,6 +183,23 @@ pub(crate) async fn blocking<T: Send + 'static>(
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             StoreError::NotFound("recorded media")
         }
-        Err(error) => StoreError::Internal(format!("recorded media cannot be read: {error}")),
+        Err(error) => unreadable(error),
     })
+}
+
+/// Returns the error of recorded media that the disk does not give: `Error::Lost` for those that it cannot read any more.
+fn unreadable(error: io::Error) -> StoreError {
+    let what = format!("recorded media cannot be read: {error}");
+    match is_disk_failure(&error) {
+        true => StoreError::Lost(what),
+        false => StoreError::Internal(what),
+    }
+}
+
+/// Returns whether bytes cannot be read any more: the disk fails, or the file system is damaged.
+pub(crate) fn is_disk_failure(error: &io::Error) -> bool {
+    matches!(
+        Errno::from_io_error(error),
+        Some(Errno::IO | Errno::UCLEAN | Errno::BADMSG)
+    )
 }

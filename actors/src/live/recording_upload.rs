@@ -7,11 +7,11 @@
 //! ```
 //!
 //! The disk thread never waits, and nothing here is on the way of a part to its viewers. While the object store or the database
-//! cannot be used, the media stay on the disk, as many as `store.min_free` allows. What survives the process are the folders of
-//! the recordings and the rows.
+//! cannot be used, the media stay on the disk, as many as `store.min_free` allows. A file that the disk cannot read is left out
+//! after some tries: it is a gap of the recording. What survives the process are the folders of the recordings and the rows.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, VecDeque},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque},
     fs, io,
     path::Path,
     sync::Arc,
@@ -34,14 +34,14 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 use tokio_util::sync::CancellationToken;
-use tracing::{info, warn};
+use tracing::{error, info, warn};
 
 use super::{
     ledger::{self, Ledger},
     recorded_media::{RECORDING_INDEX, RecordedFolder, RecordedMedia, blocking, remove_local},
     unix_ms,
 };
-use crate::durable::step_error::with_patience;
+use crate::durable::step_error::{passes, with_patience};
 
 /// Entries of each recording that wait for their upload; the index has the others.
 const QUEUE: usize = 256;
@@ -55,6 +55,8 @@ const RECORDINGS_AT_ONCE: usize = 8;
 const RETRY_EVERY: Duration = Duration::from_secs(5);
 /// Time for what came last before a stop; the rest is uploaded at the next start.
 const LAST_ROUND: Duration = Duration::from_secs(5);
+/// Most tries to read a file of a recording, with a pause between them.
+const READ_TRIES: u32 = 5;
 /// Multiple of `store.min_free` below which segments leave the disk once they are in the object store.
 const LITTLE_ROOM: u64 = 2;
 
@@ -85,6 +87,10 @@ struct State {
     /// Time at which the broadcast ended, all of which is on the disk.
     ended_ms: Option<i64>,
     uploaded: Uploaded,
+    /// Tries to read files that failed: of the index (`None`) and of media, no more than the index names.
+    failed_reads: HashMap<Option<MediaName>, u32>,
+    /// Media that are left out since the disk cannot read them.
+    left_out: HashSet<MediaName>,
     /// Media that are uploaded, and whose rows could not be written.
     unrecorded: Option<Arc<Group>>,
     failure: Option<&'static str>,
@@ -101,10 +107,26 @@ struct Uploaded {
 }
 
 /// Media that are uploaded together.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Group {
     names: Vec<MediaName>,
     media: Vec<NewLiveSegment>,
+}
+
+/// Entry whose file could not be read.
+#[derive(Debug)]
+struct Unread {
+    name: MediaName,
+    entry: Entry,
+    error: io::Error,
+}
+
+/// Outcome of the upload of a file.
+enum Upload {
+    Done(MediaName, NewLiveSegment),
+    /// Nothing is to be done: the file is not there, or not whole yet.
+    Skipped,
+    Unread(Unread),
 }
 
 /// Outcome of a turn.
@@ -294,18 +316,48 @@ impl RecordingUpload {
                 None => Turn::Idle,
             });
         }
-        let group = match self.upload_all(store, &entries).await {
-            Ok(group) => group,
+        let (group, unread) = match self.upload_all(store, &entries).await {
+            Ok(uploaded) => uploaded,
             Err(error) => {
                 self.put_back(entries);
                 return Err(error);
             }
         };
+        let read = self.note_unread(unread);
         if !group.media.is_empty() {
             self.record(store, Arc::new(group)).await?;
             self.trim(store).await;
         }
-        Ok(Turn::More)
+        read.map(|()| Turn::More)
+    }
+
+    /// Counts tries that failed, and lets the entries wait for the next one, if there is one; the error is that of such an entry.
+    fn note_unread(&self, unread: Vec<Unread>) -> Result<(), StoreError> {
+        let mut waiting = Vec::new();
+        let mut first = None;
+        for Unread { name, entry, error } in unread {
+            if !self.is_given_up(Some(name), &error) {
+                waiting.push(entry);
+                first.get_or_insert(unreadable(&error));
+            }
+        }
+        self.put_back(waiting);
+        first.map_or(Ok(()), Err)
+    }
+
+    /// Counts a try to read a file, the index without a name, that failed; returns whether it was the last one.
+    fn is_given_up(&self, name: Option<MediaName>, error: &io::Error) -> bool {
+        let mut state = self.state.lock();
+        let tries = state.failed_reads.entry(name).or_default();
+        *tries += 1;
+        let is_last = *tries >= READ_TRIES;
+        if is_last {
+            state.left_out.extend(name);
+            let file = name.map_or(RECORDING_INDEX.to_owned(), |name| name.to_string());
+            let broadcast = &self.folder.broadcast;
+            error!(broadcast, file, %error, "a recorded file cannot be read and is left out: the recording has a gap");
+        }
+        is_last
     }
 
     /// Takes the next entries that are not uploaded.
@@ -315,7 +367,7 @@ impl RecordingUpload {
         while entries.len() < GROUP
             && let Some(entry) = state.waiting.pop_front()
         {
-            if name_of(&entry).is_some_and(|name| !state.uploaded.has(name)) {
+            if name_of(&entry).is_some_and(|name| state.is_wanted(name)) {
                 entries.push(entry);
             }
         }
@@ -363,12 +415,15 @@ impl RecordingUpload {
         }
     }
 
-    /// `None` when the recording has become work, or is stored.
+    /// `None` when the recording has become work, or is stored. One that failed while this node was away is continued.
     async fn missing(&self, store: &Store, is_ended: bool) -> Result<Option<Scanned>, StoreError> {
         let broadcast = &self.folder.broadcast;
         let mut reader = store.read().await?;
         let recording = recordings::by_broadcast(&mut reader, broadcast).await?;
-        if recording.is_some_and(|recording| recording.status != RecordingStatus::Recording) {
+        let is_over = |it: &recordings::Recording| {
+            it.status != RecordingStatus::Recording && !it.waits_for_node()
+        };
+        if recording.as_ref().is_some_and(is_over) {
             return Ok(None);
         }
         let rows = live_segments::list(&mut reader, broadcast).await?;
@@ -379,38 +434,75 @@ impl RecordingUpload {
                 uploaded.add(name);
             }
         }
+        let index = self.index().await?;
+        let left_out = self.state.lock().left_out.clone();
         let folder = self.folder.clone();
-        blocking(move || scan(&folder, uploaded, is_ended).map(Some)).await
+        let scanning = blocking(move || {
+            let scanned = scan(&folder, &index, uploaded, &left_out, is_ended);
+            Ok(Some(scanned))
+        });
+        scanning.await
     }
 
-    async fn upload_all(&self, store: &Store, entries: &[Entry]) -> Result<Group, StoreError> {
+    /// Reads the index; a missing one has no entries, nor has one that the disk cannot read in [`READ_TRIES`].
+    async fn index(&self) -> Result<Vec<u8>, StoreError> {
+        let path = self.folder.path.join(RECORDING_INDEX);
+        match blocking(move || Ok(fs::read(path))).await? {
+            Ok(index) => Ok(index),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+            Err(error) if !passes(&error) && self.is_given_up(None, &error) => Ok(Vec::new()),
+            Err(error) => Err(unreadable(&error)),
+        }
+    }
+
+    async fn upload_all(
+        &self,
+        store: &Store,
+        entries: &[Entry],
+    ) -> Result<(Group, Vec<Unread>), StoreError> {
         let is_ended = self.state.lock().ended_ms.is_some();
-        let uploads: Vec<Option<(MediaName, NewLiveSegment)>> = stream::iter(entries.to_vec())
+        let uploads: Vec<Upload> = stream::iter(entries.to_vec())
             .map(|entry| self.upload(store, entry, is_ended))
             .buffered(FILES_AT_ONCE)
             .try_collect()
             .await?;
-        let (names, media) = uploads.into_iter().flatten().unzip();
-        Ok(Group { names, media })
+        let (mut group, mut unread) = (Group::default(), Vec::new());
+        for upload in uploads {
+            match upload {
+                Upload::Done(name, new) => {
+                    group.names.push(name);
+                    group.media.push(new);
+                }
+                Upload::Skipped => {}
+                Upload::Unread(it) => unread.push(it),
+            }
+        }
+        Ok((group, unread))
     }
 
-    /// Uploads a file; `None` when it is not there, or not whole yet.
     async fn upload(
         &self,
         store: &Store,
         entry: Entry,
         is_ended: bool,
-    ) -> Result<Option<(MediaName, NewLiveSegment)>, StoreError> {
+    ) -> Result<Upload, StoreError> {
         let Some(name) = name_of(&entry) else {
-            return Ok(None);
+            return Ok(Upload::Skipped);
         };
         let path = self.folder.file(name);
         let measured = (path.clone(), entry.clone());
-        let len = blocking(move || len_of(&measured.0, &measured.1, is_ended)).await?;
-        let Some(len) = len else {
-            return Ok(None);
+        let measuring = blocking(move || Ok(len_of(&measured.0, &measured.1, is_ended)));
+        let len = match measuring.await? {
+            Ok(Some(len)) => len,
+            Ok(None) => return Ok(Upload::Skipped),
+            Err(error) => return unread(name, entry, error),
         };
-        let file = store.blobs().upload_file(&path, len).await?;
+        let file = match store.blobs().upload_file(&path, len).await {
+            Err(StoreError::File {
+                path: at, source, ..
+            }) if at == path => return unread(name, entry, source),
+            uploaded => uploaded?,
+        };
         let entry = serde_json::to_string(&entry)
             .map_err(|error| StoreError::Internal(format!("entry of an index: {error}")))?;
         let new = NewLiveSegment {
@@ -418,7 +510,7 @@ impl RecordingUpload {
             entry,
             file,
         };
-        Ok(Some((name, new)))
+        Ok(Upload::Done(name, new))
     }
 
     /// Writes the rows of media that are uploaded.
@@ -482,6 +574,13 @@ impl RecordingUpload {
     }
 }
 
+impl State {
+    /// Returns whether media are to be uploaded that are in the folder.
+    fn is_wanted(&self, name: MediaName) -> bool {
+        !self.uploaded.has(name) && !self.left_out.contains(&name)
+    }
+}
+
 impl Uploaded {
     fn has(&self, name: MediaName) -> bool {
         match name {
@@ -512,14 +611,16 @@ struct Scanned {
     has_more: bool,
 }
 
-/// Reads the index; a missing one has no entries. Blocks.
-fn scan(folder: &RecordedFolder, uploaded: Uploaded, is_ended: bool) -> io::Result<Scanned> {
-    let index = match fs::read(folder.path.join(RECORDING_INDEX)) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
-        read => read?,
-    };
+/// Finds the entries of an index whose files can be uploaded; those that cannot be read are among them, to be tried. Blocks.
+fn scan(
+    folder: &RecordedFolder,
+    index: &[u8],
+    uploaded: Uploaded,
+    left_out: &HashSet<MediaName>,
+    is_ended: bool,
+) -> Scanned {
     let (mut inits, mut segments) = (BTreeMap::new(), BTreeMap::new());
-    for entry in record::decode(&index) {
+    for entry in record::decode(index) {
         match name_of(&entry) {
             Some(MediaName::Init(number)) => drop(inits.insert(number, entry)),
             Some(MediaName::Segment(msn)) => drop(segments.insert(msn, entry)),
@@ -532,11 +633,12 @@ fn scan(folder: &RecordedFolder, uploaded: Uploaded, is_ended: bool) -> io::Resu
         has_more: false,
     };
     for entry in inits.into_values().chain(segments.into_values()) {
-        let name = name_of(&entry).filter(|name| !scanned.uploaded.has(*name));
-        let Some(name) = name else {
+        let is_missing =
+            |name: &MediaName| !scanned.uploaded.has(*name) && !left_out.contains(name);
+        let Some(name) = name_of(&entry).filter(is_missing) else {
             continue;
         };
-        if len_of(&folder.file(name), &entry, is_ended)?.is_none() {
+        if let Ok(None) = len_of(&folder.file(name), &entry, is_ended) {
             continue;
         }
         if scanned.missing.len() == QUEUE {
@@ -545,7 +647,19 @@ fn scan(folder: &RecordedFolder, uploaded: Uploaded, is_ended: bool) -> io::Resu
         }
         scanned.missing.push_back(entry);
     }
-    Ok(scanned)
+    scanned
+}
+
+/// Returns the outcome for a file that the disk cannot read; an error when it is the machine that cannot at present.
+fn unread(name: MediaName, entry: Entry, error: io::Error) -> Result<Upload, StoreError> {
+    match passes(&error) {
+        true => Err(unreadable(&error)),
+        false => Ok(Upload::Unread(Unread { name, entry, error })),
+    }
+}
+
+fn unreadable(error: &io::Error) -> StoreError {
+    StoreError::Internal(format!("a recorded file cannot be read: {error}"))
 }
 
 /// Returns how many bytes of the file of an entry are uploaded: all of a closed segment, and what there is of any when nothing

@@ -3,9 +3,10 @@
 //!
 //! Its functions block, and fetch segments that are in the object store only: they run on the threads that tokio has for such
 //! work. A file holds whole fragments only: a fragment that a crash or a power loss broke is left out, and missing ones are a gap.
+//! So are segments whose bytes are lost, which the list notes.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fs::File,
     io,
     os::unix::fs::FileExt as _,
@@ -14,6 +15,7 @@ use std::{
 };
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 use sluice_media::hls::{
     StreamInfo, names,
     record::{
@@ -26,9 +28,9 @@ use sluice_store::{
     blob::{PiecesReader, Source},
 };
 use tokio::runtime::Handle;
-use tracing::debug;
+use tracing::{debug, warn};
 
-use crate::live::recorded_media::{RECORDING_INDEX, RecordedMedia};
+use crate::live::recorded_media::{RECORDING_INDEX, RecordedMedia, is_disk_failure};
 
 /// Largest box before the media of a fragment, which holds some 16 bytes for each frame.
 const MOST_MOOF_BYTES: u64 = 4 << 20;
@@ -60,11 +62,15 @@ pub(crate) struct InitBytes {
 }
 
 /// See the module documentation.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub(crate) struct SegmentList {
     pub inits: BTreeMap<u32, InitBytes>,
+    /// Numbers of the init sections whose bytes are lost.
+    pub lost_inits: BTreeSet<u32>,
     /// In order.
     pub takes: Vec<StoredSegment>,
+    /// Media sequence numbers of the segments whose bytes turned out to be lost.
+    lost: Mutex<BTreeSet<u64>>,
 }
 
 /// A stretch of a segment that is copied.
@@ -130,14 +136,18 @@ impl SegmentList {
     pub(crate) fn cut(&self, from: usize) -> io::Result<Option<MovieFile>> {
         let mut splice = Splice::new(self);
         let mut next = None;
+        let mut is_behind_lost = false;
         for (index, take) in self.takes.iter().enumerate().skip(from) {
             let found = self.fragments(index)?;
-            let Some(first) = found.first() else { continue };
+            let Some(first) = found.first() else {
+                is_behind_lost |= self.is_lost(index);
+                continue;
+            };
             if !splice.takes(take.segment.init, first.independent) {
                 next = Some(index);
                 break;
             }
-            if take.segment.discontinuity {
+            if std::mem::take(&mut is_behind_lost) || take.segment.discontinuity {
                 splice.movie.join();
             }
             found.into_iter().for_each(|found| splice.add(found));
@@ -204,9 +214,43 @@ impl SegmentList {
         }
     }
 
-    /// Finds the whole fragments of a segment; a missing one has none.
+    /// Returns how many segments are left out because their bytes are lost, as far as they were read.
+    pub(crate) fn lost_count(&self) -> usize {
+        self.lost.lock().len()
+    }
+
+    fn is_lost(&self, index: usize) -> bool {
+        self.lost.lock().contains(&self.takes[index].segment.msn)
+    }
+
+    /// Notes that the bytes of a segment are lost.
+    fn note_lost(&self, index: usize, error: &io::Error) {
+        let msn = self.takes[index].segment.msn;
+        if self.lost.lock().insert(msn) {
+            warn!(msn, %error, "a recorded segment is lost and left out");
+        }
+    }
+
+    /// Finds the whole fragments of a segment; a missing one has none, nor has one that is lost, which is noted.
     fn fragments(&self, index: usize) -> io::Result<Vec<FoundFragment>> {
+        if self.is_lost(index) {
+            return Ok(Vec::new());
+        }
+        match self.read_fragments(index) {
+            Err(error) if is_loss(&error) => {
+                self.note_lost(index, &error);
+                Ok(Vec::new())
+            }
+            read => read,
+        }
+    }
+
+    fn read_fragments(&self, index: usize) -> io::Result<Vec<FoundFragment>> {
         let take = &self.takes[index];
+        if self.lost_inits.contains(&take.segment.init) {
+            let what = format!("init section {} is lost", take.segment.init);
+            return Err(io::Error::other(StoreError::Lost(what)));
+        }
         let Some(scales) = self.scales(take.segment.init) else {
             return Ok(Vec::new());
         };
@@ -255,6 +299,14 @@ impl SegmentList {
                 .collect(),
         ))
     }
+}
+
+/// Returns whether bytes cannot be read any more: the object store has lost or damaged them, or the disk fails.
+fn is_loss(error: &io::Error) -> bool {
+    let stored = error
+        .get_ref()
+        .and_then(|inner| inner.downcast_ref::<StoreError>());
+    matches!(stored, Some(StoreError::Lost(_))) || is_disk_failure(error)
 }
 
 /// The codecs change within the requested range.
@@ -496,7 +548,8 @@ impl Payload {
         }
     }
 
-    /// Reads the next bytes; none at the end. `NotFound` when a segment has gone meanwhile.
+    /// Reads the next bytes; none at the end. `NotFound` when a segment has gone meanwhile. A segment whose bytes are lost is noted
+    /// in the list: cut the file again.
     pub(crate) fn batch(&mut self) -> io::Result<Bytes> {
         let mut batch = Vec::with_capacity(BATCH);
         while batch.len() < BATCH {
@@ -507,7 +560,13 @@ impl Payload {
             let now = piece.len.min(room);
             let start = batch.len();
             batch.resize(start + now as usize, 0);
-            self.read(piece.take, piece.offset, &mut batch[start..])?;
+            let read = self.read(piece.take, piece.offset, &mut batch[start..]);
+            if let Err(error) = &read
+                && is_loss(error)
+            {
+                self.segments.note_lost(piece.take, error);
+            }
+            read?;
             if now < piece.len {
                 self.left = Some(Piece {
                     take: piece.take,

@@ -43,10 +43,20 @@ pub(crate) async fn segments(
         .collect();
     for row in rows {
         match serde_json::from_str(&row.entry) {
-            Ok(Entry::Init { number, info }) if !list.inits.contains_key(&number) => {
-                let bytes = recorded.media(MediaName::Init(number), 0).bytes().await?;
-                let info = Arc::new(info);
-                list.inits.insert(number, InitBytes { info, bytes });
+            Ok(Entry::Init { number, info }) => {
+                let media = recorded.compared_media(MediaName::Init(number), 0);
+                match media.bytes().await {
+                    Ok(bytes) => {
+                        let info = Arc::new(info);
+                        list.inits.insert(number, InitBytes { info, bytes });
+                    }
+                    Err(StoreError::Lost(what)) => {
+                        warn!(broadcast, number, what, "an init section is lost");
+                        list.inits.remove(&number);
+                        list.lost_inits.insert(number);
+                    }
+                    Err(error) => return Err(error),
+                }
             }
             Ok(Entry::Segment(stored)) => {
                 let known = segments.entry(stored.msn).or_insert(stored);
@@ -61,12 +71,14 @@ pub(crate) async fn segments(
             }
         }
     }
-    list.takes = segments
-        .into_values()
-        .map(|segment| StoredSegment {
-            medium: Medium::Recorded(recorded.media(MediaName::Segment(segment.msn), segment.len)),
+    let take = |segment: SegmentEntry| {
+        let name = MediaName::Segment(segment.msn);
+        let media = recorded.compared_media(name, segment.len);
+        StoredSegment {
             segment,
-        })
-        .collect();
+            medium: Medium::Recorded(media),
+        }
+    };
+    list.takes = segments.into_values().map(take).collect();
     Ok(Some(list))
 }

@@ -5,6 +5,8 @@
 //! for each file: cut ─► blob ─► file, stream and event (one transaction) ─► … ─► stored
 //! ```
 //!
+//! Segments that are lost are waited for first, since an operator may bring them back. Then they are gaps, which the row names.
+//!
 //! Nothing survives a restart but the row, the files it has so far, and the folder. While the disk or the account's storage
 //! is full the work waits, and the row has the reason.
 
@@ -47,6 +49,8 @@ pub(crate) type RecordingOwner = RowOwner<RecordingServices>;
 const BITRATES: std::ops::RangeInclusive<u64> = 50_000..=80_000_000;
 /// Pixels of the short edge of that rendition.
 const HEIGHTS: std::ops::RangeInclusive<u32> = 90..=4_320;
+/// Code of a recording that waits for segments which are lost, or lacks them.
+const LOST: &str = "segments_lost";
 
 impl RowServices for RecordingServices {
     fn store(&self) -> &Store {
@@ -66,6 +70,14 @@ impl RowServices for RecordingServices {
         if let Some(reason) = waited_for(&error) {
             note_wait(&task.services, &task.lease, reason).await;
             return Err(OwnerError::Later(error.to_string()));
+        }
+        if let StoreError::Lost(_) = &error {
+            let reason = Failure {
+                code: LOST.to_owned(),
+                message: "recorded media are lost or cannot be read: it is tried again for half an hour, then they are left out"
+                    .to_owned(),
+            };
+            note_wait(&task.services, &task.lease, reason).await;
         }
         Err(error.into())
     }
@@ -102,30 +114,46 @@ async fn work(services: &RecordingServices, lease: &Lease) -> Result<(), StoreEr
     let segments =
         stored_media::segments(&services.store, &services.folder, &recording.broadcast).await?;
     begin().await?;
-    match segments {
-        Some(segments) => store_files(services, lease, &recording, done, segments).await?,
-        None if done == 0 => return fail(services, lease).await,
-        None => {}
-    }
+    let lost = match segments {
+        Some(segments) => match store_files(services, lease, &recording, done, segments).await? {
+            Stored { files: 0, lost } if lost > 0 => {
+                return fail(services, lease, "all recorded media are lost").await;
+            }
+            stored => stored.lost,
+        },
+        None if done == 0 => return fail(services, lease, "the recorded media are missing").await,
+        None => 0,
+    };
+    let lack = (lost > 0).then(|| Failure {
+        code: LOST.to_owned(),
+        message: format!("{lost} recorded segments are lost: the recording has gaps"),
+    });
     let lease = lease.clone();
     let finished = with_patience(|| {
-        let lease = lease.clone();
+        let (lease, lack) = (lease.clone(), lack.clone());
         services.store.write_for(lease.account_id, move |tx| {
-            Box::pin(async move { recordings::finish(tx, &lease, now_ms()).await })
+            Box::pin(async move { recordings::finish(tx, &lease, lack.as_ref(), now_ms()).await })
         })
     });
     match finished.await? {
+        Some(_) if lost > 0 => {
+            warn!(recording = %lease.id, lost, "the recording is stored without segments that are lost");
+        }
         Some(_) => info!(recording = %lease.id, "the recording is stored"),
         None => info!(recording = %lease.id, "nothing was recorded"),
     }
     Ok(())
 }
 
-async fn fail(services: &RecordingServices, lease: &Lease) -> Result<(), StoreError> {
+async fn fail(
+    services: &RecordingServices,
+    lease: &Lease,
+    message: &str,
+) -> Result<(), StoreError> {
     let lease = lease.clone();
     let failure = Failure {
         code: "media_missing".to_owned(),
-        message: "the recorded media are missing".to_owned(),
+        message: message.to_owned(),
     };
     services
         .store
@@ -135,14 +163,23 @@ async fn fail(services: &RecordingServices, lease: &Lease) -> Result<(), StoreEr
         .await
 }
 
-/// Stores all files but the first `done`, which an earlier owner stored.
+/// Result of [`store_files`].
+struct Stored {
+    /// Number of all files, also those of earlier owners.
+    files: usize,
+    /// Segments that are left out because they are lost.
+    lost: usize,
+}
+
+/// Stores all files but the first `done`, which an earlier owner stored. `Error::Lost` while segments that are lost may still be
+/// brought back.
 async fn store_files(
     services: &RecordingServices,
     lease: &Lease,
     recording: &Recording,
     done: usize,
     segments: SegmentList,
-) -> Result<(), StoreError> {
+) -> Result<Stored, StoreError> {
     let segments = Arc::new(segments);
     let (mut from, mut number) = (Some(0), 0);
     while let Some(first) = from {
@@ -150,14 +187,37 @@ async fn store_files(
         let Some(mut cut) = blocking(move || source.cut(first)).await? else {
             break;
         };
-        from = cut.next;
+        let next = cut.next;
         if number >= done {
-            let blob = sealed(&services.store, segments.clone(), &mut cut).await?;
+            let lost = segments.lost_count();
+            may_lack(lease, lost)?;
+            let blob = match sealed(&services.store, segments.clone(), &mut cut).await {
+                // Only when all of a segment was read its loss may show: the file is cut again without it.
+                Err(_) if segments.lost_count() > lost => continue,
+                made => made?,
+            };
             store_file(services, lease, recording, number, cut, blob).await?;
         }
+        from = next;
         number += 1;
     }
-    Ok(())
+    let lost = segments.lost_count();
+    may_lack(lease, lost)?;
+    Ok(Stored {
+        files: number,
+        lost,
+    })
+}
+
+/// Checks whether so many segments may be left out: not before earlier attempts found them lost, which count as begins once an
+/// operator had time to bring them back.
+fn may_lack(lease: &Lease, lost: usize) -> Result<(), StoreError> {
+    match lost > 0 && lease.begins == 0 {
+        true => Err(StoreError::Lost(format!(
+            "{lost} recorded segments are lost or cannot be read"
+        ))),
+        false => Ok(()),
+    }
 }
 
 /// Stores in one transaction: the file, its event, its stream, and the reference in the recording.
@@ -308,5 +368,31 @@ impl Part {
             height: width.min(height).clamp(*HEIGHTS.start(), *HEIGHTS.end()),
             bitrate: u32::try_from(bitrate).ok(),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sluice_store::work::Lane;
+
+    use super::*;
+
+    #[test]
+    fn lost_segments_are_left_out_once_they_had_time_to_come_back() {
+        for (begins, lost, is_waited_for) in
+            [(0, 0, false), (0, 1, true), (1, 0, false), (1, 7, false)]
+        {
+            let lease = Lease {
+                kind: recordings::KIND.to_owned(),
+                id: uuid::Uuid::from_u128(1),
+                account_id: uuid::Uuid::from_u128(2),
+                lane: Lane::Batch,
+                fence: 1,
+                begins,
+            };
+            let checked = may_lack(&lease, lost);
+            let is_lost = matches!(checked, Err(StoreError::Lost(_)));
+            assert_eq!(is_lost, is_waited_for, "{begins} {lost}: {checked:?}");
+        }
     }
 }

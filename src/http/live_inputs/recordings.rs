@@ -41,7 +41,7 @@ pub struct RecordingRecord {
     status: &'static str,
     /// Reason why recording stopped before the broadcast's end, such as a full disk.
     stopped_reason: Option<String>,
-    /// Reason why it failed, or why it waits.
+    /// Reason why it failed, why it waits, or what it lacks: media that were lost.
     error: Option<String>,
     /// The most viewers of the broadcast at a time; null when they were not counted.
     peak_viewers: Option<u64>,

@@ -2,15 +2,20 @@
 //! ([`crate::live_segments`]).
 
 use std::{
+    fs::File,
+    os::unix::fs::FileExt as _,
     path::Path,
-    sync::atomic::{AtomicBool, Ordering::Relaxed},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
 };
 
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 
 use super::{
     Blobs,
-    pieces::{PieceUpload, Place, made_ms, new_base},
+    pieces::{PieceUpload, Place, made_ms, new_base, piece_hash},
     source::Source,
 };
 use crate::{Error, Reader, live_segments, now_ms, objects::PIECE};
@@ -84,20 +89,38 @@ impl Blobs {
 
     /// Opens media of a recorded broadcast that are in the object store. `Error::NotFound` when they have no row there.
     pub async fn recorded(&self, broadcast: &str, name: &str) -> Result<Source, Error> {
+        let (size, place) = self.recorded_place(broadcast, name).await?;
+        let pieces = (0..place.pieces())
+            .map(|number| Ok((number * PIECE as u64, place.piece(number, size)?)))
+            .collect::<Result<Vec<_>, Error>>()?;
+        Ok(Source::Pieces(self.listed(pieces)?))
+    }
+
+    /// Returns whether the first bytes of a local file are the media of a recorded broadcast that the object store has, by length
+    /// and hashes; `None` when these have no row there.
+    pub async fn is_as_recorded(
+        &self,
+        broadcast: &str,
+        name: &str,
+        file: Arc<File>,
+    ) -> Result<Option<bool>, Error> {
+        let (size, place) = match self.recorded_place(broadcast, name).await {
+            Err(Error::NotFound(_)) => return Ok(None),
+            found => found?,
+        };
+        let compared = self.blocking(move || Ok(is_copy(&file, size, &place)));
+        compared.await.map(Some)
+    }
+
+    async fn recorded_place(&self, broadcast: &str, name: &str) -> Result<(u64, Place), Error> {
         let not_found = || Error::NotFound("recorded media");
         if !self.has_objects() {
             return Err(not_found());
         }
         let readers = self.shared.readers.get().ok_or_else(not_found)?.upgrade();
         let readers = readers.ok_or_else(|| Error::Busy("the store is shutting down".into()))?;
-        let (size, place) = {
-            let mut reader = Reader::new(readers.acquire().await?);
-            live_segments::place(&mut reader, broadcast, name).await?
-        };
-        let pieces = (0..place.pieces())
-            .map(|number| Ok((number * PIECE as u64, place.piece(number, size)?)))
-            .collect::<Result<Vec<_>, Error>>()?;
-        Ok(Source::Pieces(self.listed(pieces)?))
+        let mut reader = Reader::new(readers.acquire().await?);
+        live_segments::place(&mut reader, broadcast, name).await
     }
 
     /// Deletes objects that no row names any more; those that cannot be deleted now are left to the search for objects without a
@@ -116,4 +139,16 @@ impl Blobs {
             tracing::warn!(%error, "objects are deleted by a later sweep");
         }
     }
+}
+
+/// Compares the first bytes of a file with pieces, by their hashes; one that cannot be read is no copy. Blocks.
+fn is_copy(file: &File, size: u64, place: &Place) -> bool {
+    (0..place.pieces()).all(|number| {
+        let Ok(piece) = place.piece(number, size) else {
+            return false;
+        };
+        let mut bytes = vec![0; piece.len as usize];
+        let read = file.read_exact_at(&mut bytes, number * PIECE as u64);
+        read.is_ok() && piece_hash(&bytes) == piece.hash
+    })
 }

@@ -318,14 +318,28 @@ pub async fn set_started(tx: &mut Tx<'_>, id: Uuid, started_at: i64) -> Result<L
         .ok_or(Error::NotFound("live input"))
 }
 
-/// Records the end of a broadcast; `ended_at` is the time of its last media.
-pub async fn set_ended(tx: &mut Tx<'_>, id: Uuid, ended_at: i64) -> Result<LiveInput, Error> {
-    query_as("UPDATE live_inputs SET last_ended_at = $2 WHERE id = $1 RETURNING *")
-        .bind(id)
-        .bind(ended_at)
-        .fetch_optional(tx)
-        .await?
-        .ok_or(Error::NotFound("live input"))
+/// Records the end of a broadcast; `ended_at` is the time of its last media. Changes nothing while a broadcast of the input is on
+/// air that began later, as on another node, and keeps a later end.
+pub async fn set_ended(
+    tx: &mut Tx<'_>,
+    id: Uuid,
+    broadcast: &str,
+    ended_at: i64,
+) -> Result<LiveInput, Error> {
+    query_as(
+        "UPDATE live_inputs SET last_ended_at = CASE
+             WHEN EXISTS (SELECT 1 FROM broadcasts later JOIN broadcasts b ON b.id = $3
+                 WHERE later.input_id = $1 AND later.state = 'live' AND later.id <> b.id
+                     AND later.started_at >= b.started_at)
+             THEN last_ended_at ELSE max(coalesce(last_ended_at, $2), $2) END
+         WHERE id = $1 RETURNING *",
+    )
+    .bind(id)
+    .bind(ended_at)
+    .bind(broadcast)
+    .fetch_optional(tx)
+    .await?
+    .ok_or(Error::NotFound("live input"))
 }
 
 /// Notes the target duration, in seconds, with which the next broadcast should start.

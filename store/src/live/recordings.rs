@@ -24,6 +24,8 @@ pub const KIND: &str = "recording";
 const MOST_ENDED: u32 = 1_000;
 /// Error code of a recording whose owner crashed too often.
 const CRASHED: &str = "crashed";
+/// Error code of a recording of which only the data folder of a dead node has something.
+const NODE_AWAY: &str = "node_away";
 
 text_enum! {
     pub enum RecordingStatus {
@@ -60,7 +62,7 @@ pub struct Recording {
     pub status: RecordingStatus,
     /// Reason why nothing more was recorded before the broadcast's end.
     pub stopped_reason: Option<String>,
-    /// Error of a failed recording, or reason why it waits.
+    /// Error of a failed recording, reason why it waits, or what a ready one lacks.
     pub error: Option<String>,
     pub error_code: Option<String>,
     pub is_stored: bool,
@@ -69,6 +71,13 @@ pub struct Recording {
     pub ready_at: Option<i64>,
     pub created_at: i64,
     pub updated_at: i64,
+}
+
+impl Recording {
+    /// Returns whether it failed because its node is away, and continues when that comes back with its data folder.
+    pub fn waits_for_node(&self) -> bool {
+        self.status == RecordingStatus::Failed && self.error_code.as_deref() == Some(NODE_AWAY)
+    }
 }
 
 /// MP4 file of a recording.
@@ -145,7 +154,8 @@ pub async fn stopped(
     Ok(())
 }
 
-/// Queues the recording of a broadcast that ended. Does nothing when there is none, or it is queued already.
+/// Queues the recording of a broadcast that ended, also one that failed because its node was away. Does nothing when there is
+/// none, or it is queued already.
 pub async fn end(
     tx: &mut Tx<'_>,
     broadcast: &str,
@@ -153,12 +163,14 @@ pub async fn end(
     now_ms: i64,
 ) -> Result<(), Error> {
     let ended: Option<Recording> = query_as(
-        "UPDATE recordings SET status = 'processing', ended_at = max($2, started_at), updated_at = $3
-         WHERE broadcast = $1 AND status = 'recording' RETURNING *",
+        "UPDATE recordings SET status = 'processing', ended_at = max($2, started_at), error = NULL, error_code = NULL,
+             updated_at = $3
+         WHERE broadcast = $1 AND (status = 'recording' OR status = 'failed' AND error_code = $4) RETURNING *",
     )
     .bind(broadcast)
     .bind(ended_at)
     .bind(now_ms)
+    .bind(NODE_AWAY)
     .fetch_optional(tx)
     .await?;
     if let Some(recording) = ended {
@@ -196,23 +208,50 @@ pub async fn end_lost(
     Ok(lost.len() as u64)
 }
 
-/// Ends recordings of nodes that died before that time, whose data folders have not come back since, and whose media are in the
-/// object store as far as they had come. Ends a bounded number and returns how many: repeat until none is left.
+/// Ends recordings of nodes that died before that time, and whose data folders have not come back since. What is in the object
+/// store of them is stored; one of which nothing is there fails. Ends a bounded number and returns how many: repeat until none is
+/// left.
 pub async fn end_abandoned(tx: &mut Tx<'_>, before_ms: i64, now_ms: i64) -> Result<u64, Error> {
-    let abandoned: Vec<(String, Option<i64>)> = query_as(
-        "SELECT r.broadcast, b.ended_at FROM recordings r JOIN broadcasts b ON b.id = r.broadcast
+    let abandoned: Vec<(String, Option<i64>, bool)> = query_as(
+        "SELECT r.broadcast, b.ended_at, EXISTS (SELECT 1 FROM live_segments s WHERE s.broadcast = r.broadcast)
+         FROM recordings r JOIN broadcasts b ON b.id = r.broadcast
          WHERE r.status = 'recording' AND b.node_id IS NOT NULL
              AND NOT EXISTS (SELECT 1 FROM nodes n WHERE n.id = b.node_id AND (n.state <> 'dead' OR n.renewed_at > $1))
-             AND EXISTS (SELECT 1 FROM live_segments s WHERE s.broadcast = r.broadcast) LIMIT $2",
+         LIMIT $2",
     )
     .bind(before_ms)
     .bind(MOST_ENDED)
     .fetch_all(tx)
     .await?;
-    for (broadcast, ended_at) in &abandoned {
-        end(tx, broadcast, ended_at.unwrap_or(now_ms), now_ms).await?;
+    for (broadcast, ended_at, has_media) in &abandoned {
+        let ended_at = ended_at.unwrap_or(now_ms);
+        match has_media {
+            true => end(tx, broadcast, ended_at, now_ms).await?,
+            false => fail_away(tx, broadcast, ended_at, now_ms).await?,
+        }
     }
     Ok(abandoned.len() as u64)
+}
+
+/// Fails a recording of which only the data folder of its node has something; [`end`] continues it.
+async fn fail_away(
+    tx: &mut Tx<'_>,
+    broadcast: &str,
+    ended_at: i64,
+    now_ms: i64,
+) -> Result<(), Error> {
+    query(
+        "UPDATE recordings SET status = 'failed', ended_at = max($2, started_at), error = $3, error_code = $4, updated_at = $5
+         WHERE broadcast = $1 AND status = 'recording'",
+    )
+    .bind(broadcast)
+    .bind(ended_at)
+    .bind("the node that recorded it is away, and nothing of it is in the object store: start that node again in its data folder")
+    .bind(NODE_AWAY)
+    .bind(now_ms)
+    .execute(tx)
+    .await?;
+    Ok(())
 }
 
 /// Returns a recording of any account, for actors.
@@ -316,11 +355,12 @@ pub async fn waits(
     Ok(())
 }
 
-/// Finishes a recording whose files are all stored; one without any is deleted. Returns the recording as it is then.
-/// `Error::Conflict` when the lease is lost.
+/// Finishes a recording whose files are all stored; one without any is deleted. `lack` says what the files lack of what was
+/// recorded. Returns the recording as it is then. `Error::Conflict` when the lease is lost.
 pub async fn finish(
     tx: &mut Tx<'_>,
     lease: &Lease,
+    lack: Option<&Failure>,
     now_ms: i64,
 ) -> Result<Option<Recording>, Error> {
     work::finish(tx, lease).await?;
@@ -331,9 +371,11 @@ pub async fn finish(
             .await?;
         return Ok(None);
     }
-    query("UPDATE recordings SET is_stored = 1, error = NULL, error_code = NULL, updated_at = $2 WHERE id = $1")
+    query("UPDATE recordings SET is_stored = 1, error = $3, error_code = $4, updated_at = $2 WHERE id = $1")
         .bind(lease.id)
         .bind(now_ms)
+        .bind(lack.map(|lack| &lack.message))
+        .bind(lack.map(|lack| &lack.code))
         .execute(tx)
         .await?;
     settle(tx, lease.id, now_ms).await.map(Some)

@@ -306,7 +306,7 @@ async fn a_broadcast_leaves_its_marks_on_the_input() {
             Box::pin(async move {
                 Ok([
                     live_inputs::set_started(tx, id, NOW + 1).await?,
-                    live_inputs::set_ended(tx, id, NOW + 9).await?,
+                    live_inputs::set_ended(tx, id, "b1", NOW + 9).await?,
                     live_inputs::set_target_duration(tx, id, 3).await?,
                     live_inputs::set_started(tx, id, NOW + 20).await?,
                     live_inputs::raise_fence(tx, id, 1).await?,

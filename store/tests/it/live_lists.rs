@@ -65,7 +65,7 @@ async fn what_is_on_air_is_sorted_narrowed_and_counted_with_the_rows() {
                 live_inputs::set_started(tx, d_id, NOW).await?;
                 for (id, at_ms) in [(c_id, NOW), (b_id, NOW + 5)] {
                     live_inputs::set_started(tx, id, at_ms).await?;
-                    live_inputs::set_ended(tx, id, at_ms + 10).await?;
+                    live_inputs::set_ended(tx, id, "b1", at_ms + 10).await?;
                 }
                 let off = LiveInputPatch {
                     enabled: Some(false),

@@ -2,10 +2,11 @@
 
 use sluice_media::hls::{Header, StreamInfo, record::SegmentEntry};
 use sluice_store::{
-    StoreSettings, accounts,
+    StoreSettings, accounts, broadcasts,
     live_inputs::{self, NewLiveInput},
 };
 use tempfile::TempDir;
+use uuid::Uuid;
 
 use super::*;
 use crate::fixtures::until;
@@ -232,6 +233,75 @@ async fn media_wait_on_the_disk_while_the_object_store_is_away() {
     assert_eq!(site.upload.failure(), None);
     assert_eq!(site.names().await.len() as u64, count);
     assert!(site.uploads.pending().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_the_disk_cannot_read_is_left_out_after_some_tries() {
+    let site = Site::open().await;
+    site.init();
+    site.segment(1, 4);
+    // A folder can be opened and not be read.
+    let unreadable = site.upload.folder.file(MediaName::Segment(2));
+    fs::create_dir_all(unreadable.join("more")).unwrap();
+    site.index(&segment(2, 1));
+    site.segment(3, 4);
+    site.upload.end(7);
+    for _ in 1..READ_TRIES {
+        site.rounds().await;
+        assert_eq!(site.uploads.pending(), [BROADCAST]);
+        assert!(site.upload.failure().is_some());
+    }
+    assert_eq!(site.names().await, ["1.m4s", "3.m4s", "init0.mp4"]);
+    site.rounds().await;
+    assert_eq!(site.names().await, ["1.m4s", "3.m4s", "init0.mp4"]);
+    assert!(site.uploads.pending().is_empty(), "the recording ends");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_index_that_the_disk_cannot_read_does_not_hold_up_the_end() {
+    let site = Site::open().await;
+    site.init();
+    let noted = site.segment(1, 4);
+    let index = site.upload.folder.path.join(RECORDING_INDEX);
+    fs::remove_file(&index).unwrap();
+    fs::create_dir(&index).unwrap();
+    site.upload.note(&noted);
+    site.upload.end(7);
+    for _ in 1..READ_TRIES {
+        site.rounds().await;
+        assert_eq!(site.uploads.pending(), [BROADCAST]);
+    }
+    site.rounds().await;
+    assert_eq!(site.names().await, ["1.m4s"]);
+    assert!(site.uploads.pending().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_recording_that_failed_while_its_node_was_away_is_continued() {
+    let site = Site::open().await;
+    site.init();
+    site.segment(1, 4);
+    let inputs = live_inputs::all(&mut site.store.read().await.unwrap()).await;
+    let input_id = inputs.unwrap()[0].id;
+    let away = site.store.write(move |tx| {
+        Box::pin(async move {
+            broadcasts::begin(tx, BROADCAST, input_id, 1, 1).await?;
+            broadcasts::set_node(tx, BROADCAST, Uuid::from_u128(7)).await?;
+            recordings::end_abandoned(tx, 8, 9).await
+        })
+    });
+    assert_eq!(away.await.unwrap(), 1);
+    assert_eq!(site.status().await, RecordingStatus::Failed);
+
+    site.upload.end(7);
+    site.rounds().await;
+    assert_eq!(site.names().await, ["1.m4s", "init0.mp4"]);
+    assert!(site.uploads.pending().is_empty());
+    let ending = site
+        .store
+        .write(|tx| Box::pin(async move { recordings::end(tx, BROADCAST, 7, 10).await }));
+    ending.await.unwrap();
+    assert_eq!(site.status().await, RecordingStatus::Processing);
 }
 
 #[tokio::test(flavor = "multi_thread")]

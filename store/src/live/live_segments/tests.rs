@@ -126,6 +126,23 @@ async fn recorded_media_are_read_and_deleted_by_their_rows() {
     let missing = site.read("b1", "9.m4s").await;
     assert!(matches!(missing, Err(Error::NotFound(_))), "{missing:?}");
 
+    // A file that begins with the media is a copy of them; zeros of the same length and a shorter one are none.
+    let longer = [&large[..], b"more"].concat();
+    for (bytes, is_copy) in [
+        (large.clone(), true),
+        (longer, true),
+        (vec![0; large.len()], false),
+        (large[..PIECE].to_vec(), false),
+        (Vec::new(), false),
+    ] {
+        let file = Arc::new(fs::File::open(site.file(&bytes)).unwrap());
+        let compared = site.store.blobs().is_as_recorded("b1", "10.m4s", file);
+        assert_eq!(compared.await.unwrap(), Some(is_copy), "{}", bytes.len());
+    }
+    let file = Arc::new(fs::File::open(site.file(b"other")).unwrap());
+    let unknown = site.store.blobs().is_as_recorded("b1", "9.m4s", file);
+    assert_eq!(unknown.await.unwrap(), None);
+
     // Media of rows are no strays, however old.
     stray_objects::sweep(&site.store, now_ms() + HOUR_MS)
         .await

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::{
-    Store, StoreSettings, accounts, live_inputs,
+    Store, StoreSettings, accounts, broadcasts, live_inputs,
     live_inputs::{NewLiveInput, RecordMode},
     work::Room,
 };
@@ -78,6 +78,15 @@ impl World {
     }
 
     async fn finish(&self, lease: Lease, files: u32) -> Result<Option<Recording>, Error> {
+        self.finish_with(lease, files, None).await
+    }
+
+    async fn finish_with(
+        &self,
+        lease: Lease,
+        files: u32,
+        lack: Option<Failure>,
+    ) -> Result<Option<Recording>, Error> {
         self.store
             .write(move |tx| {
                 Box::pin(async move {
@@ -96,7 +105,7 @@ impl World {
                         };
                         stored(tx, &lease, &file).await?;
                     }
-                    finish(tx, &lease, NOW + 20).await
+                    finish(tx, &lease, lack.as_ref(), NOW + 20).await
                 })
             })
             .await
@@ -127,6 +136,53 @@ async fn a_recording_becomes_work_once_and_is_ready_with_its_files() {
     world.begin("b1", NOW).await;
     world.end("b1").await;
     assert!(world.claim().await.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_ready_recording_says_what_it_lacks() {
+    let world = World::new().await;
+    world.begin("b1", NOW).await;
+    world.end("b1").await;
+    let lease = world.claim().await.remove(0);
+    let lack = Failure {
+        code: "segments_lost".into(),
+        message: "2 recorded segments are lost".into(),
+    };
+    let finished = world.finish_with(lease, 1, Some(lack.clone())).await;
+    let finished = finished.unwrap().unwrap();
+    assert_eq!(finished.status, RecordingStatus::Ready);
+    assert_eq!(finished.error, Some(lack.message));
+    assert_eq!(finished.error_code, Some(lack.code));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_of_a_node_that_uploaded_nothing_fails_until_the_node_comes_back() {
+    let world = World::new().await;
+    world.begin("b1", NOW).await;
+    let input_id = world.input.id;
+    let on_air = world.store.write(move |tx| {
+        Box::pin(async move {
+            broadcasts::begin(tx, "b1", input_id, 1, NOW).await?;
+            // It has been dead for so long that its row is deleted.
+            broadcasts::set_node(tx, "b1", Uuid::now_v7()).await
+        })
+    });
+    on_air.await.unwrap();
+    for ended in [1, 0] {
+        let ending = world
+            .store
+            .write(|tx| Box::pin(async move { end_abandoned(tx, NOW + 50, NOW + 60).await }));
+        assert_eq!(ending.await.unwrap(), ended);
+    }
+    let failed = world.row("b1").await.unwrap();
+    assert!(failed.waits_for_node(), "{failed:?}");
+    assert_eq!(failed.ended_at, Some(NOW + 60));
+    assert!(failed.error.is_some());
+
+    world.end("b1").await;
+    let row = world.row("b1").await.unwrap();
+    assert_eq!((row.status, row.error), (RecordingStatus::Processing, None));
+    assert_eq!(world.claim().await.len(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
