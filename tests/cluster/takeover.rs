@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 use serde_json::Value;
 use sluice_testkit::relay::Line;
-use tokio::time::sleep;
 
 use crate::{
     soak::load::image,
@@ -76,6 +75,16 @@ async fn wait_busy(installation: &Installation, id: &str) -> Result<(), Failure>
     .await
 }
 
+/// Waits until others have taken over what a node held.
+async fn wait_dead(installation: &Installation, id: &str) -> Result<(), Failure> {
+    let sql = format!("SELECT state FROM sluice.nodes WHERE id = '{id}'");
+    eventually("others take the node for dead", NOTICED, async || {
+        let states = installation.postgres.ask(&sql).ok()?;
+        (states == ["dead"]).then_some(())
+    })
+    .await
+}
+
 fn leased(installation: &Installation, id: &str) -> Result<usize, Failure> {
     let sql = format!("SELECT count(*) FROM sluice.work WHERE lease_owner = '{id}'");
     Ok(installation
@@ -113,20 +122,20 @@ async fn kill(installation: &mut Installation) -> Result<(), Failure> {
     installation.wait_for_nodes(3).await
 }
 
-/// A halted node and one that was cut off continue without what they held. It takes longer than a lease: others have that now.
+/// A halted node and one that was cut off continue without what they held: others have that now.
 async fn halt_and_cut_off(installation: &mut Installation) -> Result<(), Failure> {
     let api = installation.nodes[0].api();
     let (halted, cut_off) = (id_of(installation, 1)?, id_of(installation, 2)?);
     let jobs = make_jobs(&api, &mut Dice::new(5), JOBS).await?;
     wait_busy(installation, &halted).await?;
     installation.nodes[1].signal(Signal::STOP)?;
-    sleep(Duration::from_secs(10)).await;
+    wait_dead(installation, &halted).await?;
     installation.nodes[1].signal(Signal::CONT)?;
     installation.wait_for_nodes(3).await?;
     assert_eq!(id_of(installation, 1)?, halted, "it is the same node");
 
     installation.nodes[2].set_lines(Line::IsSilent);
-    sleep(Duration::from_secs(10)).await;
+    wait_dead(installation, &cut_off).await?;
     installation.nodes[2].set_lines(Line::Passes);
     installation.wait_for_nodes(3).await?;
     assert_eq!(id_of(installation, 2)?, cut_off, "it is the same node");
