@@ -27,7 +27,7 @@ start_server() {
         -volume.port=$((port + 2)) -volume.port.grpc=$((port + 3)) -volume.max=64 \
         -filer -filer.port=$((port + 4)) -filer.port.grpc=$((port + 5)) -filer.localSocket="$work/filer.sock" \
         -s3 -s3.port=$((port + 6)) -s3.port.grpc=$((port + 7)) -s3.localSocket="$work/s3.sock" -s3.config="$work/keys.json" \
-        >"$work/server.log" 2>&1 3<&- &
+        >"$work/server.log" 2>&1 &
     server=$!
     for _ in $(seq $((start_within_s * 5))); do
         kill -0 "$server" 2>/dev/null || return 1
@@ -45,27 +45,10 @@ stop_server() {
         /tmp/seaweedfs-*-grpc-$((port + 5)).sock /tmp/seaweedfs-*-grpc-$((port + 7)).sock
 }
 
-# The command has the signal too, or gets it here; the server ends after it.
-on_signal() { # on_signal NAME STATUS
-    [ -n "$command" ] || exit "$2"
-    kill -s "$1" "$command" 2>/dev/null || :
-}
-
-run_command() {
-    env --default-signal=INT,QUIT "$@" <&3 3<&- &
-    command=$!
-    status=0
-    wait "$command" || status=$?
-    while kill -0 "$command" 2>/dev/null; do
-        status=0
-        wait "$command" || status=$?
-    done
-}
-
-work='' server='' port='' command=''
+work='' server='' port=''
 trap stop_server EXIT
-trap 'on_signal INT 130' INT
-trap 'on_signal TERM 143' TERM
+# shellcheck source=scripts/run-command.sh
+. "$here/run-command.sh"
 
 "$here/install.sh" objects
 program=$(command -v weed || echo "$tools/seaweedfs/bin/weed")
@@ -76,11 +59,11 @@ secret=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
 cat >"$work/keys.json" <<JSON
 {"identities": [{"name": "sluice", "credentials": [{"accessKey": "sluice", "secretKey": "$secret"}], "actions": ["Admin"]}]}
 JSON
-exec 3<&0
 start_server || { tail -n 20 "$work/server.log" >&2; fail "the server does not start"; }
 # A bucket is a folder of the server's file service.
 [ "$(ask --request POST "http://127.0.0.1:$((port + 4))/buckets/sluice/")" = 201 ] || fail "the server makes no bucket"
 export SLUICE_TEST_OBJECTS="s3://sluice?endpoint=http://127.0.0.1:$((port + 6))"
 export SLUICE_TEST_OBJECTS_ACCESS_KEY=sluice SLUICE_TEST_OBJECTS_SECRET_KEY="$secret"
-run_command "$@"
+status=0
+run_command "$@" || status=$?
 exit "$status"

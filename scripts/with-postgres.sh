@@ -83,34 +83,15 @@ stop_server() {
     rm -rf "$work"
 }
 
-# The command gets the signal, and the server ends after it.
-on_signal() { # on_signal NAME STATUS
-    [ -n "$command" ] || exit "$2"
-    kill -s "$1" "$command" 2>/dev/null || :
-}
-
-# A shell keeps SIGINT from what it starts beside itself, and waits for what it starts otherwise before it handles its own.
-run_command() {
-    exec 3<&0
-    env --default-signal=INT,QUIT "$@" <&3 3<&- &
-    command=$!
-    status=0
-    wait "$command" || status=$?
-    while kill -0 "$command" 2>/dev/null; do
-        status=0
-        wait "$command" || status=$?
-    done
-}
-
 show_errors() {
     errors=$(grep -E '(ERROR|FATAL|PANIC): ' "$work/data/server.log" | tail -n 40)
     [ -z "$errors" ] || { say "the last errors in the server's log:"; printf '%s\n' "$errors" >&2; }
 }
 
-work='' command=''
+work=''
 trap stop_server EXIT
-trap 'on_signal INT 130' INT
-trap 'on_signal TERM 143' TERM
+# shellcheck source=scripts/run-command.sh
+. "$here/run-command.sh"
 
 programs=$(find_programs)
 [ -n "$programs" ] || { "$here/install.sh" postgres; programs=$(find_programs); }
@@ -118,6 +99,7 @@ programs=$(find_programs)
 make_cluster
 start_server
 export SLUICE_TEST_POSTGRES="postgres://postgres@127.0.0.1:$port/postgres"
-run_command "$@"
+status=0
+run_command "$@" || status=$?
 [ "$status" = 0 ] || show_errors
 exit "$status"

@@ -10,6 +10,8 @@ pub mod causes;
 pub mod cli;
 pub mod config;
 pub mod doctor;
+#[cfg(test)]
+mod fixtures;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod http;

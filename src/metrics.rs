@@ -217,8 +217,6 @@ fn of_nodes(nodes: &[Node], since_renewal_s: f64, clock_offset_ms: i64) -> Vec<M
 #[derive(Clone, Debug, Default)]
 struct LastRead(Arc<Mutex<BTreeMap<&'static str, Vec<Metric>>>>);
 
-impl LastRead {}
-
 impl Collector for LastRead {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         for metric in self.0.lock().values().flatten() {

@@ -490,7 +490,7 @@ fn source_folder(folder: &str) -> String {
     }
 }
 
-/// Whether a file of a crate's sources is no test.
+/// Returns whether a file of a crate's sources is no test.
 fn is_production(path: &str) -> bool {
     !path.ends_with("tests.rs") && !path.contains("tests/")
 }

@@ -1,4 +1,4 @@
-//! Fixtures of this crate's tests: a store in a temporary folder, faked workers, waiting for a condition.
+//! Fixtures of this crate's tests: a store in a temporary folder, faked workers and progress, waiting for a condition.
 
 use std::{
     collections::BTreeMap,
@@ -11,14 +11,14 @@ use sluice_media::{
     format::Format,
     task::{ImageFacts, Limits},
 };
-use sluice_store::{Store, StoreSettings, accounts, now_ms};
+use sluice_store::{Error as StoreError, Store, StoreSettings, accounts, changes::Kind, now_ms};
 use tempfile::TempDir;
 use tokio::time::{sleep, timeout};
 use uuid::Uuid;
 
 use crate::{
     compute::{Assignment, ComputeSettings, Error, Finished, Lane},
-    durable::workers::Workers,
+    durable::{in_flight::TaskShares, progress_channels::Report, workers::Workers},
 };
 
 /// Longest wait for a condition, on a machine with other work.
@@ -119,5 +119,57 @@ impl<'a> Running<'a> {
 impl Drop for Running<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, SeqCst);
+    }
+}
+
+/// Progress of a row that has no end: the number of its state, and the shares that were put beside it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct FakeProgress {
+    pub(crate) number: u32,
+    pub(crate) shares: TaskShares,
+    /// Thousandths of the report before.
+    pub(crate) before: Option<u32>,
+}
+
+impl FakeProgress {
+    /// Makes the progress that a row itself has.
+    pub(crate) fn of_row(number: u32) -> Self {
+        Self {
+            number,
+            shares: TaskShares::default(),
+            before: None,
+        }
+    }
+}
+
+impl Report for FakeProgress {
+    const KIND: Kind = Kind::Job;
+
+    async fn look(_: &Store, _: Uuid) -> Result<Self, StoreError> {
+        Err(StoreError::NotFound("row"))
+    }
+
+    fn has_ended(&self) -> bool {
+        false
+    }
+
+    fn percent_done(&self) -> Option<u8> {
+        None
+    }
+
+    fn queue_place(&self) -> Option<u32> {
+        self.shares.queue_place
+    }
+
+    fn is_before(&self, _: &Self) -> bool {
+        false
+    }
+
+    fn beside(self, shares: TaskShares, before: Option<&Self>) -> Self {
+        Self {
+            number: self.number,
+            shares,
+            before: before.map(|before| before.shares.thousandths),
+        }
     }
 }

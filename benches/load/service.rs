@@ -9,7 +9,7 @@ use std::{
 use serde_json::{Value, json};
 use sluice_testkit::{
     Failure,
-    process::{Server, free_port, free_udp_port},
+    process::{Server, free_port},
     publisher::Target,
 };
 
@@ -77,7 +77,7 @@ impl Service {
         if !program.exists() {
             return Err(format!("{} is missing: run `make build` first", program.display()).into());
         }
-        let srt = format!("127.0.0.1:{}", free_udp_port()?);
+        let srt = format!("127.0.0.1:{}", free_port()?);
         let mut command = Command::new(program);
         command
             .arg("serve")

@@ -13,7 +13,7 @@ use std::{
 use clap::{Args, ValueEnum};
 use sluice_testkit::{
     Failure,
-    process::{self, Figures, Server, free_port, free_udp_port},
+    process::{self, Figures, Server, free_port},
     webrtc::{Crowd, Seat},
 };
 use tokio::time::sleep;
@@ -150,7 +150,7 @@ async fn measure_pion(
         return Err(format!("{PION} is missing: run scripts/install.sh peers").into());
     }
     let (_, file) = clip::obtain_in_order(clips, options.bitrate)?;
-    let (port, input) = (free_port()?, free_udp_port()?);
+    let (port, input) = (free_port()?, free_port()?);
     let mut command = Command::new(program);
     command.args([port.to_string(), input.to_string()]);
     let server = Server::start("pion", &mut command, &scratch.join("pion.log"))?;

@@ -193,7 +193,7 @@ pub enum ApiError {
     /// The database was lost during the commit (503): the client must look before it repeats the request.
     #[error("{0}")]
     OutcomeUnknown(String),
-    /// As many of these are in use as the settings allow, or another node has what is needed (503).
+    /// All that the settings allow are in use, or another node has what is needed (503).
     #[error("{message}; try again in {retry_after_s} s")]
     Overloaded {
         code: &'static str,

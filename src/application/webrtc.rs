@@ -65,9 +65,9 @@ pub(crate) fn too_large() -> ApiError {
 /// An admitted viewer.
 pub(crate) struct Viewer {
     pub playback: Arc<Playback>,
-    /// As [`ViewerOffer::until_ms`].
+    /// Copy of [`ViewerOffer::until_ms`].
     pub until_ms: Option<i64>,
-    /// As [`ViewerOffer::has_permission`].
+    /// Copy of [`ViewerOffer::has_permission`].
     pub has_permission: bool,
 }
 

@@ -63,7 +63,7 @@ enum Command {
         name: String,
         #[arg(value_enum)]
         role: RoleName,
-        /// Whether the user may see the whole installation [default: as before]
+        /// Let the user see the whole installation, or not [default: as before]
         #[arg(long, value_name = "YES|NO", value_enum)]
         operator: Option<YesOrNo>,
     },

@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(3);
 /// Most bytes of metrics that are read.
 const MOST_BYTES: u64 = 4 << 20;
 
-/// What is read of `addresses.json`.
+/// Fields that are read of `addresses.json`.
 #[derive(Deserialize)]
 struct Addresses {
     http: SocketAddr,

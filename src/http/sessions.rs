@@ -21,7 +21,7 @@ use crate::application::{
 pub struct SessionRecord {
     /// Names the session; it is not the cookie.
     id: Uuid,
-    /// Whether the request came by this session.
+    /// True for the session by which the request came.
     current: bool,
     created_at: Timestamp,
     /// Exact to five minutes.

@@ -1,31 +1,19 @@
 //! The listener over real connections; with `SLUICE_TEST_POSTGRES` three nodes that render for each other.
 
-use std::{
-    collections::BTreeMap,
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering::SeqCst},
-    },
-    time::Duration,
-};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use actix_web::dev::ServerHandle;
-use futures_util::future::{BoxFuture, FutureExt as _, join_all};
+use futures_util::future::join_all;
 use kameo::actor::ActorRef;
 use serde_json::Value;
 use sluice_actors::{
     cdn::{CdnSettings, Fetched, Problem, VariantJob},
     component::ComponentStatuses,
-    compute::{self, Assignment, Finished, Lane},
-    convert::Workers,
     outbound::Method,
     subsystem::Subsystem as _,
     tree::{self, Root},
 };
-use sluice_media::{
-    task::{Done, Limits},
-    variant::{AcceptClass, VariantRequest, VariantSettings},
-};
+use sluice_media::variant::{AcceptClass, VariantRequest, VariantSettings};
 use sluice_store::{
     ClusterSettings, Store, StoreSettings, accounts, blobs,
     cluster::{Node, NodeState, Role},
@@ -37,46 +25,9 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::*;
-use crate::config::Config;
+use crate::fixtures::Painter;
 
 const PATIENCE: Duration = Duration::from_secs(30);
-
-/// Answers with the task's words, and counts the tasks of all nodes.
-#[derive(Clone, Default)]
-struct Painter(Arc<AtomicUsize>);
-
-impl Workers for Painter {
-    fn run(
-        &self,
-        _: Lane,
-        assignment: Assignment,
-    ) -> BoxFuture<'_, Result<Finished, compute::Error>> {
-        self.0.fetch_add(1, SeqCst);
-        async move {
-            Ok(Finished {
-                done: Done::default(),
-                bytes: vec![format!("{:?}", assignment.task).into()],
-            })
-        }
-        .boxed()
-    }
-
-    fn limits(&self) -> Limits {
-        Config::default().image_workers.limits()
-    }
-
-    fn width(&self) -> usize {
-        1
-    }
-
-    fn signs(&self) -> u64 {
-        0
-    }
-
-    fn refused(&self) -> Option<String> {
-        None
-    }
-}
 
 /// Image delivery with a listener for other nodes.
 struct Peer {
@@ -287,7 +238,7 @@ async fn equal_misses_of_three_nodes_are_one_render() {
         };
         timeout(PATIENCE, running).await.expect("its actors run");
     }
-    let before = painter.0.load(SeqCst);
+    let before = painter.tasks();
 
     let asking = (0..1_000).map(|number| nodes[number % 3].fetch(file_id, "w=100"));
     let fetched = join_all(asking).await;
@@ -296,7 +247,7 @@ async fn equal_misses_of_three_nodes_are_one_render() {
         .map(|it| it.unwrap().entry.etag.clone())
         .collect();
     assert!(etags.iter().all(|etag| *etag == etags[0]));
-    assert_eq!(painter.0.load(SeqCst), before + 1);
+    assert_eq!(painter.tasks(), before + 1);
     assert!(nodes.iter().all(|node| node.has(file_id, "w=100")));
 
     nodes[1].images.purge_file(file_id).await;
@@ -313,7 +264,7 @@ async fn equal_misses_of_three_nodes_are_one_render() {
     nodes[unreachable].listener.stop(false).await;
     let other = &nodes[(unreachable + 1) % 3];
     assert!(other.fetch(file_id, "w=200").await.unwrap().rendered);
-    assert_eq!(painter.0.load(SeqCst), before + 2);
+    assert_eq!(painter.tasks(), before + 2);
     for node in nodes {
         node.stop().await;
     }

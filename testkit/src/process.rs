@@ -1,9 +1,11 @@
 //! Server processes of tests: start, end, CPU time and memory from `/proc`, free ports.
 
 use std::{
+    collections::HashSet,
     net::{TcpListener, UdpSocket},
     path::Path,
     process::{Child, Command, Stdio},
+    sync::{Mutex, PoisonError},
     time::Duration,
 };
 
@@ -19,6 +21,8 @@ const OWN_TIME: [usize; 2] = [11, 12];
 /// ... and of its children that have ended.
 const WAITED_FOR: [usize; 2] = [13, 14];
 const OWN_AND_WAITED_FOR: [usize; 4] = [11, 12, 13, 14];
+/// Ports below those that the system gives to clients, which could take that of a server that does not listen yet.
+const PORTS: std::ops::Range<u16> = 20_000..32_000;
 
 /// A child that ends when this is dropped.
 #[derive(Debug)]
@@ -180,12 +184,20 @@ fn number(text: &str, name: &str) -> Option<u64> {
     rest.split_whitespace().next()?.parse().ok()
 }
 
-/// A loopback port that was free a moment ago.
+/// Returns a port that is free on loopback, of TCP and of UDP: each one once, and none that a client of this machine takes.
 pub fn free_port() -> Result<u16, Failure> {
-    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
-}
-
-/// The same of UDP.
-pub fn free_udp_port() -> Result<u16, Failure> {
-    Ok(UdpSocket::bind("127.0.0.1:0")?.local_addr()?.port())
+    static GIVEN: Mutex<Option<HashSet<u16>>> = Mutex::new(None);
+    let mut given = GIVEN.lock().unwrap_or_else(PoisonError::into_inner);
+    let given = given.get_or_insert_default();
+    // Processes that run at once begin at different places.
+    let from = u16::try_from(std::process::id() % 10_000)? + PORTS.start;
+    let mut ports = (from..PORTS.end).chain(PORTS.start..from);
+    let is_free = |port: u16| {
+        let address = ("127.0.0.1", port);
+        TcpListener::bind(address).is_ok() && UdpSocket::bind(address).is_ok()
+    };
+    let port = ports.find(|port| !given.contains(port) && is_free(*port));
+    let port = port.ok_or("no port is free")?;
+    given.insert(port);
+    Ok(port)
 }

@@ -21,9 +21,8 @@ const SOON: Duration = Duration::from_secs(10);
 /// Monthly deliveries of the plan; its requests a minute are those of the plan `free`.
 const CAP: usize = 300;
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_sixth_wrong_password_is_rejected_whichever_node_is_asked() -> Result<(), Failure> {
-    let installation = Installation::start(&[]).await?;
+/// The sixth wrong password is rejected, whichever node is asked.
+pub async fn reject_sixth_password(installation: &Installation) -> Result<(), Failure> {
     let apis: Vec<Api> = installation.nodes.iter().map(|node| node.api()).collect();
     let wrong = json!({"username": "admin", "password": "not the one"});
     for attempt in 0..6 {

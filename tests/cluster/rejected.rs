@@ -59,11 +59,10 @@ fn beside(node: &Node) -> Result<Command, Failure> {
     Ok(command)
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_no_node_of_the_cluster_is_rejected_and_named() -> Result<(), Failure> {
-    let installation = Installation::start(&[]).await?;
-    call_without_signature(&installation).await?;
-    start_wrongly(&installation).await
+/// Rejects and names what is no node of the cluster.
+pub async fn reject_strangers(installation: &Installation) -> Result<(), Failure> {
+    call_without_signature(installation).await?;
+    start_wrongly(installation).await
 }
 
 /// In the data folder of a node, and without being a node.
@@ -159,11 +158,9 @@ fn find(libraries: &Path) -> Option<PathBuf> {
         .find(|library| library.exists())
 }
 
-/// The nodes go by the database's clock, and say that a machine's is wrong.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_clock_an_hour_ahead_is_named_and_does_no_harm() -> Result<(), Failure> {
+/// The nodes go by the database's clock, and say that a machine's is wrong; the third one is an hour ahead from then on.
+pub async fn name_wrong_clock(installation: &mut Installation) -> Result<(), Failure> {
     let library = faketime()?.display().to_string();
-    let mut installation = Installation::start(&[]).await?;
     let late = &mut installation.nodes[2];
     late.terminate().await?;
     late.set_environment(&[

@@ -21,7 +21,7 @@ use crate::{
         dice::Dice,
         eventually,
         installation::Installation,
-        json::text,
+        json::{number, text},
         node::program,
     },
 };
@@ -95,22 +95,29 @@ async fn ask(
     Ok(jobs)
 }
 
-async fn check_jobs(api: &Api, jobs: &[String]) -> Result<(), Failure> {
+/// Operations that are charged.
+async fn charged(api: &Api) -> Result<usize, Failure> {
+    let usage = api.get("/api/usage").await?;
+    Ok(usize::try_from(number(&usage["operations"]["used"])?)?)
+}
+
+/// All jobs complete, and each is charged once.
+async fn check_jobs(api: &Api, jobs: &[String], charged_before: usize) -> Result<(), Failure> {
     for job in jobs {
         let is_done = |job: &Value| (job["status"] == "completed").then_some(());
         let what = format!("job {job} has completed");
         api.wait(&format!("/api/jobs/{job}"), &what, ENDED, is_done)
             .await?;
     }
-    let used = api.get("/api/usage").await?["operations"]["used"].clone();
-    assert_eq!(used, jobs.len(), "charges");
+    let since = charged(api).await? - charged_before;
+    assert_eq!(since, jobs.len(), "charges");
     Ok(())
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nodes_are_restarted_one_after_the_other_and_no_client_sees_it() -> Result<(), Failure> {
-    let mut installation = Installation::start(&[]).await?;
+/// Nodes are restarted one after the other, and no client sees it.
+pub async fn restart_one_by_one(installation: &mut Installation) -> Result<(), Failure> {
     let api = installation.api();
+    let before = charged(&api).await?;
     let clients = Clients::start(&api).await?;
     for number in 0..installation.nodes.len() {
         installation.nodes[number].terminate().await?;
@@ -119,7 +126,7 @@ async fn nodes_are_restarted_one_after_the_other_and_no_client_sees_it() -> Resu
     }
     let jobs = clients.finish().await?;
     eprintln!("{} jobs", jobs.len());
-    check_jobs(&api, &jobs).await
+    check_jobs(&api, &jobs, before).await
 }
 
 /// Left out without an older program.
@@ -149,5 +156,5 @@ async fn an_older_program_is_replaced_node_by_node_and_no_client_sees_it() -> Re
         node.start().await?;
     }
     let jobs = clients.finish().await?;
-    check_jobs(&api, &jobs).await
+    check_jobs(&api, &jobs, 0).await
 }

@@ -21,8 +21,8 @@ use crate::support::{
 /// For what happens at once, on a machine with other work.
 const SOON: Duration = Duration::from_secs(20);
 const PLAYED: Duration = Duration::from_secs(30);
-/// Issue 2: how soon after its start the service is ready again.
-const READY_WITHIN: Duration = Duration::from_secs(3);
+/// Longest time until the service is ready again, on a machine with other work: no start waits for an encoder that returns.
+const READY_WITHIN: Duration = Duration::from_secs(15);
 
 async fn restart(server: &mut Server) -> Result<(), Failure> {
     server.restart().await?;

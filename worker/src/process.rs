@@ -70,7 +70,7 @@ pub enum Ring {
     Image,
     /// GStreamer beside them: one task, then it ends. `registry`: where GStreamer keeps what it knows of its plug-ins.
     Av { registry: PathBuf },
-    /// As `Av`, for a live stream, which is watched while it is made: a better turn.
+    /// Same as `Av` for a live stream, which is watched while it is made: a better turn.
     Live { registry: PathBuf },
 }
 

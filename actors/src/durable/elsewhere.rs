@@ -101,41 +101,8 @@ pub(crate) fn unwritten(held: &Held, shares: TaskShares) -> Option<TaskProgress>
 
 #[cfg(test)]
 mod tests {
-    use sluice_store::{Error, Store};
-
     use super::*;
-
-    /// Shares that never fall.
-    #[derive(Clone, Copy, Debug, PartialEq)]
-    struct Share(u32);
-
-    impl Report for Share {
-        const KIND: Kind = Kind::Job;
-
-        async fn look(_: &Store, _: Uuid) -> Result<Self, Error> {
-            Err(Error::NotFound("row"))
-        }
-
-        fn has_ended(&self) -> bool {
-            false
-        }
-
-        fn percent_done(&self) -> Option<u8> {
-            None
-        }
-
-        fn queue_place(&self) -> Option<u32> {
-            None
-        }
-
-        fn is_before(&self, _: &Self) -> bool {
-            false
-        }
-
-        fn beside(self, shares: TaskShares, before: Option<&Self>) -> Self {
-            Self(shares.thousandths.max(before.map_or(0, |before| before.0)))
-        }
-    }
+    use crate::fixtures::FakeProgress;
 
     fn held(id: u128, fence: i64, share: Option<u32>) -> Held {
         Held {
@@ -150,18 +117,22 @@ mod tests {
 
     #[test]
     fn what_other_nodes_write_is_seen_beside_the_row_while_they_hold_it() {
-        let (elsewhere, id) = (Elsewhere::new(), Uuid::from_u128(1));
+        let (elsewhere, id) = (Elsewhere::<FakeProgress>::new(), Uuid::from_u128(1));
         let changed = |rows: Vec<Held>| elsewhere.replace(rows).len();
+        let seen = || {
+            let seen = elsewhere.seen(id, FakeProgress::of_row(1));
+            (seen.shares.thousandths, seen.before)
+        };
         assert_eq!(changed(vec![held(1, 1, None)]), 0, "nothing is known yet");
-        assert_eq!(elsewhere.seen(id, Share(0)), Share(0));
+        assert_eq!(seen(), (0, None));
         assert_eq!(changed(vec![held(1, 1, Some(500)), held(2, 1, Some(1))]), 2);
-        assert_eq!(elsewhere.seen(id, Share(0)), Share(500));
+        assert_eq!(seen(), (500, None));
         assert_eq!(changed(vec![held(1, 1, Some(400)), held(2, 1, Some(1))]), 1);
-        assert_eq!(elsewhere.seen(id, Share(0)), Share(500), "it never falls");
+        assert_eq!(seen(), (400, Some(500)), "below which it does not fall");
         assert_eq!(changed(vec![held(1, 2, Some(100))]), 1);
-        assert_eq!(elsewhere.seen(id, Share(0)), Share(100), "claimed again");
+        assert_eq!(seen(), (100, None), "claimed again");
         assert_eq!(changed(Vec::new()), 0);
-        assert_eq!(elsewhere.seen(id, Share(0)), Share(0));
+        assert_eq!(seen(), (0, None));
     }
 
     #[test]

@@ -206,45 +206,8 @@ impl<R> Drop for RunningTask<R> {
 
 #[cfg(test)]
 mod tests {
-    use sluice_store::{Error, Store, changes::Kind};
-
     use super::*;
-
-    /// Reported progress of a row: its own number, and the shares.
-    #[derive(Clone, Debug, PartialEq)]
-    struct PublishedProgress(u32, TaskShares);
-
-    impl Report for PublishedProgress {
-        const KIND: Kind = Kind::Job;
-
-        async fn look(_: &Store, _: Uuid) -> Result<Self, Error> {
-            Err(Error::NotFound("row"))
-        }
-
-        fn has_ended(&self) -> bool {
-            false
-        }
-
-        fn percent_done(&self) -> Option<u8> {
-            None
-        }
-
-        fn queue_place(&self) -> Option<u32> {
-            self.1.queue_place
-        }
-
-        fn is_before(&self, _: &Self) -> bool {
-            false
-        }
-
-        fn beside(self, shares: TaskShares, _: Option<&Self>) -> Self {
-            Self(self.0, shares)
-        }
-    }
-
-    fn row(number: u32) -> PublishedProgress {
-        PublishedProgress(number, TaskShares::default())
-    }
+    use crate::fixtures::FakeProgress;
 
     fn working(share: f32) -> av::Report {
         av::Report::Working { share }
@@ -252,9 +215,9 @@ mod tests {
 
     #[test]
     fn tasks_add_up_and_a_place_counts_while_nothing_works() {
-        let (in_flight, id) = (InFlight::<PublishedProgress>::new(), Uuid::now_v7());
+        let (in_flight, id) = (InFlight::<FakeProgress>::new(), Uuid::now_v7());
         let attended = in_flight.attend(id);
-        in_flight.know(Uuid::now_v7(), id, row(1));
+        in_flight.know(Uuid::now_v7(), id, FakeProgress::of_row(1));
         let (one, two) = (Uuid::now_v7(), Uuid::now_v7());
         let tasks = [in_flight.task(id, one), in_flight.task(id, two)];
         let shares = |thousandths, queue_place| TaskShares {
@@ -268,24 +231,25 @@ mod tests {
             (two, working(f32::NAN), shares(250, None)),
             (two, working(7.0), shares(1_250, None)),
         ];
+        let seen = || in_flight.seen(id, FakeProgress::of_row(2));
         for (task, report, expected) in steps {
             in_flight.hear(id, task, &report);
-            assert_eq!(in_flight.seen(id, row(2)).1, expected, "{report:?}");
+            assert_eq!(seen().shares, expected, "{report:?}");
         }
         drop(tasks);
-        assert_eq!(in_flight.seen(id, row(2)), row(2));
+        assert_eq!((seen().number, seen().shares), (2, TaskShares::default()));
         drop(attended);
         assert!(in_flight.0.lock().is_empty());
     }
 
     #[test]
     fn places_are_reported_at_once_and_shares_at_their_time() {
-        let (in_flight, id) = (InFlight::<PublishedProgress>::new(), Uuid::now_v7());
+        let (in_flight, id) = (InFlight::<FakeProgress>::new(), Uuid::now_v7());
         let task = Uuid::now_v7();
         assert_eq!(in_flight.hear(id, task, &working(0.1)), None, "unattended");
         let _attended = in_flight.attend(id);
         assert_eq!(in_flight.hear(id, task, &working(0.1)), None, "unknown");
-        in_flight.know(Uuid::now_v7(), id, row(1));
+        in_flight.know(Uuid::now_v7(), id, FakeProgress::of_row(1));
         let tells = |report| in_flight.hear(id, task, &report).is_some();
         assert!(tells(av::Report::Waiting { place: 2 }));
         assert!(tells(av::Report::Waiting { place: 1 }));
@@ -295,7 +259,7 @@ mod tests {
 
     #[test]
     fn a_row_that_changes_hands_stays() {
-        let (in_flight, id) = (InFlight::<PublishedProgress>::new(), Uuid::now_v7());
+        let (in_flight, id) = (InFlight::<FakeProgress>::new(), Uuid::now_v7());
         let (before, after) = (in_flight.attend(id), in_flight.attend(id));
         drop(before);
         assert_eq!(in_flight.0.lock().len(), 1);

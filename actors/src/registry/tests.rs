@@ -75,13 +75,14 @@ impl Message<Panic> for Runner {
     }
 }
 
+/// A store with a registry of at most four rows.
 struct Site {
-    _folder: TempDir,
     store: Store,
     account: Uuid,
     errand: Errand,
     handle: ActorHandle<Registry<Errand>>,
     root: ActorRef<Root>,
+    _folder: TempDir,
 }
 
 impl Site {
@@ -89,12 +90,16 @@ impl Site {
         let folder = tempfile::tempdir().unwrap();
         let store = open_store(&folder).await;
         let account = account(&store).await;
+        Self::over(folder, store, account, LEASE)
+    }
+
+    fn over(folder: TempDir, store: Store, account: Uuid, lease: Duration) -> Self {
         let (errand, handle) = (Errand::default(), ActorHandle::default());
         let args = Args {
             entity: errand.clone(),
             store: store.clone(),
             max_active: 4,
-            lease: LEASE,
+            lease,
             shutdown: Arc::default(),
         };
         let root = Root::start(tree::Args {
@@ -103,25 +108,36 @@ impl Site {
             lost: CancellationToken::new(),
         });
         Self {
-            _folder: folder,
             store,
             account,
             errand,
             handle,
             root,
+            _folder: folder,
         }
     }
 
-    /// Puts a row in without a nudge.
     async fn put(&self) -> Uuid {
-        let (row, account) = (Uuid::now_v7(), self.account);
-        let put = self.store.write(move |tx| {
-            Box::pin(async move {
-                work::enqueue(tx, KIND, row, account, Lane::Interactive, now_ms()).await
+        self.put_rows(1).await[0]
+    }
+
+    /// Puts rows in without a nudge.
+    async fn put_rows(&self, count: usize) -> Vec<Uuid> {
+        let ids: Vec<Uuid> = (0..count).map(|_| Uuid::now_v7()).collect();
+        let (put, account) = (ids.clone(), self.account);
+        self.store
+            .write(move |tx| {
+                Box::pin(async move {
+                    for id in put {
+                        let lane = Lane::Interactive;
+                        work::enqueue(tx, KIND, id, account, lane, now_ms()).await?;
+                    }
+                    Ok(())
+                })
             })
-        });
-        put.await.unwrap();
-        row
+            .await
+            .unwrap();
+        ids
     }
 
     async fn is_due(&self, at_ms: i64) -> bool {

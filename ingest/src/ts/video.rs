@@ -75,7 +75,7 @@ impl VideoTrack {
         self.push_nal_units(time, payload, annex_b::nal_units(payload), units)
     }
 
-    /// As [`VideoTrack::push`], for a frame whose NAL units are at these positions.
+    /// Does what [`VideoTrack::push`] does, for a frame whose NAL units are at these positions.
     pub(crate) fn push_nal_units(
         &mut self,
         time: FrameTime,

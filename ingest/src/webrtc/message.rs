@@ -107,7 +107,7 @@ pub struct VideoFrame {
 /// An Opus packet of a mono or stereo stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AudioFrame {
-    /// As [`VideoFrame::of`].
+    /// Same as [`VideoFrame::of`].
     pub of: u32,
     /// Presentation time, on the clock of [`VideoFrame::pts_90k`].
     pub pts_90k: i64,

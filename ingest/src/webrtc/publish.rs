@@ -254,7 +254,7 @@ mod tests {
     const SPS: &[u8] =
         b"\x67\x42\xc0\x1e\xda\x02\x80\xbf\xe5\xc0\x44\0\0\x0f\xa4\0\x03\xa9\x80\x3c\x58\xba\x80";
     const PPS: &[u8] = b"\x68\xce\x0f\xc8";
-    /// As `PPS`, with another identifier of the sequence parameter set's use.
+    /// `PPS` with another identifier of the sequence parameter set's use.
     const OTHER_PPS: &[u8] = b"\x68\xce\x0f\xc9";
     const IDR: &[u8] = b"\x65\x88\x80";
     const DELTA: &[u8] = b"\x41\x9a\x80";

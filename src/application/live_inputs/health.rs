@@ -105,14 +105,14 @@ pub struct WebRtcHealthRecord {
     unreachable: u64,
 }
 
-/// What viewers by WebRTC are sent of each track.
+/// Form in which viewers by WebRTC are sent each track.
 #[derive(ToSchema)]
 #[schema(as = WebRtcBranch, rename_all = "camelCase")]
 #[expect(dead_code, reason = "describes `BranchHealth`, which is what is sent")]
 pub struct WebRtcBranchRecord {
     /// `copied`, `reencoded`, or null while no viewer is sent any.
     video: Option<String>,
-    /// As `video`.
+    /// Same values as `video`.
     audio: Option<String>,
     /// Reason for re-encoding video: `b-frames`, `codec`, `bit-depth`, `chroma` or `interlaced`.
     reason: Option<String>,

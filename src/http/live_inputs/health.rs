@@ -21,7 +21,7 @@ use crate::{
 
 /// Show the health of a live input
 ///
-/// What arrives and what to change in the encoder, in plain words. Without a broadcast: status `idle`, the rest null.
+/// Describes the media that arrive, and changes for the encoder, in plain words. Without a broadcast: status `idle`, the rest null.
 #[utoipa::path(get, path = "/api/live/inputs/{id}/health", tag = "live",
     params(("id" = Uuid, Path, description = "The input's id")),
     responses((status = 200, description = "Measurements and advice", body = LiveInputHealth)))]

@@ -1,17 +1,13 @@
 //! Delivery keys, presets, and delivery of images with a substitute for the workers.
 
 use actix_web::{http::header, test::TestRequest};
-use futures_util::future::{BoxFuture, FutureExt as _};
 use kameo::actor::ActorRef;
 use serde_json::{Value, json};
 use sluice_actors::{
     cdn::Images,
     cluster::Peers,
-    compute::{self, Assignment, Finished, Lane},
-    convert::Workers,
     tree::{self, Root},
 };
-use sluice_media::task::{Done, Failure, FailureCode, Limits, Task};
 use sluice_store::{
     accounts,
     api_keys::Scope,
@@ -25,48 +21,7 @@ use uuid::Uuid;
 use super::{
     Answer, ComponentStatuses, MediaHandles, Site, Subsystem as _, eventually, handles, request,
 };
-use crate::config::Config;
-
-/// Answers with the task's words; a JPEG of quality 1 does not decode.
-struct Painter;
-
-impl Workers for Painter {
-    fn run(
-        &self,
-        _: Lane,
-        assignment: Assignment,
-    ) -> BoxFuture<'_, Result<Finished, compute::Error>> {
-        async move {
-            if let Task::Render(render) = &assignment.task
-                && render.output.quality == 1
-            {
-                let failure = Failure::new(FailureCode::Undecodable, "the file does not decode");
-                return Err(compute::Error::Failed(failure));
-            }
-            Ok(Finished {
-                done: Done::default(),
-                bytes: vec![format!("{:?}", assignment.task).into()],
-            })
-        }
-        .boxed()
-    }
-
-    fn limits(&self) -> Limits {
-        Config::default().image_workers.limits()
-    }
-
-    fn width(&self) -> usize {
-        1
-    }
-
-    fn signs(&self) -> u64 {
-        0
-    }
-
-    fn refused(&self) -> Option<String> {
-        None
-    }
-}
+use crate::{config::Config, fixtures::Painter};
 
 /// A site with a photograph and a delivery key.
 struct Gallery {
@@ -90,7 +45,7 @@ impl Gallery {
             images: Images::new(
                 config.cdn.clone(),
                 store.clone(),
-                Painter,
+                Painter::default(),
                 config.delivery_caps(),
                 config.live.still_every,
                 Peers::new(store),

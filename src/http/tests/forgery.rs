@@ -239,7 +239,7 @@ async fn no_get_changes_anything() {
     assert_eq!(resources.seen(&site).await, before);
 }
 
-/// Who is made to sign in by another site works in an account of that site's.
+/// A browser that another site could sign in would work in an account of that site's.
 #[actix_web::test]
 async fn another_site_cannot_sign_a_browser_in() {
     let site = Site::open().await;

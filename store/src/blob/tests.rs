@@ -294,7 +294,7 @@ async fn objects_that_no_row_needs_are_deleted() {
     assert!(matches!(gone, Error::NotFound("blob")), "{gone:?}");
 }
 
-/// As a request that stalled and another one of the same upload do.
+/// Sends one piece twice, like a request that stalled and another one of the same upload.
 #[tokio::test(flavor = "multi_thread")]
 async fn other_bytes_of_one_piece_have_another_key() {
     let site = Site::open().await;

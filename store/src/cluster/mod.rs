@@ -48,15 +48,16 @@ text_enum! {
 }
 
 text_enum! {
+    /// State of a node in its row.
     #[derive(Serialize, Deserialize)]
     #[serde(rename_all = "lowercase")]
     pub enum NodeState {
         /// Its listeners are not open yet.
         Starting = "starting",
         Up = "up",
-        /// Ends what it has, and takes nothing new.
+        /// Ending: it finishes its work, and takes nothing new.
         Draining = "draining",
-        /// What it held was given to others.
+        /// Over: its rows were given to others.
         Dead = "dead",
     }
 }
@@ -71,7 +72,7 @@ pub struct Node {
     pub address: String,
     #[sqlx(try_from = "JsonText")]
     pub roles: Vec<Role>,
-    /// Of the program.
+    /// Version of the program.
     pub version: String,
     /// The last migration that the program knows.
     pub schema: i64,
@@ -120,7 +121,7 @@ struct Shared {
     renewed_at: Mutex<Option<Instant>>,
 }
 
-/// What this node says of itself at its next renewal.
+/// Facts that this node writes into its row at the next renewal.
 #[derive(Clone, Debug)]
 struct Own {
     state: NodeState,

@@ -51,7 +51,7 @@ struct Shared {
     blobs: Blobs,
     changes: ChangeLog,
     cluster: Cluster,
-    /// Of a node; ends with the store.
+    /// Membership of a node; it ends with the store.
     membership: OnceLock<Membership>,
 }
 

@@ -21,11 +21,11 @@ pub(crate) const DELETE_EXPIRED: &str =
 text_enum! {
     /// State of an upload.
     pub enum State {
-        /// Waits for its bytes.
+        /// Waiting for its bytes.
         Pending = "pending",
-        /// Has them.
+        /// Complete in bytes, and no file yet.
         Received = "received",
-        /// Is a file.
+        /// Made a file.
         Completed = "completed",
     }
 }

@@ -41,7 +41,7 @@ pub struct User {
     pub account_id: Uuid,
     pub username: String,
     pub role: Role,
-    /// Whether the user may see the whole installation, whatever the role.
+    /// True for a user who may see the whole installation, whatever the role.
     pub is_operator: bool,
     pub password_hash: PasswordHash,
     pub created_at: i64,
@@ -56,7 +56,7 @@ pub struct NewUser {
     pub account_id: Uuid,
     pub username: String,
     pub role: Role,
-    /// Whether the user may see the whole installation, whatever the role.
+    /// True for a user who may see the whole installation, whatever the role.
     pub is_operator: bool,
     pub password_hash: PasswordHash,
 }

@@ -92,7 +92,7 @@ pub struct Moved {
 }
 
 /// Moves a service forward: the rows of SQLite to the PostgreSQL of `target`, and the files of the folder to its object store.
-/// What `target` has the same as `source` stays where it is; the data folder is the same.
+/// All that `target` has in common with `source` stays where it is; the data folder is the same.
 ///
 /// `Error::Locked` or `Error::InUse` while a service runs on either; `Error::Conflict` when the target has other rows or the
 /// source was moved before; `Error::Invalid` or `Error::Unsupported` for settings that cannot work. An interrupted move is

@@ -33,7 +33,7 @@ pub(super) struct PostgresSide {
     tables: BTreeMap<String, Facts>,
 }
 
-/// What rows of a table need here.
+/// Facts that the rows of a table need here.
 #[derive(Debug, Default)]
 struct Facts {
     /// Types of the columns, in the order of [`Table::columns`].

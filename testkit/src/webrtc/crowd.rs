@@ -45,7 +45,7 @@ pub struct Seat {
     pub frames: u64,
     pub video_packets: u64,
     pub lost_packets: u64,
-    /// Of all datagrams.
+    /// Bytes of all datagrams.
     pub bytes: u64,
     pub is_over: bool,
 }

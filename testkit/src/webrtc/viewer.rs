@@ -23,7 +23,7 @@ const PLAYOUT_DELAY: u8 = 12;
 pub struct ViewerOptions {
     pub transport: Transport,
     pub link: Link,
-    /// What the viewer offers.
+    /// Codecs that the viewer offers.
     pub codecs: Vec<Codec>,
 }
 

@@ -42,7 +42,8 @@ impl Installation {
         environment: &[(&str, &str)],
     ) -> Result<Self, Failure> {
         let machine = MACHINE.lock().await;
-        let (postgres, objects) = tokio::try_join!(Postgres::start(), Objects::start(objects))?;
+        // The S3 server starts by itself while the files of the database are made, which blocks.
+        let (objects, postgres) = tokio::try_join!(Objects::start(objects), Postgres::start())?;
         let mut nodes = Vec::new();
         for number in 1..=count {
             let node = Node::new(number, postgres.address(), objects.address(), environment);

@@ -1,17 +1,16 @@
 //! Programs of the scenarios: where they are, their ports, start with a log, signals, end.
 
 use std::{
-    collections::HashSet,
     fs::OpenOptions,
-    net::{SocketAddr, TcpListener},
+    net::SocketAddr,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
-    sync::{Mutex, PoisonError},
     thread,
     time::{Duration, Instant},
 };
 
 use rustix::process::{Pid, Signal, kill_process};
+use sluice_testkit::process::free_port;
 
 use super::Failure;
 
@@ -19,8 +18,6 @@ use super::Failure;
 const END_DEADLINE: Duration = Duration::from_secs(50);
 /// Pause between two looks whether it has ended.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
-/// Ports below those that the system gives to clients, which could take that of a server that is down.
-const PORTS: std::ops::Range<u16> = 20_000..32_000;
 
 /// A process that ends when this is dropped.
 #[derive(Debug)]
@@ -80,18 +77,9 @@ impl Drop for Process {
     }
 }
 
-/// Returns a loopback address that was free a moment ago, and that no client of this machine takes while its server is down.
+/// Returns a loopback address with a [`free_port`].
 pub fn free_address() -> Result<SocketAddr, Failure> {
-    static GIVEN: Mutex<Option<HashSet<u16>>> = Mutex::new(None);
-    let mut given = GIVEN.lock().unwrap_or_else(PoisonError::into_inner);
-    let given = given.get_or_insert_default();
-    let from = u16::try_from(std::process::id() % 10_000)? + PORTS.start;
-    let mut ports = (from..PORTS.end).chain(PORTS.start..from);
-    let port =
-        ports.find(|port| !given.contains(port) && TcpListener::bind(("127.0.0.1", *port)).is_ok());
-    let port = port.ok_or("no port is free")?;
-    given.insert(port);
-    Ok(([127, 0, 0, 1], port).into())
+    Ok(([127, 0, 0, 1], free_port()?).into())
 }
 
 /// Returns a program of `target/tools` or of the machine; an error names what installs it.

@@ -207,7 +207,7 @@ async fn a_day_of_silence_is_refused_by_its_length() -> Result<(), Failure> {
     check_settled(server).await
 }
 
-/// As in recordings of radio: one logical stream behind the other (RFC 3533 §4).
+/// One logical stream behind the other (RFC 3533 §4), like recordings of radio.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn chained_ogg_does_not_continue_for_ever() -> Result<(), Failure> {
     let chained = [

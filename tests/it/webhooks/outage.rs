@@ -178,7 +178,8 @@ async fn a_receiver_that_answers_gone_is_paused_until_its_owner_resumes_it() -> 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn stopped_in_mid_delivery_the_outcomes_are_recorded() -> Result<(), Failure> {
     let mut server = settings()
-        .env("SLUICE_WEBHOOKS__TIMEOUT", "3s")
+        // Far beyond the pause, on a machine with other work.
+        .env("SLUICE_WEBHOOKS__TIMEOUT", "8s")
         .start()
         .await?;
     let api = server.api();

@@ -11,7 +11,7 @@ use crate::support::{Failure, encoder::Publish, media::Recipe, server::Server};
 const SECONDS: u32 = 240;
 /// Ten seconds.
 const WATCHED: u64 = 300;
-/// Of the packets, each way.
+/// Share of the packets, each way.
 const LOSSY: f64 = 0.05;
 const BAD: f64 = 0.30;
 /// Half of the round trip.

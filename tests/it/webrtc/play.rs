@@ -99,7 +99,7 @@ async fn what_obs_sends_is_seen_and_heard() -> Result<(), Failure> {
     Ok(())
 }
 
-/// What a viewer can take goes out as it is, from the group that is open, and over a lost encoder in the same session.
+/// Frames that a viewer can take go out as they are, from the group that is open, and over a lost encoder in the same session.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_viewer_joins_in_the_open_group_and_stays_over_a_lost_encoder() -> Result<(), Failure> {
     let Some(mut chromium) = Chromium::open().await? else {

@@ -25,7 +25,7 @@ const SECONDS: u32 = 40;
 /// Longest distance of key frames that the service asks for, with slack for the encoder.
 const KEY_FRAME_INTERVAL_S: f64 = 3.0;
 
-/// What ffmpeg sends arrives frame by frame, and another encoder takes over within the same broadcast.
+/// Frames of ffmpeg arrive one by one, and another encoder takes over within the same broadcast.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ffmpeg_publishes_without_losing_a_frame() -> Result<(), Failure> {
     if modern_ffmpeg().is_none() {

@@ -97,7 +97,8 @@ async fn a_worker_killed_from_outside_is_replaced_and_its_task_done_again() -> R
     };
     let (compute, assignment) = (
         pool.compute.clone(),
-        look_at(&pool.compute, "sluice-fault:nap:1000")?,
+        // Long enough to be seen; it naps twice.
+        look_at(&pool.compute, "sluice-fault:nap:4000")?,
     );
     let task = tokio::spawn(async move { compute.run(Lane::Interactive, assignment).await });
     eventually("it naps", SOON, async || {

@@ -41,7 +41,7 @@ struct Events {
     looks: Interval,
 }
 
-/// What another node says to one whose lease may be over.
+/// Opinion of another node about one whose lease may be over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Opinion {
     Live,

@@ -49,7 +49,7 @@ impl Line {
         }
     }
 
-    /// As [`Line::place_video`], for audio.
+    /// Does for audio what [`Line::place_video`] does.
     pub fn place_audio(
         &mut self,
         frame: &AudioUnit,

@@ -26,13 +26,13 @@ pub struct WebRtcHealth {
     pub unreachable: u64,
 }
 
-/// What viewers are sent of each track.
+/// Form in which viewers are sent each track.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct BranchHealth {
     /// `copied`, `reencoded`, or null while no viewer is sent any.
     pub video: Option<&'static str>,
-    /// As `video`.
+    /// Same values as `video`.
     pub audio: Option<&'static str>,
     /// Reason for re-encoding the video.
     pub reason: Option<&'static str>,

@@ -10,50 +10,7 @@ use super::*;
 /// So long that no heartbeat comes within a test.
 const LONG_LEASE: Duration = Duration::from_secs(300);
 
-/// A node with a registry of at most four rows.
-struct Node {
-    store: Store,
-    errand: Errand,
-    handle: ActorHandle<Registry<Errand>>,
-    _root: ActorRef<Root>,
-    _folder: TempDir,
-}
-
-impl Node {
-    async fn open(schema: Option<&str>) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let mut settings = StoreSettings::without_reserve(folder.path());
-        if let Some(schema) = schema {
-            settings.database_schema = schema.to_owned();
-        }
-        let cluster = ClusterSettings {
-            listen: "127.0.0.1:1".into(),
-            ..ClusterSettings::default()
-        };
-        let store = Store::open_node(&settings, &cluster).await.unwrap();
-        store.cluster().set_state(NodeState::Up);
-        let (errand, handle) = (Errand::default(), ActorHandle::default());
-        let args = Args {
-            entity: errand.clone(),
-            store: store.clone(),
-            max_active: 4,
-            lease: LONG_LEASE,
-            shutdown: Arc::default(),
-        };
-        let root = Root::start(tree::Args {
-            components: vec![Component::new("errands", args, MAILBOX, handle.clone())],
-            component_statuses: ComponentStatuses::default(),
-            lost: CancellationToken::new(),
-        });
-        Self {
-            store,
-            errand,
-            handle,
-            _root: root,
-            _folder: folder,
-        }
-    }
-
+impl Site {
     /// Opens two nodes that know each other; `None` where the rows are on SQLite.
     async fn pair() -> Option<[Self; 2]> {
         let folder = tempfile::tempdir().unwrap();
@@ -61,32 +18,20 @@ impl Node {
         if !settings.is_on_postgres() {
             return None;
         }
-        let schema = Some(settings.database_schema.as_str());
-        let pair = [Self::open(schema).await, Self::open(schema).await];
+        let schema = settings.database_schema.as_str();
+        let (one_folder, one) = open_node(schema).await;
+        let (other_folder, other) = open_node(schema).await;
+        let account = account(&one).await;
+        let pair = [
+            Self::over(one_folder, one, account, LONG_LEASE),
+            Self::over(other_folder, other, account, LONG_LEASE),
+        ];
         until("the nodes know each other", async || {
             pair.iter()
                 .all(|node| node.store.cluster().live_count(Role::Worker) == 2)
         })
         .await;
         Some(pair)
-    }
-
-    async fn put(&self, account: Uuid, rows: usize) -> Vec<Uuid> {
-        let ids: Vec<Uuid> = (0..rows).map(|_| Uuid::now_v7()).collect();
-        let put = ids.clone();
-        self.store
-            .write(move |tx| {
-                Box::pin(async move {
-                    for id in put {
-                        let lane = Lane::Interactive;
-                        work::enqueue(tx, KIND, id, account, lane, now_ms()).await?;
-                    }
-                    Ok(())
-                })
-            })
-            .await
-            .unwrap();
-        ids
     }
 
     async fn rows(&self) -> Vec<Uuid> {
@@ -96,13 +41,28 @@ impl Node {
     }
 }
 
+/// Opens the store of a node, with its folder.
+async fn open_node(schema: &str) -> (TempDir, Store) {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = StoreSettings {
+        database_schema: schema.to_owned(),
+        ..StoreSettings::without_reserve(folder.path())
+    };
+    let cluster = ClusterSettings {
+        listen: "127.0.0.1:1".into(),
+        ..ClusterSettings::default()
+    };
+    let store = Store::open_node(&settings, &cluster).await.unwrap();
+    store.cluster().set_state(NodeState::Up);
+    (folder, store)
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn nodes_take_what_they_have_room_for_and_each_row_once() {
-    let Some([one, other]) = Node::pair().await else {
+    let Some([one, other]) = Site::pair().await else {
         return;
     };
-    let account = account(&one.store).await;
-    let mut put = one.put(account, 8).await;
+    let mut put = one.put_rows(8).await;
     one.handle.nudge();
     until("every row has an owner", async || {
         one.rows().await.len() == 4 && other.rows().await.len() == 4
@@ -118,11 +78,10 @@ async fn nodes_take_what_they_have_room_for_and_each_row_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_row_that_another_node_takes_out_is_left() {
-    let Some([one, other]) = Node::pair().await else {
+    let Some([one, other]) = Site::pair().await else {
         return;
     };
-    let account = account(&one.store).await;
-    let row = one.put(account, 1).await[0];
+    let row = one.put().await;
     let holder = async || one.rows().await.contains(&row) || other.rows().await.contains(&row);
     until("it has an owner", async || holder().await).await;
     other

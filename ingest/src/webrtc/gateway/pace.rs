@@ -26,7 +26,7 @@ const GIVE_UP_AFTER: Duration = Duration::from_secs(30);
 /// Counts of the last second.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Second {
-    /// Of video: the loss is the video's, and audio is not sent again.
+    /// Packets of video: the loss is the video's, and audio is not sent again.
     pub packets: u32,
     pub retransmitted: u32,
     /// Loss and round-trip time by the receiver's reports, if one came.

@@ -78,7 +78,7 @@ struct Counts {
     dropped_frames: u32,
     was_full: bool,
     written: u32,
-    /// Of these, packets of audio.
+    /// Packets of audio among `written`.
     written_audio: u32,
     loss: Option<f64>,
     rtt_ms: Option<f64>,

@@ -43,7 +43,7 @@ pub(super) struct VideoDecoder {
     intake: Intake,
     /// Time up to which frames are not encoded.
     old_until: Arc<AtomicU64>,
-    /// Whether frames have come that are encoded; those before them come faster than they are decoded.
+    /// True once frames have come that are encoded; those before them come faster than they are decoded.
     has_recent: bool,
     has_caught_up: bool,
 }

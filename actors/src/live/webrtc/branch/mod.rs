@@ -44,7 +44,7 @@ pub struct BranchTracks {
     pub audio: bool,
 }
 
-/// As many video tracks are re-encoded as `webrtc.max_branches` allows.
+/// Rejection of a branch: `webrtc.max_branches` video tracks are re-encoded already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("as many streams are re-encoded for WebRTC as webrtc.max_branches allows")]
 pub struct BranchesBusy;

@@ -153,7 +153,7 @@ impl Client {
         }
     }
 
-    /// What another node finds.
+    /// Removes the file, as another node has none.
     async fn forget_file(&self) {
         let blobs = self.site.store.blobs();
         blobs.remove_partial(self.id).await.unwrap();
