@@ -329,7 +329,7 @@ async fn a_unit_beside_others_does_not_wait_long_for_a_locked_row() {
         .await;
     assert!(matches!(waited, Err(Error::Busy(_))), "{waited:?}");
     release.send(()).unwrap();
-    assert_eq!(holding.await.unwrap().unwrap(), Ok(()));
+    assert_eq!(holding.await.unwrap().unwrap(), Ok(1));
     store.close().await;
 }
 
