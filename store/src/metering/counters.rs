@@ -71,19 +71,21 @@ pub async fn of_names(
     .await?)
 }
 
-/// Returns at most `most` counts of a kind with `limit` uses or more, those that end last first.
+/// Returns at most `most` counts of a kind with `limit` uses or more, by name from the name `from` on.
 pub async fn at_limit(
     db: &mut impl Connection,
     kind: &str,
     limit: u32,
+    from: &str,
     now_ms: i64,
     most: u32,
 ) -> Result<Vec<Count>, Error> {
     Ok(query_as(
-        "SELECT name, used, ends_at FROM counters WHERE kind = $1 AND used >= $2 AND ends_at > $3
-         ORDER BY ends_at DESC LIMIT $4",
+        "SELECT name, used, ends_at FROM counters WHERE kind = $1 AND name >= $2 AND used >= $3 AND ends_at > $4
+         ORDER BY name LIMIT $5",
     )
     .bind(kind)
+    .bind(from)
     .bind(limit)
     .bind(now_ms)
     .bind(most)
@@ -210,9 +212,16 @@ mod tests {
         assert_eq!(used_at(&store, NOW + WINDOW_MS).await, counted(3, 1));
 
         let mut db = store.read().await.unwrap();
-        let full = at_limit(&mut db, KIND, 2, NOW + WINDOW_MS, 10).await;
-        let names: Vec<String> = full.unwrap().into_iter().map(|it| it.name).collect();
-        assert_eq!(names, ["a"]);
+        for (limit, from, most, expected) in [
+            (2, "", 10, vec!["a"]),
+            (1, "", 10, vec!["a", "b"]),
+            (1, "", 1, vec!["a"]),
+            (1, "b", 10, vec!["b"]),
+        ] {
+            let full = at_limit(&mut db, KIND, limit, from, NOW + WINDOW_MS, most).await;
+            let names: Vec<String> = full.unwrap().into_iter().map(|it| it.name).collect();
+            assert_eq!(names, expected);
+        }
     }
 
     #[tokio::test]
