@@ -80,13 +80,11 @@ struct Shared {
 /// Memory for answers, in units of [`SMALL_ANSWER`].
 struct Room(Semaphore);
 
-impl Default for Room {
-    fn default() -> Self {
+impl Room {
+    fn new() -> Self {
         Self(Semaphore::new(MOST_OF_ANSWERS / SMALL_ANSWER))
     }
-}
 
-impl Room {
     /// Waits for the memory of an answer of this length, a whole one when it is not known. Taken at once and not as it is read, so
     /// that no two answers wait for each other. `Error::TooLarge` for more than an answer may have.
     async fn take(
@@ -116,7 +114,7 @@ impl Peers {
                 key: OnceCell::new(),
                 idle: Pool::new(MOST_IDLE, MOST_IDLE_PER_NODE),
                 calls: Semaphore::new(MOST_CALLS),
-                room: Room::default(),
+                room: Room::new(),
             }),
         }
     }
@@ -345,7 +343,7 @@ mod tests {
 
     #[test]
     fn long_answers_wait_for_room_and_short_ones_do_not() {
-        let room = Room::default();
+        let room = Room::new();
         let take = |length| room.take(length).now_or_never();
         let whole = Some(MAX_ANSWER as u64);
         let mut taken = Vec::new();
