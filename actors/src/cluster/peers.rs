@@ -357,7 +357,7 @@ mod tests {
         assert!(matches!(take(Some(0)), Some(Ok(None))));
         let too_large = take(Some(MAX_ANSWER as u64 + 1));
         assert!(matches!(too_large, Some(Err(outbound::Error::TooLarge(_)))));
-        taken.pop();
+        drop(taken.pop());
         assert!(matches!(take(Some(small + 1)), Some(Ok(Some(_)))));
     }
 }
