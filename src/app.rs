@@ -643,3 +643,34 @@ async fn within(longest: Duration, what: &str, stopping: impl Future<Output = ()
         warn!(what, "did not stop in time");
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Time for the attempts of webhooks beside `webhooks.timeout`.
+    const WEBHOOKS: Duration = Duration::from_secs(3);
+
+    #[test]
+    fn packages_of_nodes_give_a_stop_the_time_of_its_stages() {
+        let config = Config::default();
+        let of_nodes = BALANCER_NOTICE + Duration::from_secs(peer::STOP_WITHIN_S);
+        let of_settings = config.http.drain + config.webhooks.timeout;
+        let stages = of_nodes + STOP_TIMEOUT + of_settings + WEBHOOKS + STOP_TIMEOUT;
+        for (text, name) in [
+            (
+                include_str!("../packaging/sluice-node.conf"),
+                "TimeoutStopSec=",
+            ),
+            (
+                include_str!("../packaging/compose.cluster.yaml"),
+                "stop_grace_period: ",
+            ),
+        ] {
+            let (_, value) = text.split_once(name).expect("it is set");
+            let digits: String = value.chars().take_while(char::is_ascii_digit).collect();
+            let given = Duration::from_secs(digits.parse().unwrap());
+            assert!(given >= stages, "{name}{given:?}: a stop takes {stages:?}");
+        }
+    }
+}

@@ -46,6 +46,7 @@ use crate::{
         elsewhere::SharedProgress,
         in_flight::TaskShares,
         shutdown::{ShutdownTracker, WorkGuard},
+        step_error::with_patience_for,
     },
     tree::OwnedActor,
 };
@@ -535,14 +536,7 @@ impl<E: Entity> Message<Heartbeat> for Registry<E> {
         held.sort_unstable();
         let me = self.me.clone();
         tokio::spawn(async move {
-            let lost = store
-                .write_beside(move |tx| {
-                    Box::pin(
-                        async move { work::heartbeat(tx, E::KIND, &held, lease, now_ms()).await },
-                    )
-                })
-                .await;
-            match lost {
+            match prolong(&store, E::KIND, held, lease).await {
                 Ok(lost) => {
                     let _ = me.tell(LeasesLost(lost)).await;
                 }
@@ -550,6 +544,23 @@ impl<E: Entity> Message<Heartbeat> for Registry<E> {
             }
         });
     }
+}
+
+/// Prolongs leases; returns those that were lost. The unit takes the rows of several accounts, so the database may undo it for a
+/// deadlock with one of an account, or because a row is locked: it is made again at once, up to the next heartbeat.
+async fn prolong(
+    store: &Store,
+    kind: &'static str,
+    held: Vec<(Uuid, i64)>,
+    lease: Duration,
+) -> Result<Vec<(Uuid, i64)>, Error> {
+    with_patience_for(lease / HEARTBEATS_PER_LEASE, || {
+        let held = held.clone();
+        store.write_beside(move |tx| {
+            Box::pin(async move { work::heartbeat(tx, kind, &held, lease, now_ms()).await })
+        })
+    })
+    .await
 }
 
 /// Rows, with the fences under which they were held, that are another's now or have ended.

@@ -114,6 +114,13 @@ impl<K: Eq + Hash + Clone> AttemptCounter<K> {
         }
     }
 
+    /// Lowers the failures of the key to those that all nodes of a cluster have counted since the last success on one of them.
+    pub(crate) fn lower_to(&self, key: &K, failures: u32) {
+        if let Some(count) = self.counts.lock().get_mut(key) {
+            count.failures = count.failures.min(failures);
+        }
+    }
+
     /// Forgets all failures of the key.
     pub(crate) fn forget(&self, key: &K) {
         self.counts.lock().remove(key);

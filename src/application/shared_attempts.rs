@@ -52,12 +52,22 @@ impl SharedAttempts {
         })
     }
 
-    /// Counts a try. `Err` holds the time to wait for one beyond the limit. A try that cannot be written counts on its node
-    /// alone.
-    pub(crate) async fn begin(&self, name: &str, network: &str) -> Result<(), Duration> {
+    /// Returns the counts as those of a node, also when this process is alone.
+    #[cfg(test)]
+    pub(crate) fn of_node(store: &Store, kinds: AttemptKinds, limits: AttemptLimits) -> Self {
+        Self {
+            store: store.clone(),
+            kinds,
+            limits,
+        }
+    }
+
+    /// Counts a try, and returns those of the name. `Err` holds the time to wait for one beyond the limit. A try that cannot be
+    /// written counts on its node alone: `None`.
+    pub(crate) async fn begin(&self, name: &str, network: &str) -> Result<Option<u32>, Duration> {
         for _ in 0..TRIES {
             match self.count(name, network).await {
-                Ok(Ok(())) => return Ok(()),
+                Ok(Ok(of_name)) => return Ok(Some(u32::try_from(of_name).unwrap_or(u32::MAX))),
                 Ok(Err(ends_at)) => {
                     let left_ms = u64::try_from(ends_at - now_ms()).unwrap_or(0);
                     return Err(Duration::from_millis(left_ms));
@@ -67,11 +77,11 @@ impl SharedAttempts {
                 }
             }
         }
-        Ok(())
+        Ok(None)
     }
 
-    /// Counts a try of the network and of the name; returns the end of the count that is at its limit.
-    async fn count(&self, name: &str, network: &str) -> Result<Result<(), i64>, Error> {
+    /// Counts a try of the network and of the name; returns the tries of the name, or the end of the count that is at its limit.
+    async fn count(&self, name: &str, network: &str) -> Result<Result<i64, i64>, Error> {
         let (kinds, limits) = (self.kinds, self.limits);
         let (name, network) = (key(name, network), network.to_owned());
         let (window_ms, now_ms) = (duration_ms(limits.window), now_ms());
@@ -139,23 +149,19 @@ mod tests {
             window: Duration::from_secs(900),
         };
         assert!(SharedAttempts::new(&store, SIGN_IN, limits).is_none());
-        let nodes = [(); 3].map(|()| SharedAttempts {
-            store: store.clone(),
-            kinds: SIGN_IN,
-            limits,
-        });
-        for node in nodes.iter().cycle().take(5) {
-            assert_eq!(node.begin("admin", "192.0.2.1").await, Ok(()));
+        let nodes = [(); 3].map(|()| SharedAttempts::of_node(&store, SIGN_IN, limits));
+        for (node, tries) in nodes.iter().cycle().zip(1..=5) {
+            assert_eq!(node.begin("admin", "192.0.2.1").await, Ok(Some(tries)));
         }
-        for node in &nodes {
+        for (node, tries) in nodes.iter().zip(1..) {
             let left = node.begin("admin", "192.0.2.1").await.unwrap_err();
             assert!(left > Duration::from_secs(800), "{left:?}");
-            assert_eq!(node.begin("admin", "192.0.2.2").await, Ok(()));
+            assert_eq!(node.begin("admin", "192.0.2.2").await, Ok(Some(tries)));
         }
         nodes[1].succeeded("admin", "192.0.2.1").await;
         // Four tries of the network are left counted: a right password takes its own back only.
-        for node in nodes.iter().cycle().take(4) {
-            assert_eq!(node.begin("admin", "192.0.2.1").await, Ok(()));
+        for (node, tries) in nodes.iter().cycle().zip(1..=4) {
+            assert_eq!(node.begin("admin", "192.0.2.1").await, Ok(Some(tries)));
         }
         let over = nodes[0].begin("other", "192.0.2.1").await;
         assert!(over.is_err(), "the network has its own limit");

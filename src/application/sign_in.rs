@@ -68,12 +68,19 @@ impl Attempts {
             return Ok(());
         };
         let pair = pair(name, client);
-        let begun = shared.begin(&pair.0, &text(pair.1)).await;
-        begun.map_err(|left| {
-            self.by_network.take_back(&pair.1);
-            self.by_name.take_back(&pair);
-            seconds(left)
-        })
+        match shared.begin(&pair.0, &text(pair.1)).await {
+            Ok(Some(of_name)) => {
+                // After a right password on another node they are fewer than what this one has counted.
+                self.by_name.lower_to(&pair, of_name);
+                Ok(())
+            }
+            Ok(None) => Ok(()),
+            Err(left) => {
+                self.by_network.take_back(&pair.1);
+                self.by_name.take_back(&pair);
+                Err(seconds(left))
+            }
+        }
     }
 
     fn begin_here(&self, name: &str, client: Option<IpAddr>, now: Instant) -> Result<(), u64> {
@@ -121,6 +128,7 @@ fn seconds(left: Duration) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::application::shared_attempts::SIGN_IN;
 
     const WINDOW: Duration = Duration::from_secs(900);
 
@@ -184,5 +192,30 @@ mod tests {
             assert_eq!(attempts.begin_here("admin", None, now), Err(900));
         }
         assert_eq!(attempts.begin_here("other", None, now), Ok(()));
+    }
+
+    #[tokio::test]
+    async fn a_right_password_on_another_node_starts_the_count_of_its_name_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let settings = sluice_store::StoreSettings::without_reserve(folder.path());
+        let store = Store::open(&settings).await.unwrap();
+        let [here, there] = [(); 2].map(|()| {
+            let mut attempts = Attempts::new(5, 50, WINDOW);
+            attempts.shared = Some(SharedAttempts::of_node(&store, SIGN_IN, attempts.limits));
+            attempts
+        });
+        let (home, now) = ("192.0.2.1".parse().ok(), Instant::now());
+        for _ in 0..4 {
+            assert_eq!(here.begin("admin", home, now).await, Ok(()));
+        }
+        assert_eq!(there.begin("admin", home, now).await, Ok(()));
+        there.succeeded("admin", home).await;
+        for _ in 0..4 {
+            assert_eq!(here.check("admin", home, now), Ok(()));
+            assert_eq!(here.begin("admin", home, now).await, Ok(()));
+        }
+        assert_eq!(there.begin("admin", home, now).await, Ok(()));
+        assert!(here.begin("admin", home, now).await.is_err());
+        assert!(there.begin("admin", home, now).await.is_err());
     }
 }

@@ -46,7 +46,7 @@ const KEEP_ALIVE: Duration = Duration::from_secs(30);
 /// Time after which a connection ends whose node takes nothing of what is sent to it.
 const SEND_TIMEOUT_MS: u32 = 10_000;
 /// Longest time for calls in flight at the stop.
-const STOP_WITHIN_S: u64 = 5;
+pub(crate) const STOP_WITHIN_S: u64 = 5;
 
 /// The handles that calls act on.
 pub struct PeerContext {

@@ -7,7 +7,7 @@ use futures_util::future::join_all;
 use http_body_util::BodyExt as _;
 use hyper::{
     Method, Request, Response,
-    body::Incoming,
+    body::{Body as _, Incoming},
     header::{HOST, HeaderMap},
 };
 use sluice_store::{
@@ -17,7 +17,7 @@ use sluice_store::{
 };
 use tokio::{
     net::TcpStream,
-    sync::{OnceCell, Semaphore},
+    sync::{OnceCell, Semaphore, SemaphorePermit},
     time::{Instant, timeout},
 };
 use uuid::Uuid;
@@ -46,6 +46,11 @@ const KEEP_IDLE: Duration = Duration::from_secs(20);
 const MAX_HEAD: u64 = 16 << 10;
 /// Longest body of an answer.
 const MAX_ANSWER: usize = 64 << 20;
+/// Bytes of the answers that are read at a time, each counted whole from its head on; further ones wait within their time.
+/// Whatever answers at a node's address can have this much read, since a signature is checked at the end.
+const MOST_OF_ANSWERS: usize = 256 << 20;
+/// Longest answer that does not wait for room: one that says how a node is must not wait for images.
+const SMALL_ANSWER: usize = 64 << 10;
 /// Characters of a rejection that are shown.
 const MOST_OF_REASON: usize = 300;
 
@@ -69,6 +74,35 @@ struct Shared {
     key: OnceCell<PeerKey>,
     idle: Pool<Connection>,
     calls: Semaphore,
+    room: Room,
+}
+
+/// Memory for answers, in units of [`SMALL_ANSWER`].
+struct Room(Semaphore);
+
+impl Room {
+    fn new() -> Self {
+        Self(Semaphore::new(MOST_OF_ANSWERS / SMALL_ANSWER))
+    }
+
+    /// Waits for the memory of an answer of this length, a whole one when it is not known. Taken at once and not as it is read, so
+    /// that no two answers wait for each other. `Error::TooLarge` for more than an answer may have.
+    async fn take(
+        &self,
+        length: Option<u64>,
+    ) -> Result<Option<SemaphorePermit<'_>>, outbound::Error> {
+        let length = length.map_or(Ok(MAX_ANSWER), usize::try_from);
+        let length = length.unwrap_or(usize::MAX);
+        if length > MAX_ANSWER {
+            return Err(outbound::Error::TooLarge(MAX_ANSWER as u64));
+        }
+        if length <= SMALL_ANSWER {
+            return Ok(None);
+        }
+        let units = u32::try_from(length.div_ceil(SMALL_ANSWER)).unwrap_or(u32::MAX);
+        // It is never closed.
+        Ok(self.0.acquire_many(units).await.ok())
+    }
 }
 
 impl Peers {
@@ -80,6 +114,7 @@ impl Peers {
                 key: OnceCell::new(),
                 idle: Pool::new(MOST_IDLE, MOST_IDLE_PER_NODE),
                 calls: Semaphore::new(MOST_CALLS),
+                room: Room::new(),
             }),
         }
     }
@@ -208,6 +243,8 @@ impl Peers {
             }
             Err(Failure::Broken(error)) => return Err(failed(error)),
         };
+        let length = answer.body().size_hint().exact();
+        let _room = self.shared.room.take(length).await.map_err(failed)?;
         let body = whole(answer.body_mut()).await.map_err(failed)?;
         self.keep(authority, connection).await;
 
@@ -295,5 +332,32 @@ fn beginning(body: &[u8]) -> String {
 impl std::fmt::Debug for Peers {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Peers").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt as _;
+
+    use super::*;
+
+    #[test]
+    fn long_answers_wait_for_room_and_short_ones_do_not() {
+        let room = Room::new();
+        let take = |length| room.take(length).now_or_never();
+        let whole = Some(MAX_ANSWER as u64);
+        let mut taken = Vec::new();
+        for length in [whole, None, whole, None] {
+            let permit = take(length).expect("there is room").unwrap();
+            taken.push(permit.expect("it is counted"));
+        }
+        let small = SMALL_ANSWER as u64;
+        assert!(take(Some(small + 1)).is_none(), "it waits");
+        assert!(matches!(take(Some(small)), Some(Ok(None))));
+        assert!(matches!(take(Some(0)), Some(Ok(None))));
+        let too_large = take(Some(MAX_ANSWER as u64 + 1));
+        assert!(matches!(too_large, Some(Err(outbound::Error::TooLarge(_)))));
+        drop(taken.pop());
+        assert!(matches!(take(Some(small + 1)), Some(Ok(Some(_)))));
     }
 }

@@ -8,6 +8,7 @@ use sluice_media::task::{Failure, FailureCode};
 use sluice_store::Error as StoreError;
 /// Code and message with which a row fails.
 pub(crate) use sluice_store::video::Failure as CodedFailure;
+use tokio::time::Instant;
 
 /// Most tries of a change while the database is busy, before the row is given back.
 const WRITE_TRIES: u32 = 5;
@@ -137,14 +138,26 @@ pub(crate) fn code_of(code: FailureCode) -> String {
 
 /// Makes a change, again a few times while the database is busy. `Error::Unknown` is passed on: the change may have been made,
 /// and most are not the same when they are made twice.
-pub(crate) async fn with_patience<T, F>(mut change: impl FnMut() -> F) -> Result<T, StoreError>
+pub(crate) async fn with_patience<T, F>(change: impl FnMut() -> F) -> Result<T, StoreError>
 where
     F: Future<Output = Result<T, StoreError>>,
 {
+    with_patience_for(Duration::MAX, change).await
+}
+
+/// Makes a change as [`with_patience`] does, but no further try once so much time has passed.
+pub(crate) async fn with_patience_for<T, F>(
+    longest: Duration,
+    mut change: impl FnMut() -> F,
+) -> Result<T, StoreError>
+where
+    F: Future<Output = Result<T, StoreError>>,
+{
+    let began_at = Instant::now();
     let mut tries = 1;
     loop {
         match change().await {
-            Err(StoreError::Busy(_)) if tries < WRITE_TRIES => {
+            Err(StoreError::Busy(_)) if tries < WRITE_TRIES && began_at.elapsed() < longest => {
                 tries += 1;
                 tokio::time::sleep(WRITE_PAUSE).await;
             }
@@ -172,6 +185,19 @@ mod tests {
         assert!(matches!(unknown, StoreError::Unknown), "{unknown:?}");
         assert_eq!(made, 2);
         assert!(matches!(OwnerError::from(unknown), OwnerError::Later(_)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_change_is_not_tried_again_after_its_time() {
+        for (longest, expected) in [(Duration::ZERO, 1), (2 * WRITE_PAUSE, 3)] {
+            let mut made = 0;
+            let busy = with_patience_for(longest, || {
+                made += 1;
+                async { Err::<(), _>(StoreError::Busy("locked".into())) }
+            });
+            assert!(matches!(busy.await, Err(StoreError::Busy(_))));
+            assert_eq!(made, expected);
+        }
     }
 
     #[test]

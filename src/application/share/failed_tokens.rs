@@ -11,7 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use sluice_actors::network::client_network;
 use sluice_store::{
     Error, Store,
@@ -27,8 +27,10 @@ const HASH_CHARACTERS: usize = 16;
 const KIND: &str = "failed tokens";
 /// Networks that are written each second; the others follow.
 const NETWORKS_PER_TURN: usize = 1_000;
-/// Networks at their limit by the counts of all nodes.
-const MOST_AT_LIMIT: u32 = 10_000;
+/// Networks at their limit by the counts of all nodes; further ones go by the counts of each node.
+const MOST_AT_LIMIT: usize = 10_000;
+/// Networks at their limit that are read each second; the others follow. One that is known stays so until its window is over.
+const AT_LIMIT_PER_TURN: u32 = 1_000;
 
 /// The tokens that opened nothing in the last `window`.
 #[derive(Debug)]
@@ -38,6 +40,8 @@ pub(crate) struct FailedTokens {
     by_network: AttemptCounter<Option<IpAddr>>,
     /// Networks at their limit by the counts of all nodes, until these times.
     by_all_nodes: RwLock<HashMap<Option<IpAddr>, Instant>>,
+    /// Name of a count from which the next turn reads those.
+    next_name: Mutex<String>,
 }
 
 impl FailedTokens {
@@ -48,6 +52,7 @@ impl FailedTokens {
             limit,
             by_network: AttemptCounter::new(limit, window),
             by_all_nodes: RwLock::default(),
+            next_name: Mutex::default(),
         }
     }
 
@@ -96,15 +101,23 @@ impl FailedTokens {
             }
         }
         let mut db = store.read().await?;
-        let full = counters::at_limit(&mut db, KIND, self.limit, now_ms, MOST_AT_LIMIT).await?;
-        let by_all_nodes = full.into_iter().map(|count| {
+        let (limit, from) = (self.limit, self.next_name.lock().clone());
+        let most = AT_LIMIT_PER_TURN;
+        let full = counters::at_limit(&mut db, KIND, limit, &from, now_ms, most).await?;
+        *self.next_name.lock() = match full.last() {
+            Some(last) if full.len() == most as usize => last.name.clone(),
+            _ => String::new(),
+        };
+        let mut by_all_nodes = self.by_all_nodes.write();
+        by_all_nodes.retain(|_, until| *until > now);
+        for count in full {
+            if by_all_nodes.len() >= MOST_AT_LIMIT {
+                break;
+            }
             let left_ms = u64::try_from(count.ends_at - now_ms).unwrap_or(0);
-            (
-                count.name.parse().ok(),
-                now + Duration::from_millis(left_ms),
-            )
-        });
-        *self.by_all_nodes.write() = by_all_nodes.collect();
+            let until = now + Duration::from_millis(left_ms);
+            by_all_nodes.insert(count.name.parse().ok(), until);
+        }
         Ok(())
     }
 }
@@ -167,5 +180,29 @@ mod tests {
             assert!(!node.is_over(other, None, now) && !node.is_over(None, None, now));
             assert!(!node.is_over(guesser, None, now + 2 * WINDOW));
         }
+    }
+
+    #[tokio::test]
+    async fn networks_at_their_limit_are_read_by_turns() {
+        let folder = tempfile::tempdir().unwrap();
+        let settings = sluice_store::StoreSettings::without_reserve(folder.path());
+        let store = Store::open(&settings).await.unwrap();
+        let (node, now_ms) = (FailedTokens::new(3, WINDOW), now_ms());
+        let full: Vec<Added> = (0..1_500)
+            .map(|number| Added {
+                name: format!("10.0.{}.{}", number / 256, number % 256),
+                used: node.limit,
+                ends_at: now_ms + duration_ms(WINDOW),
+            })
+            .collect();
+        let adding = store.write_beside(move |tx| {
+            Box::pin(async move { counters::add(tx, KIND, &full, now_ms).await })
+        });
+        adding.await.unwrap();
+        for known in [1_000, 1_500, 1_500] {
+            node.share(&store).await.unwrap();
+            assert_eq!(node.by_all_nodes.read().len(), known);
+        }
+        assert!(node.is_over("10.0.5.219".parse().ok(), None, Instant::now()));
     }
 }

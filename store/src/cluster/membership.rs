@@ -16,7 +16,9 @@ use tokio::{
 use tracing::{debug, info, warn};
 use uuid::Uuid;
 
-use super::{Cluster, ClusterSettings, LEASE, Node, NodeState, clock, takeover::TakeOver};
+use super::{
+    Cluster, ClusterSettings, LEASE, MOST_AHEAD, Node, NodeState, clock, takeover::TakeOver,
+};
 use crate::{Error, duration_ms, postgres::Server, store::WeakStore};
 
 /// Interval of renewals.
@@ -25,9 +27,6 @@ const RENEW_EVERY: Duration = Duration::from_secs(1);
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);
 /// Time behind the end of another node's lease at which this one looks.
 const AFTER_LEASE: Duration = Duration::from_millis(20);
-/// Time by which a lease ends at most in the future: one that ends later was written before the database's clock was set back, by
-/// a node that has not renewed itself since.
-pub(super) const MOST_AHEAD: Duration = LEASE.saturating_mul(2);
 /// Longest time to say that this node leaves.
 const LEAVE_WITHIN: Duration = Duration::from_secs(3);
 
@@ -189,7 +188,8 @@ impl Keeper {
             .bind(duration_ms(LEASE))
             .bind(self.clock_offset_ms)
             .fetch_one(&mut *connection);
-        let before: Option<NodeState> = in_time(renewal).await?;
+        let before: Option<String> = in_time(renewal).await?;
+        let before = before.as_deref().map(NodeState::of_column);
         if before == Some(NodeState::Dead) {
             warn!("this node did not renew its lease in time: its work was given to other nodes");
         }

@@ -21,7 +21,7 @@ use tokio::{
 };
 use uuid::Uuid;
 
-use crate::{migrate, rows::JsonText};
+use crate::migrate;
 
 pub use clock::now_ms;
 pub use settings::ClusterSettings;
@@ -31,6 +31,9 @@ pub(crate) use takeover::{DELETE_DEAD, forget_all, inherit, reject_copy};
 
 /// Time for which a node counts as live after it renewed its row, by the database's clock.
 pub const LEASE: Duration = Duration::from_secs(5);
+/// Time by which a lease ends at most in the future: one that ends later was written before the database's clock was set back, by
+/// a node that has not renewed itself since.
+pub(crate) const MOST_AHEAD: Duration = LEASE.saturating_mul(2);
 /// Difference between the clock of a node's machine and the database's above which it is named.
 pub const MOST_CLOCK_OFFSET: Duration = Duration::from_secs(5);
 /// Key of the node that does what one node at a time does for all.
@@ -62,6 +65,34 @@ text_enum! {
     }
 }
 
+impl NodeState {
+    /// Returns the state of a node as its row says. One that this program does not know is of a newer program's node, which lives
+    /// and takes nothing as far as this one can say: [`NodeState::Draining`].
+    fn of_column(text: &str) -> Self {
+        Self::parse(text).unwrap_or(Self::Draining)
+    }
+}
+
+impl From<String> for NodeState {
+    fn from(column: String) -> Self {
+        Self::of_column(&column)
+    }
+}
+
+/// Roles of a node as its row says, without those that only a newer program knows.
+#[derive(sqlx::Type)]
+#[sqlx(transparent)]
+struct RolesText(String);
+
+impl TryFrom<RolesText> for Vec<Role> {
+    type Error = serde_json::Error;
+
+    fn try_from(column: RolesText) -> Result<Self, serde_json::Error> {
+        let names: Vec<String> = serde_json::from_str(&column.0)?;
+        Ok(names.iter().filter_map(|name| Role::parse(name)).collect())
+    }
+}
+
 /// Row of a process.
 #[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
 pub struct Node {
@@ -70,12 +101,13 @@ pub struct Node {
     pub name: String,
     /// Address for other nodes, `http://HOST:PORT`; empty when solo.
     pub address: String,
-    #[sqlx(try_from = "JsonText")]
+    #[sqlx(try_from = "RolesText")]
     pub roles: Vec<Role>,
     /// Version of the program.
     pub version: String,
     /// The last migration that the program knows.
     pub schema: i64,
+    #[sqlx(try_from = "String")]
     pub state: NodeState,
     pub started_at: i64,
     /// Time of its last renewal by the database's clock, as the two below.

@@ -9,7 +9,7 @@ use tokio::{
 use tracing::{info, warn};
 use uuid::Uuid;
 
-use super::{Node, membership::MOST_AHEAD};
+use super::{MOST_AHEAD, Node};
 use crate::{
     Error, Store, Tx, broadcasts, duration_ms, now_ms,
     statement::{query, query_as, query_scalar},

@@ -9,7 +9,6 @@ use uuid::Uuid;
 
 use crate::{
     Error,
-    cluster::Role,
     jobs::Allowance,
     statement::{Bind, Kind, Value},
     video::CustomRendition,
@@ -72,7 +71,6 @@ macro_rules! from_json {
 
 from_json!(
     Vec<String>,
-    Vec<Role>,
     serde_json::Value,
     Option<serde_json::Value>,
     Allowance,

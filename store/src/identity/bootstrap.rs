@@ -9,7 +9,9 @@ use uuid::Uuid;
 
 use crate::{
     Connection, Error, Secret, Store, Tx, accounts, api_keys,
+    cluster::MOST_AHEAD,
     credentials::{self, PasswordHash},
+    duration_ms,
     live_inputs::{self, LiveInput, NewLiveInput},
     statement::{query, query_as},
     users::{self, NewUser, Role},
@@ -194,20 +196,23 @@ async fn welcome_code(
 }
 
 async fn unshown(db: &mut impl Connection, node: Uuid) -> Result<Option<Unshown>, Error> {
+    let now_ms = crate::now_ms();
     let unshown = query_as(
         "SELECT first.user_id, first.api_key_id, first.live_input_id, users.account_id,
              users.updated_at = first.made_at AND api_keys.revoked_at IS NULL AND api_keys.last_used_at IS NULL
                  AND live_inputs.last_started_at IS NULL
                  AND NOT EXISTS (SELECT 1 FROM sessions WHERE sessions.user_id = users.id) AS is_untouched,
              EXISTS (SELECT 1 FROM nodes n WHERE n.id = first.node_id AND n.id <> $1 AND n.state <> 'dead'
-                     AND n.lease_until > $2) AS is_of_other
+                     AND n.lease_until > $2 AND n.lease_until <= $3) AS is_of_other
          FROM first_credentials AS first
          JOIN users ON users.id = first.user_id
          JOIN api_keys ON api_keys.id = first.api_key_id
          JOIN live_inputs ON live_inputs.id = first.live_input_id",
     )
     .bind(node)
-    .bind(crate::now_ms())
+    .bind(now_ms)
+    // One that ends later was written before the clock was set back.
+    .bind(now_ms.saturating_add(duration_ms(MOST_AHEAD)))
     .fetch_optional(db)
     .await?;
     Ok(unshown)
@@ -250,4 +255,50 @@ async fn hash_off_thread(password: Secret) -> Result<PasswordHash, Error> {
     hashed
         .await
         .map_err(|error| Error::Internal(format!("hashing a password: {error}")))?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{StoreSettings, now_ms, write_tx};
+
+    /// Writes a node's row, and that it is about to show the first credentials.
+    async fn leave_to(store: &Store, node: Uuid, lease_until: i64) {
+        let written = write_tx!(store, |tx| {
+            query("DELETE FROM nodes").execute(tx).await?;
+            query(
+                "INSERT INTO nodes (id, name, address, roles, version, schema, state, started_at, renewed_at, lease_until,
+                     clock_offset_ms)
+                 VALUES ($1, 'other', '', '[]', '', 0, 'up', 0, 0, $2, 0)",
+            )
+            .bind(node)
+            .bind(lease_until)
+            .execute(tx)
+            .await?;
+            query("UPDATE first_credentials SET node_id = $1")
+                .bind(node)
+                .execute(tx)
+                .await?;
+            Ok(())
+        });
+        written.unwrap();
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn the_first_credentials_of_a_node_are_left_to_it_while_its_lease_can_be_true() {
+        let folder = tempfile::tempdir().unwrap();
+        let settings = StoreSettings::without_reserve(folder.path());
+        let store = Store::open(&settings).await.unwrap();
+        let start = async || {
+            let first = bootstrap(&store, Bootstrap::default(), now_ms()).await;
+            first.unwrap().is_some()
+        };
+        assert!(start().await);
+        let other = Uuid::now_v7();
+        for (ahead_ms, is_shown) in [(8_000, false), (3_600_000, true)] {
+            leave_to(&store, other, now_ms() + ahead_ms).await;
+            assert_eq!(start().await, is_shown, "{ahead_ms}");
+        }
+        store.close().await;
+    }
 }

@@ -71,19 +71,21 @@ pub async fn of_names(
     .await?)
 }
 
-/// Returns at most `most` counts of a kind with `limit` uses or more, those that end last first.
+/// Returns at most `most` counts of a kind with `limit` uses or more, by name from the name `from` on.
 pub async fn at_limit(
     db: &mut impl Connection,
     kind: &str,
     limit: u32,
+    from: &str,
     now_ms: i64,
     most: u32,
 ) -> Result<Vec<Count>, Error> {
     Ok(query_as(
-        "SELECT name, used, ends_at FROM counters WHERE kind = $1 AND used >= $2 AND ends_at > $3
-         ORDER BY ends_at DESC LIMIT $4",
+        "SELECT name, used, ends_at FROM counters WHERE kind = $1 AND name >= $2 AND used >= $3 AND ends_at > $4
+         ORDER BY name LIMIT $5",
     )
     .bind(kind)
+    .bind(from)
     .bind(limit)
     .bind(now_ms)
     .bind(most)
@@ -91,8 +93,8 @@ pub async fn at_limit(
     .await?)
 }
 
-/// Takes one use of at most `limit` (1 or more) until the count ends, `window_ms` after its first one. Returns the end of a count
-/// that is at its limit.
+/// Takes one use of at most `limit` (1 or more) until the count ends, `window_ms` after its first one. Returns the uses with this
+/// one, or the end of a count that is at its limit.
 pub async fn take(
     tx: &mut Tx<'_>,
     kind: &str,
@@ -100,7 +102,7 @@ pub async fn take(
     limit: u32,
     window_ms: i64,
     now_ms: i64,
-) -> Result<Result<(), i64>, Error> {
+) -> Result<Result<i64, i64>, Error> {
     let taken: Option<i64> = query_scalar(
         "INSERT INTO counters (kind, name, used, ends_at) VALUES ($1, $2, 1, $3)
          ON CONFLICT (kind, name) DO UPDATE SET
@@ -116,8 +118,8 @@ pub async fn take(
     .bind(limit)
     .fetch_optional(tx)
     .await?;
-    if taken.is_some() {
-        return Ok(Ok(()));
+    if let Some(used) = taken {
+        return Ok(Ok(used));
     }
     let ends_at: Option<i64> =
         query_scalar("SELECT ends_at FROM counters WHERE kind = $1 AND name = $2")
@@ -210,9 +212,16 @@ mod tests {
         assert_eq!(used_at(&store, NOW + WINDOW_MS).await, counted(3, 1));
 
         let mut db = store.read().await.unwrap();
-        let full = at_limit(&mut db, KIND, 2, NOW + WINDOW_MS, 10).await;
-        let names: Vec<String> = full.unwrap().into_iter().map(|it| it.name).collect();
-        assert_eq!(names, ["a"]);
+        for (limit, from, most, expected) in [
+            (2, "", 10, vec!["a"]),
+            (1, "", 10, vec!["a", "b"]),
+            (1, "", 1, vec!["a"]),
+            (1, "b", 10, vec!["b"]),
+        ] {
+            let full = at_limit(&mut db, KIND, limit, from, NOW + WINDOW_MS, most).await;
+            let names: Vec<String> = full.unwrap().into_iter().map(|it| it.name).collect();
+            assert_eq!(names, expected);
+        }
     }
 
     #[tokio::test]
@@ -222,16 +231,16 @@ mod tests {
         let take_at = async |now_ms| {
             write_tx!(store, |tx| take(tx, KIND, "a", 2, WINDOW_MS, now_ms).await).unwrap()
         };
-        assert_eq!(take_at(NOW).await, Ok(()));
-        assert_eq!(take_at(NOW + 10).await, Ok(()));
+        assert_eq!(take_at(NOW).await, Ok(1));
+        assert_eq!(take_at(NOW + 10).await, Ok(2));
         assert_eq!(take_at(NOW + 20).await, Err(NOW + WINDOW_MS));
         write_tx!(store, |tx| give_back(tx, KIND, "a").await).unwrap();
-        assert_eq!(take_at(NOW + 30).await, Ok(()));
+        assert_eq!(take_at(NOW + 30).await, Ok(2));
         assert_eq!(take_at(NOW + 40).await, Err(NOW + WINDOW_MS));
-        assert_eq!(take_at(NOW + WINDOW_MS).await, Ok(()), "a new window");
-        assert_eq!(take_at(NOW + WINDOW_MS).await, Ok(()));
+        assert_eq!(take_at(NOW + WINDOW_MS).await, Ok(1), "a new window");
+        assert_eq!(take_at(NOW + WINDOW_MS).await, Ok(2));
         write_tx!(store, |tx| forget(tx, KIND, "a").await).unwrap();
-        assert_eq!(take_at(NOW + WINDOW_MS).await, Ok(()));
+        assert_eq!(take_at(NOW + WINDOW_MS).await, Ok(1));
         write_tx!(store, |tx| give_back(tx, KIND, "missing").await).unwrap();
     }
 

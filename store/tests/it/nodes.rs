@@ -455,14 +455,20 @@ async fn a_start_in_the_same_folder_takes_over_at_once() {
     second.close().await;
 }
 
-/// Changes the rows that say of which version the schema is.
-async fn as_of_newer_program(settings: &StoreSettings, floor: i64) {
+/// Connects to the schema itself, for states that no verb makes.
+async fn connect(settings: &StoreSettings) -> PgConnection {
     let mut connection = PgConnection::connect(&settings.database_url).await.unwrap();
     query("SELECT set_config('search_path', $1, false)")
         .bind(&settings.database_schema)
         .execute(&mut connection)
         .await
         .unwrap();
+    connection
+}
+
+/// Changes the rows that say of which version the schema is.
+async fn as_of_newer_program(settings: &StoreSettings, floor: i64) {
+    let mut connection = connect(settings).await;
     query(
         "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time)
          VALUES (9001, 'later', TRUE, '', 0) ON CONFLICT DO NOTHING",
@@ -495,6 +501,53 @@ async fn a_newer_schema_is_used_when_it_is_for_older_programs_too() {
         matches!(error, Error::Newer { found: 9_001, .. }),
         "{error:?}"
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn roles_and_states_of_a_newer_program_do_not_matter() {
+    let Some(mut site) = Site::new() else {
+        return;
+    };
+    let node = site.node("a").await;
+    let mut connection = connect(&site.settings).await;
+    query("ALTER TABLE nodes DROP CONSTRAINT nodes_state_check")
+        .execute(&mut connection)
+        .await
+        .unwrap();
+    let newer = Uuid::now_v7();
+    query(
+        "INSERT INTO nodes (id, name, address, roles, version, schema, state, started_at, renewed_at, lease_until, clock_offset_ms)
+         SELECT $1, 'newer', address, '[\"archive\", \"worker\"]', version, schema, 'resting', started_at, renewed_at,
+             renewed_at + 9000, 0 FROM nodes WHERE id = $2",
+    )
+    .bind(newer)
+    .bind(node.owner())
+    .execute(&mut connection)
+    .await
+    .unwrap();
+    let mut others = Vec::new();
+    until("it is known", async || {
+        others = node.cluster().others();
+        !others.is_empty()
+    })
+    .await;
+    assert_eq!((others.len(), others[0].id), (1, newer));
+    assert_eq!(others[0].state, NodeState::Draining);
+    assert_eq!(others[0].roles, [Role::Worker]);
+    assert_eq!(node.cluster().live_count(Role::Worker), 1);
+    node.close().await;
+
+    // A lease from before the clock of the database was set back.
+    query("UPDATE nodes SET state = 'up', lease_until = lease_until + 3600000 WHERE id = $1")
+        .bind(newer)
+        .execute(&mut connection)
+        .await
+        .unwrap();
+    let report = examine_server(&site.settings).await.unwrap();
+    assert_eq!(report.nodes, []);
+    connection.close().await.unwrap();
+    let alone = Store::open(&site.elsewhere()).await.unwrap();
+    alone.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

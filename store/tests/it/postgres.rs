@@ -1,21 +1,28 @@
 //! The store on PostgreSQL: one service at a time, units of accounts beside each other and in turn. Where the rows are on SQLite,
 //! these tests end at once.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering::SeqCst},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::SeqCst},
+    },
+    time::Duration,
 };
 
 use futures_util::future::join_all;
 use sluice_store::{
     Error, Store, StoreSettings, accounts,
     api_keys::{self, Scope},
+    counters,
     events::{self, Audience, Event, EventPosition, NewEvent},
     operations::{self, Charge, ChargedWork},
     write_tx,
 };
 use tempfile::TempDir;
-use tokio::{sync::Barrier, task::JoinHandle};
+use tokio::{
+    sync::{Barrier, oneshot},
+    task::JoinHandle,
+};
 use uuid::Uuid;
 
 use crate::support::{Held, NOW, add_account, count_accounts, on_postgres, settings, store, until};
@@ -290,6 +297,40 @@ async fn an_event_needs_a_unit_of_its_account() {
     }
     let feed = events::after(&mut store.read().await.unwrap(), here, 0, 9).await;
     assert_eq!(feed.unwrap(), []);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_unit_beside_others_does_not_wait_long_for_a_locked_row() {
+    if !on_postgres() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    // Longer than a unit may hold a row.
+    let settings = StoreSettings {
+        busy_timeout: Duration::from_secs(30),
+        ..settings(folder.path())
+    };
+    let store = Store::open(&settings).await.unwrap();
+    let account = add_account(&store, "someone").await.unwrap();
+    let (lock, is_locked) = oneshot::channel();
+    let (release, released) = oneshot::channel();
+    let holder = store.clone();
+    let holding = tokio::spawn(async move {
+        write_tx!(holder, account, |tx| {
+            let taken = counters::take(tx, "test", "row", 9, 60_000, NOW).await?;
+            let _ = lock.send(());
+            let _ = released.await;
+            Ok(taken)
+        })
+    });
+    is_locked.await.unwrap();
+    let waited = store
+        .write_beside(move |tx| Box::pin(counters::take(tx, "test", "row", 9, 60_000, NOW)))
+        .await;
+    assert!(matches!(waited, Err(Error::Busy(_))), "{waited:?}");
+    release.send(()).unwrap();
+    assert_eq!(holding.await.unwrap().unwrap(), Ok(1));
+    store.close().await;
 }
 
 /// Fails by a reference to an account that does not exist, after which a transaction of PostgreSQL takes nothing more.

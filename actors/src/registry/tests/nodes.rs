@@ -4,6 +4,7 @@ use sluice_store::{
     StoreSettings,
     cluster::{ClusterSettings, NodeState, Role},
 };
+use tokio::sync::oneshot;
 
 use super::*;
 
@@ -90,4 +91,42 @@ async fn a_row_that_another_node_takes_out_is_left() {
         .await
         .unwrap();
     until("it has none any more", async || !holder().await).await;
+}
+
+/// The row is locked for longer than a unit beside others waits for one.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_heartbeat_that_finds_a_row_locked_is_made_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open_store(&folder).await;
+    if store.engine() != Engine::Postgres {
+        return;
+    }
+    let (row, account, owner) = (Uuid::now_v7(), account(&store).await, store.owner());
+    let claimed = store.write(move |tx| {
+        Box::pin(async move {
+            let now = now_ms();
+            work::enqueue(tx, KIND, row, account, Lane::Interactive, now).await?;
+            work::claim(tx, KIND, owner, Room::for_any(1), LONG_LEASE, now).await
+        })
+    });
+    let lease = claimed.await.unwrap().leases.remove(0);
+    let held = vec![(lease.id, lease.fence)];
+    let (lock, is_locked) = oneshot::channel();
+    let holder = store.clone();
+    let holding = tokio::spawn(async move {
+        let locked = holder.write_for(account, move |tx| {
+            Box::pin(async move {
+                work::hold(tx, &lease).await?;
+                let _ = lock.send(());
+                tokio::time::sleep(Duration::from_secs(3)).await;
+                Ok(())
+            })
+        });
+        locked.await
+    });
+    is_locked.await.unwrap();
+    let lost = prolong(&store, KIND, held, LONG_LEASE).await.unwrap();
+    assert_eq!(lost, []);
+    holding.await.unwrap().unwrap();
+    store.close().await;
 }

@@ -4,7 +4,11 @@
 use sqlx::{Connection as _, FromRow, PgConnection};
 
 use super::{Server, hold, migrate, unreachable};
-use crate::{Error, StoreSettings, cluster::Node, now_ms};
+use crate::{
+    Error, StoreSettings,
+    cluster::{MOST_AHEAD, Node},
+    duration_ms, now_ms,
+};
 
 /// Facts about the server of `store.database_url` and about the schema of the service.
 #[derive(Clone, Debug, Default, PartialEq, Eq, FromRow)]
@@ -93,15 +97,17 @@ pub async fn examine_server(settings: &StoreSettings) -> Result<ServerReport, Er
     Ok(report)
 }
 
-/// Returns the nodes whose lease is not over; none on a schema without their table.
+/// Returns the nodes whose lease is not over; none on a schema without their table. A lease that ends too far in the future was
+/// written before the server's clock was set back ([`MOST_AHEAD`]).
 pub(super) async fn live_nodes(connection: &mut PgConnection) -> Result<Vec<Node>, Error> {
     if !migrate::has_table(connection, "nodes").await? {
         return Ok(Vec::new());
     }
     let nodes = sqlx::query_as(
-        "SELECT * FROM nodes WHERE state <> 'dead'
-             AND lease_until > (extract(epoch FROM clock_timestamp()) * 1000)::bigint ORDER BY name, id",
+        "SELECT n.* FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now) clock CROSS JOIN nodes n
+         WHERE n.state <> 'dead' AND n.lease_until > clock.now AND n.lease_until <= clock.now + $1 ORDER BY n.name, n.id",
     )
+    .bind(duration_ms(MOST_AHEAD))
     .fetch_all(connection)
     .await?;
     Ok(nodes)

@@ -12,6 +12,9 @@ use crate::{Error, Tx, serial::Serial, unit::Queued};
 
 /// Pause before the outcome of a lost commit is asked again.
 const ASK_AGAIN: Duration = Duration::from_millis(100);
+/// Longest wait for a locked row in a group that is serial with nothing, whose units are of strangers and wait for each other.
+/// Longer than the server takes to notice a deadlock (`deadlock_timeout`, 1 s), so that of two units one is undone and not both.
+const LOCK_WITHIN: Duration = Duration::from_secs(2);
 
 /// A connection with the start of its server, by which a server that was started again is known.
 pub(super) struct Session {
@@ -53,8 +56,13 @@ impl Session {
         if let Some(own) = server.lock_key(serial) {
             locks.push_str(&format!("pg_advisory_xact_lock({own}), "));
         }
+        let mut limit = String::new();
+        if serial == Serial::Nothing {
+            let longest = LOCK_WITHIN.min(server.settings.busy_timeout);
+            limit = format!("SET LOCAL lock_timeout = {}; ", longest.as_millis());
+        }
         // One round trip. The id comes last, in its own column.
-        let script = format!("BEGIN; SELECT {locks}pg_current_xact_id()::text AS id");
+        let script = format!("BEGIN; {limit}SELECT {locks}pg_current_xact_id()::text AS id");
         let begun = raw_sql(AssertSqlSafe(script)).fetch_all(&mut self.connection);
         let rows = match timeout(server.settings.busy_timeout * 2, begun).await {
             Ok(rows) => rows?,

@@ -10,7 +10,10 @@ use sqlx::{AssertSqlSafe, Connection as _, PgConnection, migrate::Migrator, raw_
 use tokio::time::{Instant, sleep};
 use tracing::info;
 
-use crate::{Error, changes::postgres_triggers, credentials::hexadecimal, migrate};
+use crate::{
+    Error, changes::postgres_triggers, cluster::MOST_AHEAD, credentials::hexadecimal, duration_ms,
+    migrate,
+};
 
 /// The oldest program, by the last migration that it knows, that may run beside or after this one on the same schema. Raised with
 /// each migration that takes away or changes what such a program uses.
@@ -132,10 +135,12 @@ async fn check_nodes(connection: &mut PgConnection, applied: i64) -> Result<(), 
         return Ok(());
     }
     let older: Option<(String, i64)> = sqlx::query_as(
-        "SELECT name, schema FROM nodes WHERE state <> 'dead' AND schema < $1
-             AND lease_until > (extract(epoch FROM clock_timestamp()) * 1000)::bigint LIMIT 1",
+        "SELECT n.name, n.schema FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now) clock
+         CROSS JOIN nodes n WHERE n.state <> 'dead' AND n.schema < $1
+             AND n.lease_until > clock.now AND n.lease_until <= clock.now + $2 LIMIT 1",
     )
     .bind(FLOOR)
+    .bind(duration_ms(MOST_AHEAD))
     .fetch_optional(connection)
     .await?;
     match older {
