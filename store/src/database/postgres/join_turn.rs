@@ -1,5 +1,5 @@
 //! Turn of a node from the claim of the object store to its row in `nodes`, one node at a time: a live row means a claim that was
-//! made, so that the next node finds another object store out.
+//! made, so that the next node is rejected on another object store.
 
 use std::time::Duration;
 
