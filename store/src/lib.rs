@@ -115,7 +115,7 @@ pub use credentials::Secret;
 pub use error::Error;
 pub use migrate::schema_version;
 pub use month::Month;
-pub use objects::{ObjectsReport, examine_objects};
+pub use objects::{ObjectOwner, ObjectsReport, examine_objects};
 pub use order::{Direction, Position, SortKey, Sorted};
 pub use page::{Cursor, Listed, Page};
 pub use postgres::{ServerReport, examine_server};
@@ -126,7 +126,7 @@ use database::{
     connection, copy, dialect, like, migrate, order, page, postgres, published, rows, serial,
     statement, store, turns, unit, writer,
 };
-use file::{folder, name_key, object_owner, stray_objects};
+use file::{folder, name_key, stray_objects};
 use identity::bootstrap;
 use metering::month;
 

@@ -65,7 +65,7 @@ pub async fn reject_strangers(installation: &Installation) -> Result<(), Failure
     start_wrongly(installation).await
 }
 
-/// In the data folder of a node, and without being a node.
+/// In the data folder of a node, without being a node, and with another object store.
 async fn start_wrongly(installation: &Installation) -> Result<(), Failure> {
     let node = &installation.nodes[0];
     let text = rejected(beside(node)?).await?;
@@ -91,6 +91,21 @@ async fn start_wrongly(installation: &Installation) -> Result<(), Failure> {
         .env_remove("SLUICE_CLUSTER__ADVERTISE");
     let text = rejected(alone).await?;
     assert!(text.contains("cluster.listen"), "{text}");
+
+    // Before there are files, which rows would name.
+    let (folder, bucket) = (tempfile::TempDir::new()?, tempfile::TempDir::new()?);
+    let mut elsewhere = beside(node)?;
+    elsewhere.env("SLUICE_STORE__DATA_DIR", folder.path()).env(
+        "SLUICE_STORE__OBJECTS_URL",
+        format!("file://{}", bucket.path().display()),
+    );
+    let text = rejected(elsewhere).await?;
+    let names_node = installation.nodes.iter().any(|node| {
+        let named = format!("the node {},", node.name);
+        text.contains(&named)
+    });
+    assert!(text.contains("store.objects_url") && names_node, "{text}");
+    assert!(!bucket.path().join("owner").exists(), "it left nothing");
     // The nodes have noticed nothing.
     installation.nodes[0].api().get("/api/files").await?;
     Ok(())

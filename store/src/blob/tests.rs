@@ -393,6 +393,38 @@ async fn requests_and_failures_are_counted_by_kind() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn another_object_store_than_that_of_the_rows_is_rejected() {
+    let mut site = Site::open().await;
+    let hash = site.add(b"ours").await;
+    let folder = site.settings.data_dir.parent().unwrap().to_owned();
+    let other = folder.join("other");
+    fs::create_dir(&other).unwrap();
+    let wrong = StoreSettings {
+        objects_url: format!("file://{}", other.display()),
+        ..site.settings.clone()
+    };
+    site.store.close().await;
+    let error = Store::open(&wrong)
+        .await
+        .err()
+        .expect("it has no such file");
+    assert!(matches!(error, Error::Unsupported(_)), "{error:?}");
+    let text = error.to_string();
+    assert!(
+        text.contains("store.objects_url") && text.contains("the rows name"),
+        "{text}"
+    );
+    assert!(!other.join("owner").exists(), "it left nothing");
+
+    // A copy without the owner is known by its objects.
+    fs::rename(folder.join("bucket/b"), other.join("b")).unwrap();
+    site.store = Store::open(&wrong).await.unwrap();
+    site.forget();
+    assert_eq!(site.read(&hash).await.unwrap(), b"ours");
+    assert!(other.join("owner").exists());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn files_of_the_folder_stay_there() {
     let mut site = Site::open().await;
     let url = std::mem::take(&mut site.settings.objects_url);

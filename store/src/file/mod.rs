@@ -13,7 +13,6 @@ pub mod folder_totals;
 pub mod folders;
 pub mod lineage;
 pub(crate) mod name_key;
-pub(crate) mod object_owner;
 pub mod selections;
 pub mod shares;
 pub mod storage;

@@ -20,7 +20,8 @@ use crate::{
         StraySearch,
         pieces::{KEY_HASH_DIGITS, Place, made_ms},
     },
-    now_ms, object_owner,
+    derived::DerivedTokens,
+    now_ms,
     objects::Objects,
     statement::Builder,
     video,
@@ -81,9 +82,10 @@ pub(crate) async fn sweep(store: &Store, before_ms: i64) -> Result<(), Error> {
     let Some(objects) = store.blobs().objects() else {
         return Ok(());
     };
-    if !object_owner::is_own(store, objects).await? {
+    let derived = DerivedTokens::of(&mut store.read().await?).await?;
+    if !objects.is_owned_by(&derived.object_owner()).await? {
         tracing::warn!(
-            "no objects are deleted: those of store.objects_url belong to another installation, too"
+            "no objects are deleted: store.objects_url has no object that names this installation, or one of another, too"
         );
         return Ok(());
     }

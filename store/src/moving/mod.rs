@@ -26,7 +26,7 @@ use crate::{
     copy, folder,
     folder::FolderLock,
     now_ms,
-    objects::Objects,
+    objects::{Claimant, Objects},
     postgres::Server,
     statement,
 };
@@ -95,8 +95,8 @@ pub struct Moved {
 /// All that `target` has in common with `source` stays where it is; the data folder is the same.
 ///
 /// `Error::Locked` or `Error::InUse` while a service runs on either; `Error::Conflict` when the target has other rows or the
-/// source was moved before; `Error::Invalid` or `Error::Unsupported` for settings that cannot work. An interrupted move is
-/// continued by the same call.
+/// source was moved before; `Error::Invalid` or `Error::Unsupported` for settings that cannot work, and for the object store of
+/// another installation. An interrupted move is continued by the same call.
 pub async fn forward(
     source: &StoreSettings,
     target: &StoreSettings,
@@ -217,6 +217,7 @@ impl Work<'_> {
         let mut from = Side::Sqlite(from);
         let key = installation_key(&mut from).await?;
         let connection = arrival(&server, data_dir, key.as_deref()).await?;
+        claim(&mut from, objects.as_ref()).await?;
         let to = PostgresSide::new(connection, &tables).await?;
         let mut to = begin_arrival(to, &tables, data_dir).await?;
 
@@ -269,6 +270,7 @@ impl Work<'_> {
                 Side::Postgres(PostgresSide::new(connection, &tables).await?)
             }
         };
+        claim(&mut side, objects.as_ref()).await?;
         let blobs = self.send(&mut side, target, objects).await?;
         side.close().await?;
         Ok(Moved {
@@ -409,6 +411,16 @@ async fn installation_key(side: &mut Side) -> Result<Option<Vec<u8>>, Error> {
             .fetch_optional(&mut side.tx())
             .await?,
     )
+}
+
+/// Makes the installation whose rows they are the owner of the object store to which files are moved, before the first is there.
+/// `Error::Unsupported` when it is another one's.
+async fn claim(side: &mut Side, objects: Option<&Objects>) -> Result<(), Error> {
+    let Some(objects) = objects else {
+        return Ok(());
+    };
+    let claimant = Claimant::of(&mut side.tx()).await?;
+    objects.claim(&claimant).await
 }
 
 /// Connects to the schema to which rows are moved, made and migrated. `Error::Conflict` when it is in use.

@@ -2,14 +2,17 @@
 //!
 //! - Asked of it: PUT, GET, DELETE and LIST of whole objects.
 //! - No key is ever written with two contents, so that every request may be repeated.
+//! - Only one installation stores there (`owner.rs`).
 //! - Keys are of letters, digits, `.`, `-`, `_` and `/`; those of blobs are `b/{base}/{number}-{hash}` ([`PIECE`] bytes each).
 //! - Nothing here knows what the bytes should be: callers compare hashes.
 
 mod address;
 mod connection;
+mod examine;
 mod failure;
 mod folder;
 mod limits;
+mod owner;
 mod probe;
 mod s3;
 mod sign;
@@ -19,7 +22,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 pub(crate) use address::Address;
-pub use probe::{ObjectsReport, examine_objects};
+pub use examine::examine_objects;
+pub(crate) use owner::Claimant;
+pub use owner::ObjectOwner;
+pub use probe::ObjectsReport;
 
 use crate::{Error, StoreSettings};
 use failure::Failure;

@@ -6,8 +6,8 @@ use bytes::Bytes;
 use tracing::warn;
 use uuid::Uuid;
 
-use super::{Backend, Objects, failure::Failure};
-use crate::{Error, StoreSettings};
+use super::{Backend, ObjectOwner, failure::Failure};
+use crate::Error;
 
 const LENGTH: u64 = 4096;
 
@@ -23,16 +23,8 @@ pub struct ObjectsReport {
     /// Time for a small object to be written, and to be read.
     pub write_time: Duration,
     pub read_time: Duration,
-}
-
-/// Writes, reads, lists and deletes a small object; beside a running service, too. `None` without `store.objects_url`.
-///
-/// `Error::Invalid` for an address that cannot be read, `Error::Unsupported` when the object store cannot be reached or used.
-pub async fn examine_objects(settings: &StoreSettings) -> Result<Option<ObjectsReport>, Error> {
-    match Objects::of(settings)? {
-        Some(objects) => check(&objects.0).await.map(Some),
-        None => Ok(None),
-    }
+    /// `None` when the rows cannot be read, or the object store is full.
+    pub owner: Option<ObjectOwner>,
 }
 
 pub(super) async fn check(backend: &Backend) -> Result<ObjectsReport, Error> {
@@ -43,6 +35,7 @@ pub(super) async fn check(backend: &Backend) -> Result<ObjectsReport, Error> {
         is_full: false,
         write_time: Duration::ZERO,
         read_time: Duration::ZERO,
+        owner: None,
     };
     let written = key.repeat(LENGTH as usize / key.len() + 1);
     let written = Bytes::from(written).slice(..LENGTH as usize);

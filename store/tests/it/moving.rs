@@ -317,6 +317,53 @@ async fn files_move_to_an_object_store_in_place() {
     scene.check(&target).await;
 }
 
+/// The owner comes before the first object, and stays through a move back.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_object_store_of_another_service_is_not_moved_to() {
+    let scene = Scene::new().await;
+    let target = scene.with_objects();
+    let bucket = scene.place.path().join("objects");
+    let owners = || {
+        let owners = fs::read_dir(bucket.join("owner")).unwrap();
+        let names: Vec<_> = owners.map(|owner| owner.unwrap().file_name()).collect();
+        names
+    };
+    let (options, stopped) = stopping(|progress| matches!(progress, MoveProgress::Bytes(_)));
+    let settings = scene.settings();
+    interrupt(moving::forward(&settings, &target, options), stopped).await;
+    let before = owners();
+    assert_eq!(before.len(), 1);
+    forward(&scene.settings(), &target).await.unwrap();
+
+    let other = Scene::new().await;
+    let theirs = StoreSettings {
+        objects_url: target.objects_url.clone(),
+        ..other.settings()
+    };
+    let error = forward(&other.settings(), &theirs).await.unwrap_err();
+    assert!(matches!(error, Error::Unsupported(_)), "{error:?}");
+    let text = error.to_string();
+    assert!(
+        text.contains("another installation") && text.contains("another bucket"),
+        "{text}"
+    );
+    assert_eq!(in_folder(other.data.path()).await, FILES as i64);
+    assert_eq!(owners(), before);
+    start(&other.settings()).await.unwrap();
+
+    // Back, and forward again from the new folder.
+    let folder = scene.back_folder();
+    assert!(back(&target, &folder).await.unwrap().is_finished);
+    assert_eq!(owners(), before);
+    let again = StoreSettings {
+        data_dir: folder.clone(),
+        ..target
+    };
+    let moved = forward(&sqlite_settings(&folder), &again).await.unwrap();
+    assert!(moved.is_finished && owners() == before);
+    scene.check(&again).await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_service_with_an_object_store_moves_back_to_a_folder() {
     let scene = Scene::new().await;

@@ -455,6 +455,60 @@ async fn a_start_in_the_same_folder_takes_over_at_once() {
     second.close().await;
 }
 
+/// Nodes that keep files in two places would each lack those of the other, which no row shows while there are no files.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_with_another_object_store_is_rejected() {
+    let Some(mut site) = Site::new() else {
+        return;
+    };
+    let buckets = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    let url = |bucket: &TempDir| format!("file://{}", bucket.path().display());
+    site.settings.objects_url = url(&buckets[0]);
+    let first = site.node("a").await;
+    let wrong = StoreSettings {
+        objects_url: url(&buckets[1]),
+        ..site.elsewhere()
+    };
+    let rejected = Store::open_node(&wrong, &as_node("b")).await;
+    let error = rejected.err().expect("it is another object store");
+    assert!(matches!(error, Error::Unsupported(_)), "{error:?}");
+    let (text, place) = (error.to_string(), buckets[1].path().display().to_string());
+    for part in ["store.objects_url", "the node a,", place.as_str()] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert!(!buckets[1].path().join("owner").exists());
+
+    let second = site.node("b").await;
+    knows(&second, &["a", "b"]).await;
+    first.close().await;
+    second.close().await;
+    // Neither nodes nor files are elsewhere.
+    open(&wrong, "b").await.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_two_first_nodes_with_two_object_stores_one_starts() {
+    let Some(mut site) = Site::new() else {
+        return;
+    };
+    let buckets = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    let settings = [&buckets[0], &buckets[1]].map(|bucket| StoreSettings {
+        objects_url: format!("file://{}", bucket.path().display()),
+        ..site.elsewhere()
+    });
+    let node = as_node("node");
+    let (one, other) = tokio::join!(
+        Store::open_node(&settings[0], &node),
+        Store::open_node(&settings[1], &node)
+    );
+    assert_eq!(one.is_ok(), other.is_err());
+    for store in [one, other].into_iter().flatten() {
+        store.close().await;
+    }
+    let owners = buckets.iter().filter(|it| it.path().join("owner").exists());
+    assert_eq!(owners.count(), 1);
+}
+
 /// Connects to the schema itself, for states that no verb makes.
 async fn connect(settings: &StoreSettings) -> PgConnection {
     let mut connection = PgConnection::connect(&settings.database_url).await.unwrap();

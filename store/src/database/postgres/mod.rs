@@ -5,6 +5,7 @@ mod examine;
 mod follow;
 mod group;
 mod hold;
+mod join_turn;
 mod migrate;
 mod waiting;
 mod writer;
@@ -28,6 +29,7 @@ use crate::{
 pub use examine::{ServerReport, examine_server};
 pub(crate) use follow::CatchUp;
 pub(crate) use hold::HoldMode;
+pub(crate) use join_turn::{JoinTurn, live_node};
 
 /// The oldest server that has everything that is used: `pg_current_xact_id`, `client_connection_check_interval`.
 const OLDEST_SERVER: i64 = 140_000;

@@ -27,9 +27,9 @@ use crate::{
     folder::{self, FolderLock},
     installation,
     migrate::{self, MIGRATIONS},
-    moving, name_key, now_ms, object_owner,
-    objects::Objects,
-    postgres::{HoldMode, Server},
+    moving, name_key, now_ms,
+    objects::{Claimant, Objects},
+    postgres::{HoldMode, JoinTurn, Server},
     published::Published,
     tus, work,
     writer::{LOCK_WAIT, Writer},
@@ -63,7 +63,8 @@ impl Store {
     ///
     /// `Error::Locked` when another process has the folder, `Error::Newer` when a newer version wrote the database,
     /// `Error::Conflict` when its rows were moved away or have not all arrived ([`moving`]),
-    /// `Error::Invalid` or `Error::Unsupported` for settings, or an object store, that cannot work.
+    /// `Error::Invalid` or `Error::Unsupported` for settings, or an object store, that cannot work; `Error::Unsupported` also for
+    /// an object store of another installation, or without the objects that the rows name.
     pub async fn open(settings: &StoreSettings) -> Result<Self, Error> {
         Self::open_with(settings, &MIGRATIONS).await
     }
@@ -72,7 +73,7 @@ impl Store {
     /// row that is renewed until [`Store::close`]. The node is [`Starting`](crate::cluster::NodeState) at first.
     ///
     /// `Error::InUseAlone` when a service that is no node has the database, `Error::OlderNode` when a node runs whose program is
-    /// too old for this one's schema.
+    /// too old for this one's schema, `Error::Unsupported` also for another object store than that of the nodes that run.
     pub async fn open_node(
         settings: &StoreSettings,
         cluster: &ClusterSettings,
@@ -186,7 +187,10 @@ impl Store {
             }
             Way::Node(lock, node) => {
                 let hold = server.prepare(HoldMode::Shared, lock).await?;
+                let mut turn = server.turn_to_join().await?;
+                claim_as_node(&blobs, &mut turn).await?;
                 let (cluster, membership) = cluster::join(&server, id, node).await?;
+                turn.end().await?;
                 joined = Some(membership);
                 (Some(hold), cluster, Recovery::OfFolder)
             }
@@ -260,8 +264,10 @@ impl Store {
                 })
             })
             .await?;
-        if recovery != Recovery::None {
-            object_owner::claim(&store).await?;
+        // A node has done so before it joined.
+        if is_alone && let Err(error) = claim(&store).await {
+            store.close().await;
+            return Err(error);
         }
         if recovery == Recovery::OfFolder
             && let Some(former) = folder::last_process(store.data_dir())?
@@ -300,6 +306,27 @@ impl Store {
             Cluster::solo(Uuid::now_v7()),
         ))
     }
+}
+
+/// Makes the installation the owner of its object store, if there is one.
+async fn claim(store: &Store) -> Result<(), Error> {
+    let Some(objects) = store.blobs().objects() else {
+        return Ok(());
+    };
+    let claimant = Claimant::of(&mut store.read().await?).await?;
+    objects.claim(&claimant).await
+}
+
+/// Makes the installation the owner of its object store, which must be the one of the nodes that run.
+async fn claim_as_node(blobs: &Blobs, turn: &mut JoinTurn) -> Result<(), Error> {
+    let Some(objects) = blobs.objects() else {
+        return Ok(());
+    };
+    // The owner is derived from the key in its row.
+    installation::get_or_create(&mut turn.tx(), now_ms()).await?;
+    let node = turn.live_node().await?;
+    let claimant = Claimant::of(&mut turn.tx()).await?;
+    objects.claim(&claimant.beside(node)).await
 }
 
 /// Starts the writer's task, which keeps the folder's lock for as long as it runs.
