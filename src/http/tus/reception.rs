@@ -17,7 +17,7 @@ use actix_web::{
 use futures_util::{FutureExt as _, StreamExt as _};
 use sluice_store::{
     Error as StoreError,
-    blob::{LeftObjects, Partial},
+    blob::{LeftObjects, Partial, PartialState},
     blobs, duration_ms, file_facts, files, now_ms, storage,
     tus::{self, Claim, Completion, Step, TusUpload},
     write_tx,
@@ -333,8 +333,8 @@ impl Reception<'_> {
             }
             self.partial.write(&bytes).await?;
             // Bytes with a checksum may be rejected as a whole: they go to an object store after it was compared.
-            if saves {
-                self.partial.upload().await?;
+            if saves && let Err(error) = self.partial.upload().await {
+                return Err(self.keep_pieces(error).await);
             }
             let unsaved = self.partial.len() - self.state.offset;
             let is_due = unsaved >= most_unsaved || self.saved_at.elapsed() >= CHECKPOINT_EVERY;
@@ -388,7 +388,28 @@ impl Reception<'_> {
             return Ok(());
         }
         // The sync comes before the row: a saved offset must never exceed the bytes that are safe.
-        let progress = self.partial.sync().await?;
+        match self.partial.sync().await {
+            Ok(progress) => self.advance(progress, is_last).await,
+            Err(error) => Err(self.keep_pieces(error).await),
+        }
+    }
+
+    /// Saves the offset behind the pieces that are in the object store although the upload of a later one failed; returns that
+    /// failure.
+    async fn keep_pieces(&mut self, failure: StoreError) -> ApiError {
+        let kept = match self.partial.salvage().await {
+            Ok(Some(progress)) => self.advance(progress, true).await,
+            Ok(None) => Ok(()),
+            Err(error) => Err(error.into()),
+        };
+        if let Err(error) = kept {
+            tracing::debug!(%error, upload = %self.upload.id, "stored pieces of an upload do not count");
+        }
+        failure.into()
+    }
+
+    /// Saves the offset of bytes that are safe.
+    async fn advance(&mut self, progress: PartialState, is_last: bool) -> Result<(), ApiError> {
         let (offset, upload) = (progress.length, self.upload.clone());
         let step = Step {
             is_last,

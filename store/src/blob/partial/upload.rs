@@ -238,6 +238,28 @@ impl ObjectUpload {
         })
     }
 
+    /// Returns the complete pieces that are durable although an upload failed, with their length in bytes, when they are more than
+    /// the row names. They count once they are committed.
+    pub(super) async fn salvage(&mut self) -> Option<(u64, PartialObjects)> {
+        let pieces = self.pieces.as_mut()?;
+        let objects = PartialObjects {
+            base: pieces.base(),
+            piece_hashes: pieces.salvaged().await,
+            tail: None,
+        };
+        let length = objects.complete();
+        if length <= self.saved.length {
+            return None;
+        }
+        self.unsettled = Some(SavedObjects {
+            length,
+            piece_hashes: objects.piece_hashes.clone(),
+            segments: Vec::new(),
+        });
+        self.is_named = true;
+        Some((length, objects))
+    }
+
     /// Notes whether the state that [`ObjectUpload::save`] returned was committed, and deletes the objects of the tail that
     /// no row names then, in the background. An unknown outcome leaves them all; the end of the upload deletes them.
     pub(super) fn settle(&mut self, committed: &Result<(), Error>) {
