@@ -279,7 +279,8 @@ impl Partial {
         });
         let (link, head, blob) = finishing.await?;
         let Finished { place, is_named } = objects.finish(&file, blob.size).await?;
-        let sealed = Sealed::in_objects(&self.blobs, blob, head, place, is_named);
+        let mut sealed = Sealed::in_objects(&self.blobs, blob, head, place, is_named);
+        sealed.look_for_loss().await;
         if let Some(link) = link {
             self.blobs.keep(link, blob).await;
         }

@@ -2,7 +2,7 @@
 //! counters.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{
         Arc, Weak,
         atomic::{AtomicU64, Ordering::Relaxed},
@@ -16,6 +16,7 @@ use tokio::{
     runtime::Handle,
     sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit},
 };
+use uuid::Uuid;
 
 use super::{
     Blob, BlobHash, Blobs,
@@ -36,6 +37,9 @@ use crate::{
 const DELETIONS: usize = 32;
 /// Times that a piece is fetched before its bytes count as damaged.
 const FETCHES: u32 = 2;
+
+/// Bases with damaged objects that are remembered.
+const MOST_DAMAGED: usize = 10_000;
 
 /// Time for which a failure is shown that no other request has followed.
 const FAILURE_SHOWN: Duration = Duration::from_secs(120);
@@ -82,6 +86,8 @@ pub(super) struct Remote {
     flights: Flights,
     counters: Counters,
     searched: Mutex<SearchPositions>,
+    /// Bases whose objects had other bytes than were stored.
+    damaged: Mutex<BTreeSet<Uuid>>,
     /// The last failure since a request succeeded.
     failure: Mutex<Option<(Instant, String)>>,
 }
@@ -100,6 +106,7 @@ impl Remote {
             flights: Flights::default(),
             counters: Counters::default(),
             searched: Mutex::default(),
+            damaged: Mutex::default(),
             failure: Mutex::default(),
         }
     }
@@ -184,6 +191,18 @@ impl Remote {
         self.counters.failures.fetch_add(1, Relaxed);
         tracing::error!(what, "stored bytes are lost or damaged");
         Error::Lost(format!("stored bytes are lost or damaged: {what}"))
+    }
+
+    /// Notes that objects of a base have other bytes than were stored.
+    pub(super) fn note_damaged(&self, base: Uuid) {
+        let mut damaged = self.damaged.lock();
+        if damaged.len() < MOST_DAMAGED {
+            damaged.insert(base);
+        }
+    }
+
+    pub(super) fn is_damaged(&self, base: Uuid) -> bool {
+        self.damaged.lock().contains(&base)
     }
 
     pub(super) fn count_hit(&self) {
@@ -284,6 +303,7 @@ impl Blobs {
                 return Ok(bytes);
             }
         }
+        remote.note_damaged(piece.base);
         Err(self.wrong_object(&piece.key))
     }
 
