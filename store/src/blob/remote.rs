@@ -372,14 +372,19 @@ impl Blobs {
         if !remote.cache.can_hold(more) {
             return Ok(false);
         }
-        if remote.cache.has_room(more) && !self.is_low().await? {
-            return Ok(true);
+        // Known without a look at all the files.
+        let known = |is_low: bool| match is_low {
+            true => remote.cache.is_exhausted().then_some(false),
+            false => remote.cache.has_room(more).then_some(true),
+        };
+        if let Some(may_be_kept) = known(self.is_low().await?) {
+            return Ok(may_be_kept);
         }
         let turn = remote.removal.acquire().await;
         let _turn = turn.expect("the semaphore is never closed");
         let is_low = self.is_low().await?;
-        if remote.cache.has_room(more) && !is_low {
-            return Ok(true);
+        if let Some(may_be_kept) = known(is_low) {
+            return Ok(may_be_kept);
         }
         let at = self.clone();
         self.blocking(move || at.remote()?.cache.make_room(more, is_low))
