@@ -427,24 +427,20 @@ impl Reception<'_> {
     }
 
     /// Makes the file, as other uploads do.
-    async fn complete(self) -> Result<UploadState, ApiError> {
-        let Self {
-            context,
-            plan,
-            upload,
-            mut partial,
-            state,
-            ..
-        } = self;
-        let upload = upload.clone();
-        let (id, offset) = (upload.id, partial.len());
+    async fn complete(mut self) -> Result<UploadState, ApiError> {
+        let (context, upload) = (self.context, self.upload.clone());
+        let (id, offset) = (upload.id, self.partial.len());
+        let limit = self.plan.storage.as_u64();
         // Checked before the work for a file that cannot be stored.
         let mut db = context.store.read().await?;
-        storage::check(&mut db, upload.account_id, offset, plan.storage.as_u64()).await?;
+        storage::check(&mut db, upload.account_id, offset, limit).await?;
         drop(db);
-        let is_whole = partial.make_whole().await?;
-        let reader = partial.reader().await?;
-        let sealed = partial.seal().await?;
+        let is_whole = self.partial.make_whole().await?;
+        let reader = self.partial.reader().await?;
+        let sealed = match self.partial.seal().await {
+            Ok(sealed) => sealed,
+            Err(error) => return Err(self.keep_pieces(error).await),
+        };
         let mime_type = mime_type(sealed.head(), &upload.filename);
         let inspection = match is_whole {
             true => facts::find(context, upload.account_id, mime_type, reader).await,
@@ -458,10 +454,10 @@ impl Reception<'_> {
             facts: inspection.facts,
         };
         let engine = context.workflows.clone();
-        let account_id = upload.account_id;
+        let (account_id, plan) = (upload.account_id, self.plan);
         let (file, left, begins_runs): (files::File, LeftObjects, bool) =
             write_tx!(context.store, account_id, |tx| {
-                let (now, limit) = (now_ms(), plan.storage.as_u64());
+                let now = now_ms();
                 blobs::record(tx, &sealed, now).await?;
                 let (file, left) = tus::complete(tx, &upload, arrived, limit, now).await?;
                 if let Some(found) = &inspection.found {
@@ -481,7 +477,7 @@ impl Reception<'_> {
         Ok(UploadState {
             offset,
             file_id: Some(file.id),
-            ..state
+            ..self.state
         })
     }
 }

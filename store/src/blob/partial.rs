@@ -158,8 +158,8 @@ impl Partial {
         Ok(progress)
     }
 
-    /// Returns the state up to the end of the complete pieces that are in the object store although [`Partial::upload`] or
-    /// [`Partial::sync`] failed; `None` when these are no more than the committed ones. It may be stored, and then
+    /// Returns the state up to the end of the complete pieces that are in the object store although [`Partial::upload`],
+    /// [`Partial::sync`] or [`Partial::seal`] failed; `None` when these are no more than the committed ones. It may be stored, and then
     /// [`Partial::settle`] is called; nothing else works after the failure.
     pub async fn salvage(&mut self) -> Result<Option<PartialState>, Error> {
         let Some(objects) = &mut self.objects else {
@@ -172,7 +172,7 @@ impl Partial {
         let Some(sha256) = sha256 else {
             return Ok(None);
         };
-        let Some((length, objects)) = objects.salvage().await else {
+        let Some((length, objects)) = objects.salvage(self.written).await else {
             return Ok(None);
         };
         let from = self.saved.length;
@@ -253,12 +253,13 @@ impl Partial {
 
     /// Makes a blob of it, as [`super::Spool::seal`] does. The partial file is kept, so that a change that cannot be
     /// committed loses nothing; call [`Blobs::remove_partial`] after the commit. `Error::NotFound` when the file was
-    /// removed. A file that [`Partial::make_whole`] cannot complete is not in the cache afterwards.
-    pub async fn seal(mut self) -> Result<Sealed, Error> {
+    /// removed. A file that [`Partial::make_whole`] cannot complete is not in the cache afterwards. Only
+    /// [`Partial::salvage`] works after it.
+    pub async fn seal(&mut self) -> Result<Sealed, Error> {
         let is_whole = self.make_whole().await?;
-        let writer = self.appender.into_writer().await?;
-        let (blobs, path) = (self.blobs.clone(), self.path);
-        let Some(objects) = self.objects else {
+        let writer = self.appender.take_writer().await?;
+        let (blobs, path) = (self.blobs.clone(), self.path.clone());
+        let Some(objects) = &mut self.objects else {
             let sealing = self.blobs.blocking(move || {
                 // From here on the file counts as shared: a later request copies it before it appends.
                 let link = second_name(&blobs, &path)?;
@@ -686,7 +687,7 @@ mod tests {
             ..progress.clone()
         };
         for after in [progress, forgotten] {
-            let partial = store.blobs().partial(id, after).await.unwrap();
+            let mut partial = store.blobs().partial(id, after).await.unwrap();
             let sealed = partial.seal().await.unwrap();
             assert_eq!(
                 (*sealed.blob(), sealed.head()),
@@ -724,7 +725,7 @@ mod tests {
         let store = store(&folder).await;
         let id = Uuid::new_v4();
         let progress = append(&store, id, PartialState::default(), b"first").await;
-        let partial = store.blobs().partial(id, progress.clone()).await.unwrap();
+        let mut partial = store.blobs().partial(id, progress.clone()).await.unwrap();
         let sealed = partial.seal().await.unwrap();
         let hash = sealed.blob().hash;
         store
@@ -761,7 +762,7 @@ mod tests {
         assert!(!path.exists());
 
         append(&store, id, PartialState::default(), b"kept and not").await;
-        let partial = blobs.partial(id, progress).await.unwrap();
+        let mut partial = blobs.partial(id, progress).await.unwrap();
         let sealed = partial.seal().await.unwrap();
         let blob = blobs.path(&sealed.blob().hash);
         blobs.cut_partial(id, 4).await.unwrap();

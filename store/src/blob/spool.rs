@@ -115,13 +115,13 @@ impl Spool {
         let Self {
             blobs,
             link,
-            appender,
+            mut appender,
             head,
             is_shared,
             upload,
             ..
         } = self;
-        let writer = appender.into_writer().await?;
+        let writer = appender.take_writer().await?;
         let at = blobs.clone();
         let upload = match upload {
             None => {

@@ -238,9 +238,9 @@ impl ObjectUpload {
         })
     }
 
-    /// Returns the complete pieces that are durable although an upload failed, with their length in bytes, when they are more than
-    /// the row names. They count once they are committed.
-    pub(super) async fn salvage(&mut self) -> Option<(u64, PartialObjects)> {
+    /// Returns the complete pieces, of `written` bytes, that are durable although an upload failed, with their length in bytes, when
+    /// they are more than the row names. They count once they are committed.
+    pub(super) async fn salvage(&mut self, written: u64) -> Option<(u64, PartialObjects)> {
         let pieces = self.pieces.as_mut()?;
         let objects = PartialObjects {
             base: pieces.base(),
@@ -248,7 +248,8 @@ impl ObjectUpload {
             tail: None,
         };
         let length = objects.complete();
-        if length <= self.saved.length {
+        // The last one may be shorter than the others; it does not count then.
+        if !(self.saved.length + 1..=written).contains(&length) {
             return None;
         }
         self.unsettled = Some(SavedObjects {
@@ -324,7 +325,7 @@ impl ObjectUpload {
     }
 
     /// Uploads what is missing of the file's `length` bytes; everything is durable when this returns.
-    pub(super) async fn finish(mut self, file: &Path, length: u64) -> Result<Finished, Error> {
+    pub(super) async fn finish(&mut self, file: &Path, length: u64) -> Result<Finished, Error> {
         let place = self.pieces().finish_all(file, length).await?;
         // From here on the place is the blob's.
         self.pieces = None;
