@@ -6,7 +6,7 @@
 
 use actix_web::{
     HttpRequest, HttpResponse, HttpResponseBuilder,
-    body::SizedStream,
+    body::{BodySize, SizedStream},
     http::{
         Method,
         header::{self, HeaderName, HttpDate},
@@ -14,7 +14,10 @@ use actix_web::{
 };
 use sluice_store::blob::BlobHash;
 
-use super::range::{RangeRequest, pieces_of};
+use super::{
+    length_only::LengthOnly,
+    range::{RangeRequest, pieces_of},
+};
 use crate::{
     application::{context::Platform, error::ApiError},
     http::content_disposition::content_disposition,
@@ -86,8 +89,12 @@ pub(super) async fn respond_as(
         .insert_header((header::LAST_MODIFIED, modified_text))
         .insert_header((header::CACHE_CONTROL, cache));
     sandbox(&mut response, disposition, &bytes.filename);
+    if request.method() == Method::HEAD {
+        // Nothing is opened or fetched for a length.
+        return Ok(response.body(LengthOnly(BodySize::Sized(len))));
+    }
     let mut source = platform.store.blobs().source(&bytes.blob).await?;
-    if request.method() != Method::HEAD && len > 0 {
+    if len > 0 {
         // What is lost or cannot be fetched now is answered with 503, not with a body that breaks off.
         source.read_until(start.saturating_add(len));
         source.look(start).await?;

@@ -34,6 +34,7 @@ mod https;
 mod invitations;
 pub(crate) mod jobs;
 mod keys;
+mod length_only;
 pub(crate) mod live_inputs;
 mod mcp;
 mod middleware;

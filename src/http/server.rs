@@ -12,7 +12,7 @@ use rustix::net::sockopt::set_tcp_user_timeout;
 
 use super::{
     context, https,
-    middleware::{admit, end_unread, note_change, observe, reject_encoded},
+    middleware::{admit, answer_head, end_unread, note_change, observe, reject_encoded},
     webrtc::LocalAddress,
 };
 use crate::{
@@ -103,6 +103,7 @@ pub(super) fn application(
         .configure(|routes| context::register(app, routes))
         .app_data(web::PathConfig::default().error_handler(|_, _| ApiError::NotFound("id").into()))
         .configure(super::configure)
+        .wrap(from_fn(answer_head))
         .wrap(from_fn(note_change))
         .wrap(from_fn(admit))
         .wrap(from_fn(reject_encoded))

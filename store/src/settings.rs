@@ -47,7 +47,7 @@ pub struct StoreSettings {
     pub objects_secret_key: String,
     /// Connections to the object store at a time, idle ones among them; further requests wait.
     pub objects_connections: usize,
-    /// Longest time for a request to the object store, repetitions among them.
+    /// Longest time for a request to the object store, repetitions among them; more while its bytes move.
     #[serde(with = "jiff::fmt::serde::unsigned_duration::friendly::compact::required")]
     pub objects_timeout: Duration,
     /// Pieces of files that are uploaded to the object store at a time.

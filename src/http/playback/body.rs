@@ -2,7 +2,12 @@
 
 use std::{fs::File, io, path::PathBuf, sync::Arc};
 
-use actix_web::{HttpRequest, HttpResponse, body::SizedStream, http::header, web::Bytes};
+use actix_web::{
+    HttpRequest, HttpResponse,
+    body::{BodySize, SizedStream},
+    http::{Method, header},
+    web::Bytes,
+};
 use futures_util::stream;
 use sluice_actors::{cdn::Entry, live::Body};
 
@@ -10,6 +15,7 @@ use crate::{
     application::error::ApiError,
     http::{
         bytes::is_known,
+        length_only::LengthOnly,
         range::{RangeRequest, cut, pieces_of},
     },
 };
@@ -41,6 +47,10 @@ pub(super) async fn respond(
         Body::File { path, offset, .. } => {
             let file = open(path).await?;
             Ok(response.body(SizedStream::new(len, pieces_of(file, offset + start, len))))
+        }
+        // Nothing is fetched for a length.
+        Body::Recorded(_) if request.method() == Method::HEAD => {
+            Ok(response.body(LengthOnly(BodySize::Sized(len))))
         }
         Body::Recorded(media) => {
             let source = media.open().await?;

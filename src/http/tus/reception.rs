@@ -17,7 +17,7 @@ use actix_web::{
 use futures_util::{FutureExt as _, StreamExt as _};
 use sluice_store::{
     Error as StoreError,
-    blob::{LeftObjects, Partial},
+    blob::{LeftObjects, Partial, PartialState},
     blobs, duration_ms, file_facts, files, now_ms, storage,
     tus::{self, Claim, Completion, Step, TusUpload},
     write_tx,
@@ -333,8 +333,8 @@ impl Reception<'_> {
             }
             self.partial.write(&bytes).await?;
             // Bytes with a checksum may be rejected as a whole: they go to an object store after it was compared.
-            if saves {
-                self.partial.upload().await?;
+            if saves && let Err(error) = self.partial.upload().await {
+                return Err(self.keep_pieces(error).await);
             }
             let unsaved = self.partial.len() - self.state.offset;
             let is_due = unsaved >= most_unsaved || self.saved_at.elapsed() >= CHECKPOINT_EVERY;
@@ -388,7 +388,28 @@ impl Reception<'_> {
             return Ok(());
         }
         // The sync comes before the row: a saved offset must never exceed the bytes that are safe.
-        let progress = self.partial.sync().await?;
+        match self.partial.sync().await {
+            Ok(progress) => self.advance(progress, is_last).await,
+            Err(error) => Err(self.keep_pieces(error).await),
+        }
+    }
+
+    /// Saves the offset behind the pieces that are in the object store although the upload of a later one failed; returns that
+    /// failure.
+    async fn keep_pieces(&mut self, failure: StoreError) -> ApiError {
+        let kept = match self.partial.salvage().await {
+            Ok(Some(progress)) => self.advance(progress, true).await,
+            Ok(None) => Ok(()),
+            Err(error) => Err(error.into()),
+        };
+        if let Err(error) = kept {
+            tracing::debug!(%error, upload = %self.upload.id, "stored pieces of an upload do not count");
+        }
+        failure.into()
+    }
+
+    /// Saves the offset of bytes that are safe.
+    async fn advance(&mut self, progress: PartialState, is_last: bool) -> Result<(), ApiError> {
         let (offset, upload) = (progress.length, self.upload.clone());
         let step = Step {
             is_last,
@@ -406,24 +427,20 @@ impl Reception<'_> {
     }
 
     /// Makes the file, as other uploads do.
-    async fn complete(self) -> Result<UploadState, ApiError> {
-        let Self {
-            context,
-            plan,
-            upload,
-            mut partial,
-            state,
-            ..
-        } = self;
-        let upload = upload.clone();
-        let (id, offset) = (upload.id, partial.len());
+    async fn complete(mut self) -> Result<UploadState, ApiError> {
+        let (context, upload) = (self.context, self.upload.clone());
+        let (id, offset) = (upload.id, self.partial.len());
+        let limit = self.plan.storage.as_u64();
         // Checked before the work for a file that cannot be stored.
         let mut db = context.store.read().await?;
-        storage::check(&mut db, upload.account_id, offset, plan.storage.as_u64()).await?;
+        storage::check(&mut db, upload.account_id, offset, limit).await?;
         drop(db);
-        let is_whole = partial.make_whole().await?;
-        let reader = partial.reader().await?;
-        let sealed = partial.seal().await?;
+        let is_whole = self.partial.make_whole().await?;
+        let reader = self.partial.reader().await?;
+        let sealed = match self.partial.seal().await {
+            Ok(sealed) => sealed,
+            Err(error) => return Err(self.keep_pieces(error).await),
+        };
         let mime_type = mime_type(sealed.head(), &upload.filename);
         let inspection = match is_whole {
             true => facts::find(context, upload.account_id, mime_type, reader).await,
@@ -437,10 +454,10 @@ impl Reception<'_> {
             facts: inspection.facts,
         };
         let engine = context.workflows.clone();
-        let account_id = upload.account_id;
+        let (account_id, plan) = (upload.account_id, self.plan);
         let (file, left, begins_runs): (files::File, LeftObjects, bool) =
             write_tx!(context.store, account_id, |tx| {
-                let (now, limit) = (now_ms(), plan.storage.as_u64());
+                let now = now_ms();
                 blobs::record(tx, &sealed, now).await?;
                 let (file, left) = tus::complete(tx, &upload, arrived, limit, now).await?;
                 if let Some(found) = &inspection.found {
@@ -460,7 +477,7 @@ impl Reception<'_> {
         Ok(UploadState {
             offset,
             file_id: Some(file.id),
-            ..state
+            ..self.state
         })
     }
 }

@@ -96,7 +96,7 @@ impl Appender {
     }
 
     /// The writer, once everything gathered is written.
-    pub(super) async fn into_writer(mut self) -> Result<Writer, Error> {
+    pub(super) async fn take_writer(&mut self) -> Result<Writer, Error> {
         self.flush().await?;
         self.writer.take().ok_or_else(cut_short)
     }

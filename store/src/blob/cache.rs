@@ -11,7 +11,7 @@ use std::{
     fs::{self, File},
     io,
     path::{Path, PathBuf},
-    time::{Duration, SystemTime},
+    time::{Duration, Instant, SystemTime},
 };
 
 use parking_lot::Mutex;
@@ -27,6 +27,8 @@ const PIECES: &str = "pieces";
 const TOUCH_EVERY: Duration = Duration::from_secs(60);
 /// Time after which the files are counted again: their number and sizes are only kept in memory in between.
 const COUNT_EVERY: Duration = Duration::from_secs(60 * 60);
+/// Time after which the files are looked at again when the disk is low and none could be removed.
+const LOOK_EVERY: Duration = Duration::from_secs(60);
 /// Bytes of which file systems make files.
 const BLOCK: u64 = 4096;
 /// Files that are removed after one look at all of them; more are held in no memory.
@@ -46,6 +48,8 @@ struct Used {
     removed_bytes: u64,
     /// `None` before the first count.
     counted_at: Option<SystemTime>,
+    /// Time at which the disk was low and no file could be removed; `None` once there is a new one.
+    exhausted_at: Option<Instant>,
 }
 
 /// All files of the folder, at one look.
@@ -127,6 +131,7 @@ impl Cache {
             .map_err(Error::write("cannot rename to", place))?;
         let mut used = self.used.lock();
         used.bytes = (used.bytes + taken(len)).saturating_sub(replaced);
+        used.exhausted_at = None;
         Ok(())
     }
 
@@ -163,9 +168,25 @@ impl Cache {
         is_counted && used.bytes.saturating_add(more) <= self.bound
     }
 
+    /// Returns whether the disk was low and no file could be removed, so that another look at all of them would be in vain.
+    pub(super) fn is_exhausted(&self) -> bool {
+        let exhausted_at = self.used.lock().exhausted_at;
+        exhausted_at.is_some_and(|at| at.elapsed() < LOOK_EVERY)
+    }
+
     /// Removes files until so many bytes more are within the bound, and some more files, so that not each new file has to look at
     /// all others; a quarter of them at least when the disk is low. Blocks.
     pub(super) fn make_room(&self, more: u64, is_low: bool) -> Result<(), Error> {
+        let (_, removed_before) = self.bytes();
+        self.remove_beyond(more, is_low)?;
+        let mut used = self.used.lock();
+        if is_low && used.removed_bytes == removed_before {
+            used.exhausted_at = Some(Instant::now());
+        }
+        Ok(())
+    }
+
+    fn remove_beyond(&self, more: u64, is_low: bool) -> Result<(), Error> {
         let mut most = None;
         loop {
             let found = self.look()?;
@@ -293,6 +314,22 @@ mod tests {
         cache.remove(&paths[0]);
         assert_eq!(cache.bytes().0, 3 * BLOCK);
         assert!(cache.open(&paths[0]).unwrap().is_none());
+    }
+
+    #[test]
+    fn files_are_not_looked_at_again_while_none_can_be_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = Cache::new(folder.path(), 10 * BLOCK);
+        add(&cache, folder.path(), 1, 0);
+        cache.make_room(0, true).unwrap();
+        assert_eq!(cache.bytes(), (0, BLOCK));
+        assert!(!cache.is_exhausted(), "one was removed");
+        cache.make_room(0, false).unwrap();
+        assert!(!cache.is_exhausted(), "there is enough room");
+        cache.make_room(0, true).unwrap();
+        assert!(cache.is_exhausted());
+        add(&cache, folder.path(), 2, 0);
+        assert!(!cache.is_exhausted(), "there is a new one");
     }
 
     #[test]

@@ -11,6 +11,7 @@ mod appender;
 mod cache;
 mod flights;
 mod hash;
+mod loss;
 mod moving;
 mod orphan;
 mod partial;

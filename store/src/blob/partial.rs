@@ -12,6 +12,7 @@
 use std::{
     fs::{self, File, OpenOptions},
     io::{self, Read as _, Seek as _, SeekFrom},
+    ops::Range,
     os::unix::fs::{FileExt, MetadataExt},
     path::{Path, PathBuf},
     sync::Arc,
@@ -79,6 +80,10 @@ pub struct Partial {
     /// True when its name is not durable yet.
     is_new: bool,
     is_hashed_again: bool,
+    /// Committed state, without its objects.
+    saved: PartialState,
+    /// State that [`Partial::sync`] returned and whose commit is not known yet, without its objects.
+    unsettled: Option<PartialState>,
 }
 
 impl Partial {
@@ -145,6 +150,7 @@ impl Partial {
                 })
             })
             .await?;
+        self.unsettled = Some(progress.clone());
         if let Some(objects) = &mut self.objects {
             progress.objects = Some(objects.save(&self.path, length).await?);
         }
@@ -152,9 +158,57 @@ impl Partial {
         Ok(progress)
     }
 
+    /// Returns the state up to the end of the complete pieces that are in the object store although [`Partial::upload`],
+    /// [`Partial::sync`] or [`Partial::seal`] failed; `None` when these are no more than the committed ones. It may be stored, and then
+    /// [`Partial::settle`] is called; nothing else works after the failure.
+    pub async fn salvage(&mut self) -> Result<Option<PartialState>, Error> {
+        let Some(objects) = &mut self.objects else {
+            return Ok(None);
+        };
+        let sha256 = match self.saved.length {
+            0 => Some(Sha256::new()),
+            _ => restored(&self.saved.sha256),
+        };
+        let Some(sha256) = sha256 else {
+            return Ok(None);
+        };
+        let Some((length, objects)) = objects.salvage(self.written).await else {
+            return Ok(None);
+        };
+        let from = self.saved.length;
+        let crc32 = crc32fast::Hasher::new_with_initial_len(self.saved.crc32, from);
+        let path = self.path.clone();
+        let opened = self
+            .blobs
+            .blocking(move || File::open(&path).map_err(Error::file("cannot open", path)));
+        let (sha256, crc32) = digested(
+            &self.blobs,
+            opened.await?,
+            &self.path,
+            from..length,
+            (sha256, crc32),
+            add_to_sums,
+        )
+        .await?;
+        let progress = PartialState {
+            length,
+            crc32: crc32.finalize(),
+            sha256: sha256.serialize().to_vec(),
+            objects: None,
+        };
+        self.unsettled = Some(progress.clone());
+        Ok(Some(PartialState {
+            objects: Some(objects),
+            ..progress
+        }))
+    }
+
     /// Takes the outcome of the commit of the state that [`Partial::sync`] has returned last. Objects that no row names
     /// then are deleted in the background.
     pub fn settle(&mut self, committed: &Result<(), Error>) {
+        if let (Some(now), Ok(())) = (self.unsettled.take(), committed) {
+            self.saved = now;
+        }
         if let Some(objects) = &mut self.objects {
             objects.settle(committed);
         }
@@ -177,7 +231,15 @@ impl Partial {
         update: fn(&mut D, &[u8]),
     ) -> Result<D, Error> {
         let file = self.reader().await?;
-        digested(&self.blobs, file, &self.path, from, digest, update).await
+        digested(
+            &self.blobs,
+            file,
+            &self.path,
+            from..u64::MAX,
+            digest,
+            update,
+        )
+        .await
     }
 
     /// Opens what was written so far for reading only, with a position of its own.
@@ -191,12 +253,13 @@ impl Partial {
 
     /// Makes a blob of it, as [`super::Spool::seal`] does. The partial file is kept, so that a change that cannot be
     /// committed loses nothing; call [`Blobs::remove_partial`] after the commit. `Error::NotFound` when the file was
-    /// removed. A file that [`Partial::make_whole`] cannot complete is not in the cache afterwards.
-    pub async fn seal(mut self) -> Result<Sealed, Error> {
+    /// removed. A file that [`Partial::make_whole`] cannot complete is not in the cache afterwards. Only
+    /// [`Partial::salvage`] works after it.
+    pub async fn seal(&mut self) -> Result<Sealed, Error> {
         let is_whole = self.make_whole().await?;
-        let writer = self.appender.into_writer().await?;
-        let (blobs, path) = (self.blobs.clone(), self.path);
-        let Some(objects) = self.objects else {
+        let writer = self.appender.take_writer().await?;
+        let (blobs, path) = (self.blobs.clone(), self.path.clone());
+        let Some(objects) = &mut self.objects else {
             let sealing = self.blobs.blocking(move || {
                 // From here on the file counts as shared: a later request copies it before it appends.
                 let link = second_name(&blobs, &path)?;
@@ -217,7 +280,8 @@ impl Partial {
         });
         let (link, head, blob) = finishing.await?;
         let Finished { place, is_named } = objects.finish(&file, blob.size).await?;
-        let sealed = Sealed::in_objects(&self.blobs, blob, head, place, is_named);
+        let mut sealed = Sealed::in_objects(&self.blobs, blob, head, place, is_named);
+        sealed.look_for_loss().await;
         if let Some(link) = link {
             self.blobs.keep(link, blob).await;
         }
@@ -244,6 +308,11 @@ impl Blobs {
             begun_pieces: progress.length / crate::objects::PIECE as u64,
             is_new: progress.length == 0,
             is_hashed_again,
+            saved: PartialState {
+                objects: None,
+                ..progress
+            },
+            unsettled: None,
         })
     }
 
@@ -319,21 +388,22 @@ impl Blobs {
     }
 }
 
-/// Reads a file from there to its end, without moving its position.
+/// Reads a part of a file, or what there is of it, without moving the file's position.
 async fn digested<D: Send + 'static>(
     blobs: &Blobs,
     file: File,
     path: &Path,
-    from: u64,
+    part: Range<u64>,
     mut digest: D,
     update: fn(&mut D, &[u8]),
 ) -> Result<D, Error> {
     let file = Arc::new(file);
-    let mut at = from;
+    let mut at = part.start;
     loop {
         let (file, path) = (file.clone(), path.to_owned());
+        let most = part.end.saturating_sub(at).min(TURN_BYTES);
         let turn = blobs.blocking(move || {
-            let count = read_turn(&file, at, |piece| update(&mut digest, piece))
+            let count = read_turn(&file, at, most, |piece| update(&mut digest, piece))
                 .map_err(Error::file("cannot read", &path))?;
             Ok((digest, count))
         });
@@ -346,11 +416,11 @@ async fn digested<D: Send + 'static>(
     }
 }
 
-/// Reads [`TURN_BYTES`] from there on, fewer at the end of the file; returns how many.
-fn read_turn(file: &File, from: u64, mut take: impl FnMut(&[u8])) -> io::Result<u64> {
+/// Reads `most` bytes from there on, fewer at the end of the file; returns how many.
+fn read_turn(file: &File, from: u64, most: u64, mut take: impl FnMut(&[u8])) -> io::Result<u64> {
     let (mut piece, mut done) = (vec![0; PIECE], 0);
-    while done < TURN_BYTES {
-        let wanted = piece.len().min((TURN_BYTES - done) as usize);
+    while done < most {
+        let wanted = piece.len().min((most - done) as usize);
         let count = file.read_at(&mut piece[..wanted], from + done)?;
         if count == 0 {
             break;
@@ -528,16 +598,17 @@ async fn hashed_again(blobs: &Blobs, file: File, path: &Path) -> Result<Writer, 
         .try_clone()
         .map_err(Error::file("cannot duplicate the descriptor of", path))?;
     let sums = (Sha256::new(), crc32fast::Hasher::new());
-    let hash = |(sha256, crc32): &mut (Sha256, crc32fast::Hasher), piece: &[u8]| {
-        sha256.update(piece);
-        crc32.update(piece);
-    };
-    let (sha256, crc32) = digested(blobs, reader, path, 0, sums, hash).await?;
+    let (sha256, crc32) = digested(blobs, reader, path, 0..u64::MAX, sums, add_to_sums).await?;
     Ok(Writer {
         file,
         sha256,
         crc32,
     })
+}
+
+fn add_to_sums((sha256, crc32): &mut (Sha256, crc32fast::Hasher), piece: &[u8]) {
+    sha256.update(piece);
+    crc32.update(piece);
 }
 
 /// Removes a name of a file that has others.
@@ -616,7 +687,7 @@ mod tests {
             ..progress.clone()
         };
         for after in [progress, forgotten] {
-            let partial = store.blobs().partial(id, after).await.unwrap();
+            let mut partial = store.blobs().partial(id, after).await.unwrap();
             let sealed = partial.seal().await.unwrap();
             assert_eq!(
                 (*sealed.blob(), sealed.head()),
@@ -654,7 +725,7 @@ mod tests {
         let store = store(&folder).await;
         let id = Uuid::new_v4();
         let progress = append(&store, id, PartialState::default(), b"first").await;
-        let partial = store.blobs().partial(id, progress.clone()).await.unwrap();
+        let mut partial = store.blobs().partial(id, progress.clone()).await.unwrap();
         let sealed = partial.seal().await.unwrap();
         let hash = sealed.blob().hash;
         store
@@ -691,7 +762,7 @@ mod tests {
         assert!(!path.exists());
 
         append(&store, id, PartialState::default(), b"kept and not").await;
-        let partial = blobs.partial(id, progress).await.unwrap();
+        let mut partial = blobs.partial(id, progress).await.unwrap();
         let sealed = partial.seal().await.unwrap();
         let blob = blobs.path(&sealed.blob().hash);
         blobs.cut_partial(id, 4).await.unwrap();

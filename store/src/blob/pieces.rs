@@ -194,6 +194,17 @@ impl PieceUpload {
         Ok(hashes)
     }
 
+    /// Waits for the uploads that were started, also once one has failed; returns the hashes of the pieces before the first one that
+    /// is not durable.
+    pub(super) async fn salvaged(&mut self) -> Vec<u8> {
+        while let Some(ended) = self.running.join_next().await {
+            // The first failure was returned before.
+            let _noted = self.note(ended);
+        }
+        let durable = self.hashes.iter().map_while(|hash| *hash);
+        durable.flatten().collect()
+    }
+
     /// Uploads all that is missing of the file's `len` bytes, the last piece too, however short. Everything is durable when this
     /// returns.
     pub(super) async fn finish_all(&mut self, file: &Path, len: u64) -> Result<Place, Error> {

@@ -2,7 +2,7 @@
 //! counters.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{
         Arc, Weak,
         atomic::{AtomicU64, Ordering::Relaxed},
@@ -16,6 +16,7 @@ use tokio::{
     runtime::Handle,
     sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit},
 };
+use uuid::Uuid;
 
 use super::{
     Blob, BlobHash, Blobs,
@@ -36,6 +37,9 @@ use crate::{
 const DELETIONS: usize = 32;
 /// Times that a piece is fetched before its bytes count as damaged.
 const FETCHES: u32 = 2;
+
+/// Bases with damaged objects that are remembered.
+const MOST_DAMAGED: usize = 10_000;
 
 /// Time for which a failure is shown that no other request has followed.
 const FAILURE_SHOWN: Duration = Duration::from_secs(120);
@@ -112,6 +116,8 @@ pub(super) struct Remote {
     counters: Counters,
     searched: Mutex<SearchPositions>,
     last_search: Mutex<Option<StraySearch>>,
+    /// Bases whose objects had other bytes than were stored.
+    damaged: Mutex<BTreeSet<Uuid>>,
     /// The last failure since a request succeeded.
     failure: Mutex<Option<(Instant, String)>>,
 }
@@ -131,6 +137,7 @@ impl Remote {
             counters: Counters::default(),
             searched: Mutex::default(),
             last_search: Mutex::default(),
+            damaged: Mutex::default(),
             failure: Mutex::default(),
         }
     }
@@ -217,6 +224,18 @@ impl Remote {
         self.counters.damaged.fetch_add(1, Relaxed);
         tracing::error!(what, "stored bytes are lost or damaged");
         Error::Lost(format!("stored bytes are lost or damaged: {what}"))
+    }
+
+    /// Notes that objects of a base have other bytes than were stored.
+    pub(super) fn note_damaged(&self, base: Uuid) {
+        let mut damaged = self.damaged.lock();
+        if damaged.len() < MOST_DAMAGED {
+            damaged.insert(base);
+        }
+    }
+
+    pub(super) fn is_damaged(&self, base: Uuid) -> bool {
+        self.damaged.lock().contains(&base)
     }
 
     pub(super) fn count_hit(&self) {
@@ -330,6 +349,7 @@ impl Blobs {
                 return Ok(bytes);
             }
         }
+        remote.note_damaged(piece.base);
         Err(self.wrong_object(&piece.key))
     }
 
@@ -398,14 +418,19 @@ impl Blobs {
         if !remote.cache.can_hold(more) {
             return Ok(false);
         }
-        if remote.cache.has_room(more) && !self.is_low().await? {
-            return Ok(true);
+        // Known without a look at all the files.
+        let known = |is_low: bool| match is_low {
+            true => remote.cache.is_exhausted().then_some(false),
+            false => remote.cache.has_room(more).then_some(true),
+        };
+        if let Some(may_be_kept) = known(self.is_low().await?) {
+            return Ok(may_be_kept);
         }
         let turn = remote.removal.acquire().await;
         let _turn = turn.expect("the semaphore is never closed");
         let is_low = self.is_low().await?;
-        if remote.cache.has_room(more) && !is_low {
-            return Ok(true);
+        if let Some(may_be_kept) = known(is_low) {
+            return Ok(may_be_kept);
         }
         let at = self.clone();
         self.blocking(move || at.remote()?.cache.make_room(more, is_low))

@@ -320,9 +320,11 @@ async fn fetch_whole(blobs: &Blobs, hash: BlobHash, stored: Stored) -> Result<Ar
             let file = File::open(&link.0).map_err(Error::file("cannot open", &link.0))?;
             let blob = writer.finish(&link.0)?;
             if blob.hash != hash || blob.size != size {
+                let remote = at.remote()?;
+                remote.note_damaged(base);
                 let base = base.simple();
                 let what = format!("the objects b/{base} are not the blob {hash} of {size} bytes");
-                return Err(at.remote()?.damaged(what));
+                return Err(remote.damaged(what));
             }
             if is_kept {
                 let cache = at.remote()?.cache();

@@ -115,13 +115,13 @@ impl Spool {
         let Self {
             blobs,
             link,
-            appender,
+            mut appender,
             head,
             is_shared,
             upload,
             ..
         } = self;
-        let writer = appender.into_writer().await?;
+        let writer = appender.take_writer().await?;
         let at = blobs.clone();
         let upload = match upload {
             None => {
@@ -230,7 +230,8 @@ async fn uploaded(
     }
     let place = upload.finish(&link.0, blob.size).await?;
     // Before the file: what comes to nothing is deleted.
-    let sealed = Sealed::in_objects(blobs, blob, head, place, false);
+    let mut sealed = Sealed::in_objects(blobs, blob, head, place, false);
+    sealed.look_for_loss().await;
     blobs.keep(link, blob).await;
     Ok(sealed)
 }
@@ -319,6 +320,8 @@ struct SealedObjects {
     place: Place,
     /// True when the row of a resumable upload names the base, too.
     is_of_upload: bool,
+    /// Base of the objects of the blob's row, which are lost.
+    lost_base: Option<Uuid>,
     /// True once a unit of work has given them to a row, whatever became of it.
     is_recorded: AtomicBool,
 }
@@ -355,6 +358,7 @@ impl Sealed {
             blobs: blobs.clone(),
             place,
             is_of_upload,
+            lost_base: None,
             is_recorded: AtomicBool::new(false),
         };
         Self {
@@ -362,6 +366,21 @@ impl Sealed {
             blob,
             head,
             bytes: SealedBytes::Objects(objects),
+        }
+    }
+
+    /// Finds out whether the row of the same blob, if there is one, names objects that are lost.
+    pub(super) async fn look_for_loss(&mut self) {
+        if let SealedBytes::Objects(objects) = &mut self.bytes {
+            objects.lost_base = self.blobs.lost_base(&self.blob.hash).await;
+        }
+    }
+
+    /// Returns whether the objects of this base are lost, so that these are recorded in their place.
+    pub(crate) fn replaces(&self, base: Uuid) -> bool {
+        match &self.bytes {
+            SealedBytes::File(_) => false,
+            SealedBytes::Objects(objects) => objects.lost_base == Some(base),
         }
     }
 

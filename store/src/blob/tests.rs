@@ -256,6 +256,41 @@ async fn lost_and_damaged_objects_give_no_wrong_bytes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_same_bytes_again_replace_lost_objects() {
+    let site = Site::open().await;
+    let bytes = noise(PIECE + 5);
+    let hash = site.add(&bytes).await;
+    for damaged in [None, Some("1234"), Some("wrong")] {
+        let before = site.place(&hash).await;
+        // As long as nothing is lost the row keeps its objects.
+        site.add(&bytes).await;
+        assert_eq!(site.place(&hash).await, before);
+
+        let key = before.keys().nth(1).unwrap();
+        let object = site.settings.data_dir.parent().unwrap();
+        let object = object.join("bucket").join(key);
+        match damaged {
+            Some(damaged) => fs::write(&object, damaged).unwrap(),
+            None => fs::remove_file(&object).unwrap(),
+        }
+        site.forget();
+        let error = site.read(&hash).await.unwrap_err();
+        assert!(matches!(error, Error::Lost(_)), "{error:?}");
+        assert_eq!(site.add(&bytes).await, hash);
+        let after = site.place(&hash).await;
+        assert_ne!(after.base, before.base, "{damaged:?}");
+        site.forget();
+        assert!(site.read(&hash).await.unwrap() == bytes);
+    }
+    // What is left of the others is found as strays.
+    let now = now_ms();
+    crate::stray_objects::sweep(&site.store, now + HOUR)
+        .await
+        .unwrap();
+    assert_eq!(site.objects().len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn objects_that_no_row_needs_are_deleted() {
     let site = Site::open().await;
     let bytes = noise(PIECE + 1);
@@ -524,6 +559,11 @@ async fn bytes_are_read_while_the_disk_is_low() {
     // They would take what is left.
     let cached = files_in(&site.data("cached"));
     assert!(cached.is_empty(), "{cached:?}");
+
+    // Nothing could be removed: not each read looks through the cache, in which another one has put a file since.
+    site.add(b"later").await;
+    assert!(read_of(&blobs, &hashes[0]).await == small);
+    assert_eq!(files_in(&site.data("cached")).len(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -93,7 +93,7 @@ pub(crate) fn note_start(blobs: &Blobs, now_ms: i64) {
 }
 
 /// Makes the blob count, in the transaction of the row that names it: a new row, or a marked one revived. Its file is in its
-/// place afterwards, also when a sweep had taken it away; a row with objects keeps those that it has.
+/// place afterwards, also when a sweep had taken it away; a row with objects keeps those that it has, unless they are lost.
 pub async fn record(tx: &mut Tx<'_>, sealed: &Sealed, now_ms: i64) -> Result<(), Error> {
     let (blob, place) = (sealed.blob(), sealed.place());
     let base: Option<Uuid> = query_scalar(
@@ -110,22 +110,27 @@ pub async fn record(tx: &mut Tx<'_>, sealed: &Sealed, now_ms: i64) -> Result<(),
     .await?;
     match (place, base) {
         (Some(place), Some(base)) if base == place.base => sealed.note_recorded(),
+        // The row's objects are lost. What is left of them is found as strays.
+        (Some(place), Some(base)) if sealed.replaces(base) => replace(tx, sealed, place).await,
         // The objects of the row have the same bytes.
         (Some(_), Some(_)) => Ok(()),
         (Some(_), None) if sealed.is_in_folder() => Ok(()),
         // The row's file is lost.
-        (Some(place), None) => {
-            query("UPDATE blobs SET base = $2, piece_hashes = $3 WHERE hash = $1")
-                .bind(blob.hash)
-                .bind(place.base)
-                .bind(place.piece_hashes.clone())
-                .execute(tx)
-                .await?;
-            sealed.note_recorded()
-        }
+        (Some(place), None) => replace(tx, sealed, place).await,
         // Checks the folder in the writer on purpose: a sweep moves files only here, too.
         (None, _) => sealed.ensure_placed(),
     }
+}
+
+/// Gives the row of a blob the objects in place of lost bytes.
+async fn replace(tx: &mut Tx<'_>, sealed: &Sealed, place: &Place) -> Result<(), Error> {
+    query("UPDATE blobs SET base = $2, piece_hashes = $3 WHERE hash = $1")
+        .bind(sealed.blob().hash)
+        .bind(place.base)
+        .bind(place.piece_hashes.clone())
+        .execute(tx)
+        .await?;
+    sealed.note_recorded()
 }
 
 /// Returns a blob's row. `Error::NotFound` for a blob that was never recorded.

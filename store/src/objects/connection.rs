@@ -76,22 +76,23 @@ impl Connections {
         })
     }
 
-    /// Sends a request and reads its answer: up to `max_body` bytes of a success. Waits for a free connection; the caller has
-    /// the deadline.
+    /// Sends a request and reads its answer: up to `max_body` bytes of a success. Adds the bytes of both bodies to `moved` while
+    /// they move. Waits for a free connection; the caller has the deadline.
     pub(super) async fn exchange(
         &self,
         request: &Request<Bytes>,
         max_body: usize,
+        moved: &Arc<AtomicU64>,
     ) -> Result<Answer, Failure> {
         let permit = self.permits.acquire().await;
         let _permit = permit.expect("the permits are never closed");
-        let (mut connection, response) = self.send(request).await?;
+        let (mut connection, response) = self.send(request, moved).await?;
         let (head, mut body) = response.into_parts();
         let most = match head.status.is_success() {
             true => max_body,
             false => MAX_EXPLANATION,
         };
-        let body = self.read(&mut body, most).await?;
+        let body = self.read(&mut body, most, moved).await?;
         connection.used_at = Instant::now();
         if !connection.sender.is_closed() {
             self.idle.lock().push(connection);
@@ -107,20 +108,21 @@ impl Connections {
     async fn send(
         &self,
         request: &Request<Bytes>,
+        moved: &Arc<AtomicU64>,
     ) -> Result<(Connection, Response<Incoming>), Failure> {
         while let Some(mut connection) = self.take_idle() {
             let ready = timeout(READY_WITHIN, connection.sender.ready()).await;
             if !matches!(ready, Ok(Ok(()))) {
                 continue;
             }
-            match self.head(&mut connection, request).await {
+            match self.head(&mut connection, request, moved).await {
                 Ok(response) => return Ok((connection, response)),
                 Err(Broken::Closed(_)) => {}
                 Err(Broken::Stalled(reason)) => return Err(Failure::Transient(reason)),
             }
         }
         let mut connection = self.connect().await?;
-        match self.head(&mut connection, request).await {
+        match self.head(&mut connection, request, moved).await {
             Ok(response) => Ok((connection, response)),
             Err(Broken::Closed(reason) | Broken::Stalled(reason)) => {
                 Err(Failure::Transient(reason))
@@ -179,14 +181,14 @@ impl Connections {
         &self,
         connection: &mut Connection,
         request: &Request<Bytes>,
+        moved: &Arc<AtomicU64>,
     ) -> Result<Response<Incoming>, Broken> {
-        let taken = Arc::new(AtomicU64::new(0));
+        let mut seen = moved.load(Relaxed);
         let request = request.clone().map(|bytes| Upload {
             bytes,
-            taken: taken.clone(),
+            moved: moved.clone(),
         });
         let mut response = pin!(connection.sender.send_request(request));
-        let mut seen = 0;
         loop {
             match timeout(self.limits.stall, &mut response).await {
                 Ok(Ok(response)) => return Ok(response),
@@ -194,7 +196,7 @@ impl Connections {
                     let reason = format!("closed the connection: {}", explain(&error));
                     return Err(Broken::Closed(reason));
                 }
-                Err(_) if taken.load(Relaxed) > seen => seen = taken.load(Relaxed),
+                Err(_) if moved.load(Relaxed) > seen => seen = moved.load(Relaxed),
                 Err(_) => {
                     let reason = format!("did not answer for {:?}", self.limits.stall);
                     return Err(Broken::Stalled(reason));
@@ -203,7 +205,12 @@ impl Connections {
         }
     }
 
-    async fn read(&self, body: &mut Incoming, most: usize) -> Result<Bytes, Failure> {
+    async fn read(
+        &self,
+        body: &mut Incoming,
+        most: usize,
+        moved: &AtomicU64,
+    ) -> Result<Bytes, Failure> {
         let too_large = || {
             Failure::rejected(
                 format!("answers with more than {most} bytes"),
@@ -236,6 +243,7 @@ impl Connections {
                 return Err(too_large());
             }
             bytes.extend_from_slice(&data);
+            moved.fetch_add(data.len() as u64, Relaxed);
         }
     }
 }
@@ -264,7 +272,7 @@ enum Broken {
 /// Body of a request, with a count of the bytes that were taken to be sent.
 struct Upload {
     bytes: Bytes,
-    taken: Arc<AtomicU64>,
+    moved: Arc<AtomicU64>,
 }
 
 impl Body for Upload {
@@ -280,7 +288,7 @@ impl Body for Upload {
         }
         let length = self.bytes.len().min(STEP);
         let step = self.bytes.split_to(length);
-        self.taken.fetch_add(length as u64, Relaxed);
+        self.moved.fetch_add(length as u64, Relaxed);
         Poll::Ready(Some(Ok(Frame::data(step))))
     }
 

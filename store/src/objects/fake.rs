@@ -59,7 +59,12 @@ struct State {
     connections: usize,
     /// Objects of a page.
     page: usize,
+    /// Pause before each [`STEP`] bytes that come or go.
+    pause: Duration,
 }
+
+/// Bytes that are read or written at a time.
+const STEP: usize = 64 << 10;
 
 pub(super) struct FakeS3 {
     pub(super) port: u16,
@@ -103,6 +108,11 @@ impl FakeS3 {
         self.state.lock().page = page;
     }
 
+    /// Takes and sends [`STEP`] bytes in each such time from now on.
+    pub(super) fn slow_down(&self, pause: Duration) {
+        self.state.lock().pause = pause;
+    }
+
     pub(super) fn objects(&self) -> Vec<String> {
         self.state.lock().objects.keys().cloned().collect()
     }
@@ -123,7 +133,7 @@ impl FakeS3 {
 
 async fn serve(mut stream: TcpStream, connection: usize, state: Arc<Mutex<State>>) {
     let mut buffer = Vec::new();
-    while let Some(request) = read_request(&mut stream, &mut buffer, connection).await {
+    while let Some(request) = read_request(&mut stream, &mut buffer, connection, &state).await {
         let trick = {
             let mut state = state.lock();
             state.received.push(request.clone());
@@ -182,7 +192,13 @@ async fn serve(mut stream: TcpStream, connection: usize, state: Arc<Mutex<State>
             }
             Some(Trick::None) | None => right_answer(&request, &state),
         };
-        if stream.write_all(&answer).await.is_err() || is_last {
+        for step in answer.chunks(STEP) {
+            pause(&state).await;
+            if stream.write_all(step).await.is_err() {
+                return;
+            }
+        }
+        if is_last {
             return;
         }
     }
@@ -192,8 +208,9 @@ async fn read_request(
     stream: &mut TcpStream,
     buffer: &mut Vec<u8>,
     connection: usize,
+    state: &Mutex<State>,
 ) -> Option<Received> {
-    let mut part = vec![0; 65_536];
+    let mut part = vec![0; STEP];
     let head_end = loop {
         if let Some(at) = buffer.windows(4).position(|it| it == b"\r\n\r\n") {
             break at + 4;
@@ -214,6 +231,7 @@ async fn read_request(
     let length = headers.get("content-length");
     let length: usize = length.map_or(0, |length| length.parse().unwrap());
     while buffer.len() < head_end + length {
+        pause(state).await;
         match stream.read(&mut part).await {
             Ok(0) | Err(_) => return None,
             Ok(length) => buffer.extend_from_slice(&part[..length]),
@@ -228,6 +246,13 @@ async fn read_request(
     };
     buffer.drain(..head_end + length);
     Some(received)
+}
+
+async fn pause(state: &Mutex<State>) {
+    let pause = state.lock().pause;
+    if !pause.is_zero() {
+        tokio::time::sleep(pause).await;
+    }
 }
 
 fn right_answer(request: &Received, state: &Mutex<State>) -> Vec<u8> {

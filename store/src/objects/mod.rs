@@ -51,7 +51,8 @@ pub(crate) struct ObjectEntry {
 
 /// Object store. Clones share it.
 ///
-/// Each request has `store.objects_timeout`, its repetitions included; `Error::Objects` when the object store cannot be used now.
+/// Each request has `store.objects_timeout`, its repetitions included, and more for the bytes that a server takes or sends
+/// meanwhile; `Error::Objects` when the object store cannot be used now.
 #[derive(Clone)]
 pub(crate) struct Objects(Arc<Backend>);
 

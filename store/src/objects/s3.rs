@@ -3,7 +3,11 @@
 //! Every request may be repeated, since no key is written with two contents.
 
 use std::{
-    sync::atomic::{AtomicI64, Ordering::Relaxed},
+    pin::pin,
+    sync::{
+        Arc,
+        atomic::{AtomicI64, AtomicU64, Ordering::Relaxed},
+    },
     time::Duration,
 };
 
@@ -65,6 +69,34 @@ struct Call {
     url: Url,
     body: Bytes,
     max_answer: usize,
+}
+
+/// Time of a request, its repetitions included: `store.objects_timeout`, and more for the bytes that have moved, so that a slow
+/// line is no failure.
+struct Time {
+    started: Instant,
+    limits: Limits,
+    /// Bytes of the bodies of requests and answers so far.
+    moved: Arc<AtomicU64>,
+    /// Greatest number of bytes for which there is more time.
+    most: u64,
+}
+
+impl Time {
+    fn of(call: &Call, limits: Limits) -> Self {
+        Self {
+            started: Instant::now(),
+            limits,
+            moved: Arc::default(),
+            most: (call.body.len() + call.max_answer) as u64,
+        }
+    }
+
+    fn allowed(&self) -> Duration {
+        let moved = self.moved.load(Relaxed).min(self.most);
+        let for_bytes = Duration::from_millis(moved.saturating_mul(1000) / self.limits.pace);
+        self.limits.patience + for_bytes
+    }
 }
 
 impl S3 {
@@ -171,19 +203,19 @@ impl S3 {
         }
     }
 
-    /// Sends a request until it succeeds, for [`TRIES`] times and `store.objects_timeout` at most.
+    /// Sends a request until it succeeds, for [`TRIES`] times and its [`Time`] at most.
     async fn run(&self, call: Call) -> Result<Bytes, Failure> {
-        let deadline = Instant::now() + self.limits.patience;
         let payload_hash = hash(call.body.clone()).await?;
+        let time = Time::of(&call, self.limits);
         let mut last = None;
         let mut pause = self.limits.first_pause;
         for _ in 1..TRIES {
-            let reason = match self.attempt_until(deadline, &call, &payload_hash).await {
+            let reason = match self.attempt_within(&time, &call, &payload_hash).await {
                 Err(Failure::Transient(reason)) => reason,
                 done => return done,
             };
             let until = Instant::now() + jittered(pause);
-            if until >= deadline {
+            if until >= time.started + time.allowed() {
                 return Err(Failure::Transient(last.unwrap_or(reason)));
             }
             let path = call.url.path();
@@ -192,29 +224,43 @@ impl S3 {
             sleep_until(until).await;
             pause *= 2;
         }
-        self.attempt_until(deadline, &call, &payload_hash).await
+        self.attempt_within(&time, &call, &payload_hash).await
     }
 
-    async fn attempt_until(
+    async fn attempt_within(
         &self,
-        deadline: Instant,
+        time: &Time,
         call: &Call,
         payload_hash: &str,
     ) -> Result<Bytes, Failure> {
-        match timeout_at(deadline, self.attempt(call, payload_hash)).await {
-            Ok(done) => done,
-            Err(_) => Err(Failure::Transient(format!(
-                "did not answer within {:?} (store.objects_timeout)",
-                self.limits.patience
-            ))),
+        let mut attempt = pin!(self.attempt(call, payload_hash, &time.moved));
+        loop {
+            let allowed = time.allowed();
+            match timeout_at(time.started + allowed, &mut attempt).await {
+                Ok(done) => return done,
+                // Bytes have moved since.
+                Err(_) if time.allowed() > allowed => {}
+                Err(_) => {
+                    return Err(Failure::Transient(format!(
+                        "did not answer within {allowed:?} (store.objects_timeout, and one second for each {} KiB that moved)",
+                        self.limits.pace >> 10
+                    )));
+                }
+            }
         }
     }
 
-    async fn attempt(&self, call: &Call, payload_hash: &str) -> Result<Bytes, Failure> {
+    async fn attempt(
+        &self,
+        call: &Call,
+        payload_hash: &str,
+        moved: &Arc<AtomicU64>,
+    ) -> Result<Bytes, Failure> {
         let ahead_s = self.ahead_s.load(Relaxed);
         let now = Timestamp::now();
         let request = self.request(call, payload_hash, shifted(now, ahead_s))?;
-        let answer = self.connections.exchange(&request, call.max_answer).await?;
+        let exchange = self.connections.exchange(&request, call.max_answer, moved);
+        let answer = exchange.await?;
         if is_for_its_time(&answer)
             && let Some(found_s) =
                 answer_date(&answer.headers).map(|date| seconds_between(now, date))
@@ -496,6 +542,23 @@ mod tests {
         assert_eq!(failure(404, ""), Failure::Missing);
         assert_eq!(failure(507, ""), Failure::Full);
         assert_eq!(failure(403, "QuotaExceeded"), Failure::Full);
+    }
+
+    #[test]
+    fn a_request_has_more_time_for_its_bytes_up_to_a_bound() {
+        let settings = StoreSettings::default();
+        let call = Call {
+            method: Method::PUT,
+            url: "http://127.0.0.1/b/01/0".parse().unwrap(),
+            body: Bytes::from_static(&[0; 60 << 10]),
+            max_answer: 4 << 10,
+        };
+        let time = Time::of(&call, Limits::of(&settings));
+        // Eight pieces at a time share 256 KiB/s.
+        for (moved, seconds) in [(0, 20), (32 << 10, 21), (64 << 10, 22), (1 << 40, 22)] {
+            time.moved.store(moved, Relaxed);
+            assert_eq!(time.allowed(), Duration::from_secs(seconds), "{moved}");
+        }
     }
 
     #[test]

@@ -15,6 +15,7 @@ fn limits() -> Limits {
         connect: Duration::from_secs(3),
         stall: Duration::from_millis(200),
         patience: Duration::from_secs(10),
+        pace: 32 << 10,
         first_pause: Duration::from_millis(2),
     }
 }
@@ -283,6 +284,29 @@ async fn a_whole_request_has_a_deadline() {
     let late = tokio::time::timeout(Duration::from_secs(20), objects.get("b/01/0")).await;
     let late = late.unwrap().unwrap_err();
     assert!(late.to_string().contains("store.objects_timeout"), "{late}");
+}
+
+/// A line on which a piece takes longer than `store.objects_timeout` is slow, and works.
+#[tokio::test]
+async fn a_slow_line_has_the_time_that_its_bytes_take() {
+    let server = FakeS3::start().await;
+    let patience = Duration::from_millis(900);
+    let limits = Limits {
+        patience,
+        stall: Duration::from_secs(30),
+        ..limits()
+    };
+    let objects = on_with(server.port, limits);
+    server.slow_down(Duration::from_millis(30));
+    let bytes = Bytes::from(vec![7; 3 << 20]);
+    let begun = std::time::Instant::now();
+    objects.put("b/01/0", bytes.clone()).await.unwrap();
+    assert!(begun.elapsed() > patience);
+    let begun = std::time::Instant::now();
+    assert_eq!(objects.get("b/01/0").await.unwrap(), bytes);
+    assert!(begun.elapsed() > patience);
+    // One try each.
+    assert_eq!(server.received().len(), 2);
 }
 
 #[tokio::test]

@@ -55,6 +55,15 @@ async fn a_download_continues_where_it_was_cut() -> Result<(), Failure> {
     let head = client().head(url).send().await?;
     assert_eq!(head.headers()["content-length"], "1000003");
     assert_eq!(head.bytes().await?.len(), 0);
+    // The length is known without the bytes.
+    for folder in std::fs::read_dir(server.data_dir().join("blobs"))? {
+        for blob in std::fs::read_dir(folder?.path())? {
+            std::fs::remove_file(blob?.path())?;
+        }
+    }
+    let head = client().head(url).send().await?;
+    assert_eq!(head.status(), StatusCode::OK);
+    assert_eq!(head.headers()["content-length"], "1000003");
 
     api.upload("again.bin", &bytes).await?;
     assert_eq!(

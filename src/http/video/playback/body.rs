@@ -2,7 +2,11 @@
 
 use std::sync::Arc;
 
-use actix_web::{HttpRequest, HttpResponse, body::SizedStream, http::header};
+use actix_web::{
+    HttpRequest, HttpResponse,
+    body::{BodySize, SizedStream},
+    http::{Method, header},
+};
 use sha2::{Digest as _, Sha256};
 use sluice_actors::video::Playback;
 use sluice_store::{
@@ -14,6 +18,7 @@ use crate::{
     application::{context::VideoContext, error::ApiError},
     http::{
         bytes::{if_range_holds, is_known, unchanged},
+        length_only::LengthOnly,
         playback_access::CacheLifetime,
         range::{RangeRequest, pieces_of},
     },
@@ -66,10 +71,18 @@ pub(super) async fn send(
     if is_known(request, &piece.tag) == Some(true) {
         return Ok(unchanged(&piece.tag, &cache));
     }
-    let source = open(context, piece.content, piece.range).await?;
-    let (offset, total) = match piece.range {
-        Some(range) => range,
-        None => (0, source.size().map_err(ApiError::of_disk)?),
+    let (source, offset, total) = match piece.range {
+        // Nothing is fetched for a length.
+        Some((offset, total)) if request.method() == Method::HEAD => (None, offset, total),
+        Some((offset, total)) => {
+            let source = open(context, piece.content, piece.range).await?;
+            (Some(source), offset, total)
+        }
+        None => {
+            let source = open(context, piece.content, None).await?;
+            let total = source.size().map_err(ApiError::of_disk)?;
+            (Some(source), 0, total)
+        }
     };
     let asked = match if_range_holds(request, &piece.tag, &piece.tag) {
         true => RangeRequest::of(request, total),
@@ -81,8 +94,13 @@ pub(super) async fn send(
         .insert_header((header::CONTENT_TYPE, piece.content_type))
         .insert_header((header::CACHE_CONTROL, cache))
         .insert_header((header::ETAG, piece.tag));
-    let pieces = pieces_of(source, offset + start, length);
-    Ok(response.body(SizedStream::new(length, pieces)))
+    Ok(match source {
+        Some(source) => {
+            let pieces = pieces_of(source, offset + start, length);
+            response.body(SizedStream::new(length, pieces))
+        }
+        None => response.body(LengthOnly(BodySize::Sized(length))),
+    })
 }
 
 /// Opens the content, for reads of a range if there is one; 404 when it was deleted after the look-up.

@@ -238,6 +238,29 @@ impl ObjectUpload {
         })
     }
 
+    /// Returns the complete pieces, of `written` bytes, that are durable although an upload failed, with their length in bytes, when
+    /// they are more than the row names. They count once they are committed.
+    pub(super) async fn salvage(&mut self, written: u64) -> Option<(u64, PartialObjects)> {
+        let pieces = self.pieces.as_mut()?;
+        let objects = PartialObjects {
+            base: pieces.base(),
+            piece_hashes: pieces.salvaged().await,
+            tail: None,
+        };
+        let length = objects.complete();
+        // The last one may be shorter than the others; it does not count then.
+        if !(self.saved.length + 1..=written).contains(&length) {
+            return None;
+        }
+        self.unsettled = Some(SavedObjects {
+            length,
+            piece_hashes: objects.piece_hashes.clone(),
+            segments: Vec::new(),
+        });
+        self.is_named = true;
+        Some((length, objects))
+    }
+
     /// Notes whether the state that [`ObjectUpload::save`] returned was committed, and deletes the objects of the tail that
     /// no row names then, in the background. An unknown outcome leaves them all; the end of the upload deletes them.
     pub(super) fn settle(&mut self, committed: &Result<(), Error>) {
@@ -302,7 +325,7 @@ impl ObjectUpload {
     }
 
     /// Uploads what is missing of the file's `length` bytes; everything is durable when this returns.
-    pub(super) async fn finish(mut self, file: &Path, length: u64) -> Result<Finished, Error> {
+    pub(super) async fn finish(&mut self, file: &Path, length: u64) -> Result<Finished, Error> {
         let place = self.pieces().finish_all(file, length).await?;
         // From here on the place is the blob's.
         self.pieces = None;

@@ -8,7 +8,14 @@ use std::{
 };
 
 use super::*;
-use crate::{blob::Partial, objects::PIECE, write_tx};
+use crate::{
+    blob::{
+        Partial,
+        pieces::{Place, piece_hash},
+    },
+    objects::PIECE,
+    write_tx,
+};
 
 fn with_objects(data_dir: &Path) -> StoreSettings {
     let objects = data_dir.join("objects");
@@ -103,6 +110,15 @@ impl Client {
 
     async fn save(&self, upload: TusUpload, partial: &mut Partial) -> Result<(), Error> {
         let progress = partial.sync().await?;
+        self.advance(upload, partial, progress).await
+    }
+
+    async fn advance(
+        &self,
+        upload: TusUpload,
+        partial: &mut Partial,
+        progress: PartialState,
+    ) -> Result<(), Error> {
         let step = Step {
             is_last: true,
             expires_at: DAY_MS,
@@ -330,6 +346,54 @@ async fn a_long_upload_of_other_nodes_is_stored_without_being_read() {
     let row = blobs::get(&mut client.site.store.read().await.unwrap(), &ended.hash).await;
     assert_eq!(row.unwrap().size_bytes, whole.len() as i64);
     assert!(client.stored(&ended.hash).await == whole);
+}
+
+/// Fails at the second piece: the client goes on behind the first one.
+#[tokio::test]
+async fn pieces_before_one_that_could_not_be_stored_count() {
+    let whole = bytes(2 * PIECE + 10);
+    for is_last in [false, true] {
+        let mut client = Client::new().await;
+        client.send(&whole[..5]).await.unwrap();
+        let pieces = whole.chunks_exact(PIECE);
+        let place = Place {
+            base: client.row().await.base.unwrap(),
+            piece_hashes: pieces.flat_map(piece_hash).collect(),
+        };
+        let second = place.keys().nth(1).unwrap();
+        let second = client.site.folder.path().join("objects").join(second);
+        // A folder is in the way of the object.
+        fs::create_dir_all(second.join("x")).unwrap();
+        let upload = client.claim().await;
+        let mut partial = client.write(&upload, &whole[5..]).await.unwrap();
+        let error = match is_last {
+            false => partial.sync().await.unwrap_err(),
+            true => partial.seal().await.unwrap_err(),
+        };
+        assert!(matches!(error, Error::Objects(_)), "{error:?}");
+        let progress = partial.salvage().await.unwrap().unwrap();
+        assert_eq!(progress.length, PIECE as u64);
+        let advanced = client.advance(upload, &mut partial, progress).await;
+        advanced.unwrap();
+        drop(partial);
+        assert_eq!(client.row().await.offset(), PIECE as u64);
+
+        // Nothing more can be kept while it lasts.
+        client.sent = whole[..PIECE].to_vec();
+        let upload = client.claim().await;
+        let mut partial = client.write(&upload, &whole[PIECE..]).await.unwrap();
+        partial.sync().await.unwrap_err();
+        assert_eq!(partial.salvage().await.unwrap(), None);
+        drop(partial);
+
+        fs::remove_dir_all(&second).unwrap();
+        let ended = client.end(&whole[PIECE..]).await;
+        assert!(client.stored(&ended.hash).await == whole);
+        let piece = PIECE as u64;
+        client
+            .comes_to(&[("0", piece), ("1", piece), ("2", 10)])
+            .await;
+    }
 }
 
 #[tokio::test]
