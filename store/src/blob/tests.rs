@@ -236,11 +236,11 @@ async fn lost_and_damaged_objects_give_no_wrong_bytes() {
                 Some(damaged) => fs::write(object, damaged).unwrap(),
                 None => fs::remove_file(object).unwrap(),
             }
-            let failures = site.store.objects().unwrap().failures;
+            let failures = site.store.objects().unwrap().failures();
             let error = site.read(&hash).await.unwrap_err();
             assert!(matches!(error, Error::Lost(_)), "{error:?}");
             assert!(error.is_retryable());
-            assert_eq!(site.store.objects().unwrap().failures, failures + 1);
+            assert_eq!(site.store.objects().unwrap().failures(), failures + 1);
             if !is_whole {
                 let Source::Pieces(mut pieces) = site.store.blobs().source(&hash).await.unwrap()
                 else {
