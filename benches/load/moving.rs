@@ -171,7 +171,10 @@ async fn answers(service: &Service) -> Result<Answers, Failure> {
         }
         for file in page {
             let id = file["id"].as_str().ok_or("a file without id")?;
-            files.insert(id.to_owned(), file.clone());
+            let mut record = file.clone();
+            // It is signed until a moment that moves on.
+            record["download_url"] = Value::Null;
+            files.insert(id.to_owned(), record);
         }
     }
     for id in files.keys().step_by(READ_EVERY) {
