@@ -50,7 +50,7 @@ function Row({ node }: { node: Node }) {
           <Name>{node.name}</Name>
           {node.you && <Badge tone="info">{words.you}</Badge>}
         </span>
-        {node.address !== null && <span class="soft small">{node.address}</span>}
+        {node.address !== null && <span class="system-reason small">{node.address}</span>}
       </th>
       <td data-label={words.state}>
         <Badge tone={node.state === "up" ? "good" : "warn"}>{node.state}</Badge>
