@@ -13,7 +13,7 @@ use std::{
 use clap::Args;
 use serde_json::Value;
 use sluice_testkit::{Failure, process::Server};
-use tokio::{task::spawn_blocking, time::sleep};
+use tokio::time::sleep;
 
 use crate::{
     cluster::Engines,
