@@ -23,6 +23,7 @@ use crate::{
         installation::Installation,
         json::{number, text},
         node::program,
+        objects::Objects,
     },
 };
 
@@ -144,6 +145,9 @@ async fn an_older_program_is_replaced_node_by_node_and_no_client_sees_it() -> Re
     installation.postgres.ask("DROP SCHEMA sluice CASCADE")?;
     for node in &mut installation.nodes {
         std::fs::remove_dir_all(node.data_dir())?;
+        // The bucket belongs to the installation whose rows are gone.
+        let bucket = Objects::url_at(node.to_objects.address()).replace('?', "/older?");
+        node.set_environment(&[("SLUICE_STORE__OBJECTS_URL", &bucket)]);
         node.set_program(&older);
         node.start().await?;
     }
