@@ -400,18 +400,23 @@ mod tests {
         assert_eq!(state().await.1.state, BroadcastState::Ended);
     }
 
-    /// Encoders of one stream key that reached two nodes, and the second one again, before each knew of the others.
-    #[tokio::test]
-    async fn broadcasts_of_one_input_on_two_nodes_have_rows_of_their_own() {
-        let folder = tempfile::tempdir().unwrap();
-        let store = open_store(&folder).await;
-        let account_id = account(&store).await;
+    /// Makes a live input of a new account.
+    async fn input(store: &Store) -> Uuid {
+        let account_id = account(store).await;
         let made = store.write(move |tx| {
             Box::pin(async move {
                 live_inputs::create(tx, account_id, NewLiveInput::default(), 1).await
             })
         });
-        let input_id = made.await.unwrap().0.id;
+        made.await.unwrap().0.id
+    }
+
+    /// Encoders of one stream key that reached two nodes, and the second one again, before each knew of the others.
+    #[tokio::test]
+    async fn broadcasts_of_one_input_on_two_nodes_have_rows_of_their_own() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = open_store(&folder).await;
+        let input_id = input(&store).await;
         let known = [("0a", 1), ("0b", 1), ("0c", 2), ("0d", 1)];
         let known = known.map(|(digits, fence)| (digits.repeat(16), fence));
         let starts = known.iter().map(|(broadcast, fence)| Entry::Started {
@@ -453,13 +458,7 @@ mod tests {
     async fn a_late_end_leaves_the_input_on_air() {
         let folder = tempfile::tempdir().unwrap();
         let store = open_store(&folder).await;
-        let account_id = account(&store).await;
-        let made = store.write(move |tx| {
-            Box::pin(async move {
-                live_inputs::create(tx, account_id, NewLiveInput::default(), 1).await
-            })
-        });
-        let input_id = made.await.unwrap().0.id;
+        let input_id = input(&store).await;
         let (older, newer) = ("0a".repeat(16), "0b".repeat(16));
         let started = |broadcast: &str, at_ms, fence| Entry::Started {
             input_id,
