@@ -18,8 +18,23 @@ import {
   visit,
 } from "./support.mjs";
 
-/** Above the requests a minute of a session. */
+/** Above the requests of two minutes of a session. */
 const MANY = 400;
+
+/** Seconds of the minute that the look at the page takes at most. */
+const ENOUGH_S = 25;
+
+/** In the page: asks until a minute is used up that has more than `enough` seconds left; returns these. */
+async function useUpMinute({ most, enough }) {
+  let left = 0;
+  for (let i = 0; i < most && left <= enough; i++) {
+    const answer = await fetch("/api/usage");
+    if (answer.status !== 429) continue;
+    left = Number(answer.headers.get("retry-after"));
+    if (left <= enough) await new Promise((done) => setTimeout(done, left * 1_000));
+  }
+  return left;
+}
 
 let elsewhere;
 after(() => elsewhere?.close());
@@ -46,12 +61,8 @@ journey(
 
     step("says when a session may ask again", async (page) => {
       await signIn(page, "/files");
-      const last = await page.evaluate(async (most) => {
-        let status = 200;
-        for (let i = 0; i < most && status === 200; i++) status = (await fetch("/api/usage")).status;
-        return status;
-      }, MANY);
-      assert.equal(last, 429);
+      const left = await page.evaluate(useUpMinute, { most: MANY, enough: ENOUGH_S });
+      assert.ok(left > ENOUGH_S, `${left} s are left of the minute`);
       await page.click(".side a:has-text('Webhooks')");
       await page.locator(".callout", { hasText: "try again in" }).waitFor();
       await expectAccessible(page, "too many requests");
@@ -151,9 +162,11 @@ journey(
         json: { error: "the plan's requests per minute are used up; try again in 1 s", code: "rate_limited" },
       };
       await visit(other, "/settings/account");
-      await other.route("**/api/webhooks?*", (route) => route.fulfill(rejection), { times: 1 });
+      const lists = "**/api/webhooks?*";
+      await other.route(lists, (route) => route.fulfill(rejection));
       await other.click(".side a:has-text('Webhooks')");
       await other.locator(".callout", { hasText: "try again in 1 s" }).waitFor();
+      await other.unroute(lists);
       await other.waitForSelector(".empty");
       assert.equal(await other.locator(".callout").count(), 0);
     });
