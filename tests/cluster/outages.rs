@@ -13,18 +13,16 @@ use crate::{
         dice::Dice,
         eventually,
         installation::Installation,
+        is_soak,
         json::text,
     },
 };
 
-/// Variable that makes the outages as long as the design says, 30 and 60 s.
-const WHOLE: &str = "SLUICE_SOAK_FAULTS";
 /// Longest time after the end of an outage until everything is as before.
 const BACK: Duration = Duration::from_secs(60);
 
 fn length(whole_s: u64) -> Duration {
-    let is_whole = std::env::var_os(WHOLE).is_some();
-    Duration::from_secs(if is_whole { whole_s } else { 12 })
+    Duration::from_secs(if is_soak() { whole_s } else { 12 })
 }
 
 /// An installation with a stored picture that each node has in its cache of images, and one that has been delivered by none.

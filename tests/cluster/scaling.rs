@@ -9,12 +9,12 @@ use tokio::time::sleep;
 
 use crate::{
     support::{
-        Failure, api::Api, cpu_share::CpuShare, dice::Dice, installation::Installation, json::list,
+        FAULTS, Failure, api::Api, cpu_share::CpuShare, dice::Dice, installation::Installation,
+        is_soak, json::list,
     },
     takeover::{make_jobs, wait_completed},
 };
 
-const SOAK: &str = "SLUICE_SOAK_FAULTS";
 /// Percent of a core for each node.
 const SHARE: u32 = 50;
 const JOBS: usize = 100;
@@ -26,8 +26,8 @@ const FAIR: std::ops::RangeInclusive<f64> = 0.2..=0.5;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn three_nodes_do_more_than_one() -> Result<(), Failure> {
-    if std::env::var_os(SOAK).is_none() {
-        eprintln!("skipped: {SOAK} is not set");
+    if !is_soak() {
+        eprintln!("skipped: {FAULTS} is not set");
         return Ok(());
     }
     let mut installation = Installation::start(&[]).await?;

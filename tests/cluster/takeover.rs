@@ -14,6 +14,7 @@ use crate::{
         dice::Dice,
         eventually,
         installation::{Installation, NOTICED},
+        is_soak,
         json::text,
     },
 };
@@ -22,8 +23,10 @@ use crate::{
 const JOBS: usize = 40;
 /// Enough for all nodes, one of which is killed soon.
 const JOBS_OF_KILLED: usize = 24;
-/// From a kill to the moment when nothing is leased by the killed node.
+/// From a kill to the moment when nothing is leased by the killed node, on a machine that has nothing else to do.
 const TAKEN_OVER: Duration = Duration::from_secs(6);
+/// Time that a halted node is away.
+const HALTED: Duration = Duration::from_secs(60);
 /// For jobs in a debug build, on a machine with other work.
 const ENDED: Duration = Duration::from_secs(180);
 
@@ -116,7 +119,7 @@ async fn kill(installation: &mut Installation) -> Result<(), Failure> {
     .await?;
     let took = since.elapsed();
     eprintln!("taken over after {took:?}");
-    assert!(took < TAKEN_OVER, "{took:?}");
+    assert!(took < TAKEN_OVER || !is_soak(), "{took:?}");
     wait_completed(&api, &jobs, JOBS_OF_KILLED).await?;
     installation.nodes[1].start().await?;
     installation.wait_for_nodes(3).await
@@ -130,6 +133,9 @@ async fn halt_and_cut_off(installation: &mut Installation) -> Result<(), Failure
     wait_busy(installation, &halted).await?;
     installation.nodes[1].signal(Signal::STOP)?;
     wait_dead(installation, &halted).await?;
+    if is_soak() {
+        tokio::time::sleep(HALTED).await;
+    }
     installation.nodes[1].signal(Signal::CONT)?;
     installation.wait_for_nodes(3).await?;
     assert_eq!(id_of(installation, 1)?, halted, "it is the same node");

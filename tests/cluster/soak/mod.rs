@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::load::{Least, Load, make_workflow};
 use crate::support::{
-    Failure,
+    FAULTS, Failure,
     api::Api,
     dice::{Dice, seed},
     faults::Fault,
@@ -25,8 +25,6 @@ use crate::support::{
     receiver::Receiver,
 };
 
-/// Number of faults, when another one is wanted.
-const FAULTS: &str = "SLUICE_SOAK_FAULTS";
 const FEW_FAULTS: usize = 12;
 const ENDPOINTS: usize = 4;
 /// Pause of the client that follows the feed.

@@ -17,3 +17,11 @@ pub mod process;
 pub mod receiver;
 
 pub use sluice_testkit::{Failure, eventually};
+
+/// Number of faults of the soak. When it is set, outages and halts are as long, and times are asserted, as the design says.
+pub const FAULTS: &str = "SLUICE_SOAK_FAULTS";
+
+/// True when everything is as long as the design says, on a machine that has nothing else to do.
+pub fn is_soak() -> bool {
+    std::env::var_os(FAULTS).is_some()
+}
