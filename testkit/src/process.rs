@@ -2,6 +2,7 @@
 
 use std::{
     collections::HashSet,
+    iter::Sum,
     net::{TcpListener, UdpSocket},
     path::Path,
     process::{Child, Command, Stdio},
@@ -40,6 +41,16 @@ pub struct Figures {
     pub proportional_kib: u64,
 }
 
+impl Sum for Figures {
+    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
+        all.fold(Self::default(), |sum, figures| Self {
+            cpu: sum.cpu + figures.cpu,
+            resident_kib: sum.resident_kib + figures.resident_kib,
+            proportional_kib: sum.proportional_kib + figures.proportional_kib,
+        })
+    }
+}
+
 impl Server {
     /// Starts the command with its output in `log`.
     pub fn start(name: &'static str, command: &mut Command, log: &Path) -> Result<Self, Failure> {
@@ -72,17 +83,11 @@ impl Server {
 
 /// The sum over a process and its descendants.
 pub fn tree_figures(root: u32) -> Figures {
-    let mut sum = Figures::default();
     // A process that ended since the listing is skipped.
-    let seen = family(root)
+    family(root)
         .into_iter()
-        .filter_map(|pid| figures_of(pid, &OWN_AND_WAITED_FOR));
-    for figures in seen {
-        sum.cpu += figures.cpu;
-        sum.resident_kib += figures.resident_kib;
-        sum.proportional_kib += figures.proportional_kib;
-    }
-    sum
+        .filter_map(|pid| figures_of(pid, &OWN_AND_WAITED_FOR))
+        .sum()
 }
 
 /// The process, and all that descend from it.

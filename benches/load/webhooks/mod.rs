@@ -107,14 +107,10 @@ impl Site {
 
     /// The sum over its processes, workers left out.
     fn figures(&self) -> Result<Figures, Failure> {
-        let mut sum = Figures::default();
-        for service in &self.services {
-            let figures = service.server.figures()?;
-            sum.cpu += figures.cpu;
-            sum.resident_kib += figures.resident_kib;
-            sum.proportional_kib += figures.proportional_kib;
-        }
-        Ok(sum)
+        self.services
+            .iter()
+            .map(|service| service.server.figures())
+            .sum()
     }
 }
 
