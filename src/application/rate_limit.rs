@@ -147,12 +147,18 @@ impl RateLimit {
         }
         let mut turns = budgets.chunks(BUDGETS_PER_TURN);
         while let Some(some) = turns.next() {
-            match share_some(store, minute, some).await {
-                Ok(totals) => self.take_up(minute, &totals),
+            let shared = match add_some(store, minute, some).await {
+                Ok(()) => totals_of(store, minute, some).await,
                 Err(error) => {
                     if !matches!(error, Error::Unknown) {
                         self.put_back(minute, some);
                     }
+                    Err(error)
+                }
+            };
+            match shared {
+                Ok(totals) => self.take_up(minute, &totals),
+                Err(error) => {
                     turns.for_each(|some| self.put_back(minute, some));
                     return Err(error);
                 }
@@ -193,21 +199,13 @@ impl RateLimit {
     }
 }
 
-/// Adds to the counts of all nodes; returns these.
-async fn share_some(
-    store: &Store,
-    minute: u64,
-    budgets: &[(Budget, u32)],
-) -> Result<Vec<(Budget, u32)>, Error> {
+/// Adds to the counts of all nodes.
+async fn add_some(store: &Store, minute: u64, budgets: &[(Budget, u32)]) -> Result<(), Error> {
     let now_ms = now_ms();
     let window_ms = duration_ms(WINDOW);
     let ends_at = i64::try_from(minute + 1)
         .unwrap_or(i64::MAX)
         .saturating_mul(window_ms);
-    let names: HashMap<String, Budget> = budgets
-        .iter()
-        .map(|(budget, _)| (budget.name(minute), *budget))
-        .collect();
     let added: Vec<Added> = budgets
         .iter()
         .filter(|(_, unshared)| *unshared > 0)
@@ -217,15 +215,28 @@ async fn share_some(
             ends_at,
         })
         .collect();
-    if !added.is_empty() {
-        let adding = store.write_beside(move |tx| {
-            Box::pin(async move { counters::add(tx, KIND, &added, now_ms).await })
-        });
-        adding.await?;
+    if added.is_empty() {
+        return Ok(());
     }
+    let adding = store.write_beside(move |tx| {
+        Box::pin(async move { counters::add(tx, KIND, &added, now_ms).await })
+    });
+    adding.await
+}
+
+/// Returns the counts of all nodes.
+async fn totals_of(
+    store: &Store,
+    minute: u64,
+    budgets: &[(Budget, u32)],
+) -> Result<Vec<(Budget, u32)>, Error> {
+    let names: HashMap<String, Budget> = budgets
+        .iter()
+        .map(|(budget, _)| (budget.name(minute), *budget))
+        .collect();
     let asked: Vec<String> = names.keys().cloned().collect();
     let mut db = store.read().await?;
-    let counts = counters::of_names(&mut db, KIND, &asked, now_ms).await?;
+    let counts = counters::of_names(&mut db, KIND, &asked, now_ms()).await?;
     let totals = counts.into_iter().filter_map(|count| {
         let total = u32::try_from(count.used).unwrap_or(u32::MAX);
         Some((*names.get(&count.name)?, total))
@@ -279,6 +290,35 @@ mod tests {
             if minute() == begun {
                 assert!(are_allowed && !eleventh.allowed);
                 assert_eq!(left, (1, 1));
+                return;
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn requests_are_added_once_also_when_the_counts_cannot_be_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let settings = sluice_store::StoreSettings {
+            readers: 1,
+            busy_timeout: Duration::from_millis(50),
+            ..sluice_store::StoreSettings::without_reserve(folder.path())
+        };
+        let store = Store::open(&settings).await.unwrap();
+        // Again when a minute ends meanwhile.
+        loop {
+            let begun = now_ms() / 60_000;
+            let node = RateLimit::of_node();
+            let keys = Budget::Keys(Uuid::now_v7());
+            let count = || node.count(keys, 10, Instant::now()).remaining;
+            let first = count();
+            let reader = store.read().await.unwrap();
+            let unread = node.share(&store).await;
+            drop(reader);
+            node.share(&store).await.unwrap();
+            let second = count();
+            if now_ms() / 60_000 == begun {
+                assert!(unread.is_err());
+                assert_eq!((first, second), (9, 8));
                 return;
             }
         }

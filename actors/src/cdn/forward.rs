@@ -208,6 +208,11 @@ pub(super) fn stale() -> PeerAnswer {
     text(STALE, "the file has changed")
 }
 
+/// That the state of a file cannot be read does not say that it has changed: the other node renders by itself.
+pub(super) fn unread() -> PeerAnswer {
+    text(UNAVAILABLE, "the file's facts cannot be read now")
+}
+
 pub(super) fn malformed() -> PeerAnswer {
     text(BAD_REQUEST, "the request names no variant")
 }

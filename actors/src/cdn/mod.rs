@@ -45,7 +45,7 @@ use sluice_store::{
     presets::Preset,
 };
 use tokio::sync::oneshot;
-use tracing::{info, warn};
+use tracing::{debug, info, warn};
 use uuid::Uuid;
 
 pub use entry::Entry;
@@ -279,8 +279,13 @@ impl Images {
         let Some(asked) = ForwardedVariant::parse(asked) else {
             return forward::malformed();
         };
-        let Some(source) = self.source_as(asked.file_id, &asked.stamp).await else {
-            return forward::stale();
+        let source = match self.source_as(asked.file_id, &asked.stamp).await {
+            Ok(Some(source)) => source,
+            Ok(None) => return forward::stale(),
+            Err(error) => {
+                debug!(%error, file = %asked.file_id, "a file's facts cannot be read for another node");
+                return forward::unread();
+            }
         };
         let may_render = asked.may_render;
         let wanted = asked.job(source);
@@ -291,15 +296,18 @@ impl Images {
         forward::answer(&wanted, outcome)
     }
 
-    /// Returns the facts of a file in that state, looking again when those that are known are others.
-    async fn source_as(&self, file_id: Uuid, stamp: &str) -> Option<Arc<ImageSource>> {
+    /// Returns the facts of a file in that state, looking again when those that are known are others; `None` when it is in another.
+    async fn source_as(
+        &self,
+        file_id: Uuid,
+        stamp: &str,
+    ) -> Result<Option<Arc<ImageSource>>, Error> {
         let is_so = |source: &Arc<ImageSource>| source.stamp() == stamp;
-        let known = self.source(file_id).await.ok().flatten();
-        if let Some(source) = known.filter(is_so) {
-            return Some(source);
+        if let Some(source) = self.source(file_id).await?.filter(is_so) {
+            return Ok(Some(source));
         }
-        self.files_changed(&[file_id]).await.ok()?;
-        self.source(file_id).await.ok().flatten().filter(is_so)
+        self.files_changed(&[file_id]).await?;
+        Ok(self.source(file_id).await?.filter(is_so))
     }
 
     /// Returns whether a variant need not be rendered.

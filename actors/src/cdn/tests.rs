@@ -743,4 +743,7 @@ async fn another_node_is_answered_from_the_tiers_or_by_a_render() {
     assert_eq!(failed.status, 422);
     let failure: Failure = serde_json::from_slice(&failed.body).unwrap();
     assert_eq!(failure.code, FailureCode::Undecodable);
+    site.store.close().await;
+    let unread = site.images.answer_node(&asked("w=1", 1, "another")).await;
+    assert_eq!(unread.status, 503, "what cannot be read has not changed");
 }
