@@ -306,6 +306,7 @@ journey("live inputs", { host: HOST, expected }, (step, at) => {
 
   step("are opened, given a new key, and ended by keyboard alone", async (page) => {
     await visit(page, "/live");
+    await row(page, "Main stage").waitFor();
     await tabTo(page, ".live-list [data-index]");
     while (!(await focused(page)).includes("Main stage")) await page.keyboard.press("ArrowDown");
     await page.keyboard.press("Enter");

@@ -9,6 +9,7 @@ import {
   HOSTILE,
   inDialog,
   journey,
+  PATIENCE_MS,
   press,
   scene,
   screenshots,
@@ -26,6 +27,7 @@ const status = (page, wanted) =>
   page.waitForFunction(
     (wanted) => document.querySelector(".page-aside .tag")?.textContent === wanted,
     wanted,
+    { timeout: 2 * PATIENCE_MS },
   );
 /** Waits until the player shows a frame behind the first second. */
 const plays = (page) =>

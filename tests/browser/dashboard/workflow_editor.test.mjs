@@ -12,6 +12,7 @@ import {
   HOSTILE,
   inDialog,
   journey,
+  PATIENCE_MS,
   press,
   scene,
   screenshots,
@@ -306,7 +307,8 @@ journey("Editor of workflows", { expected: REFUSED }, (step, at) => {
     await state(page, "Unsaved");
     // It is where it was dropped.
     await page.waitForFunction(
-      (least) => document.querySelector('.react-flow__node[data-id="storage"]').getBoundingClientRect().x > least,
+      (least) =>
+        document.querySelector('.react-flow__node[data-id="storage"]')?.getBoundingClientRect().x > least,
       before.x + 20,
     );
     await tidy.click();
@@ -562,13 +564,14 @@ async function answered(page, type, act) {
 
 /** Where an element is once it stays there: the canvas is moved to fit in frames after a press. */
 async function atRest(locator) {
-  for (let before = await locator.boundingBox(); ; ) {
-    await locator.page().evaluate(
-      () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))),
-    );
+  const drawn = () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+  const deadline = Date.now() + PATIENCE_MS;
+  for (let before = null; ; ) {
     const box = await locator.boundingBox();
-    if (before && box && ["x", "y", "width", "height"].every((side) => box[side] === before[side])) return box;
+    if (before && box && box.x === before.x && box.y === before.y && box.width === before.width) return box;
+    assert.ok(Date.now() < deadline, `${locator} is still moving`);
     before = box;
+    await locator.page().evaluate(drawn);
   }
 }
 
