@@ -356,6 +356,21 @@ export const titled = (page, title) => page.waitForFunction((title) => document.
 /** What is selected, once something is. */
 export const selection = (page) => until(page, () => getSelection().toString());
 
+/**
+ * Types the beginning of a choice into the list with the focus, until the one of this value is chosen: for a browser, keys that
+ * are a second apart begin several words.
+ */
+export async function typeChoice(page, text, value) {
+  const deadline = Date.now() + PATIENCE_MS;
+  for (;;) {
+    await page.keyboard.type(text);
+    const chosen = await page.evaluate(() => document.activeElement.value);
+    if (chosen === value) return;
+    assert.ok(Date.now() < deadline, `${text} chooses ${chosen}`);
+    await page.waitForTimeout(1_500);
+  }
+}
+
 /** Presses Tab until `selector` has the focus, once it is in the page. */
 export async function tabTo(page, selector, most = 60) {
   await page.locator(selector).first().waitFor({ state: "attached" });

@@ -19,6 +19,7 @@ import {
   shown,
   signIn,
   tabTo,
+  typeChoice,
   until,
   visit,
 } from "./support.mjs";
@@ -177,9 +178,9 @@ journey("Editor of workflows", { expected: REFUSED }, (step, at) => {
     assert.equal(await focused(page), "BUTTON Add a condition");
     await page.keyboard.press("Enter");
     await page.waitForFunction(() => document.activeElement.name === "field");
-    await page.keyboard.type("width");
+    await typeChoice(page, "width", "width");
     await tabTo(page, ".workflow-panel [name=operator]");
-    await page.keyboard.type("is greater");
+    await typeChoice(page, "is greater", "gt");
     await fill(page, "value", "1200");
     await fill(page, "title", "Wider than 1200 pixels?");
     await leaveFields(page);
@@ -191,7 +192,7 @@ journey("Editor of workflows", { expected: REFUSED }, (step, at) => {
     await atStep(page, "Upload");
     await arrowTo(page, "Convert");
     await page.keyboard.press("Enter");
-    await page.keyboard.type("webp");
+    await typeChoice(page, "webp", "webp");
     await fill(page, "compression", "82");
     await leaveFields(page);
     await arrowTo(page, "Storage");
