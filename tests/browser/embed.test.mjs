@@ -86,7 +86,7 @@ describe("the element on another site", () => {
     const { width, height } = await page.locator("sluice-player").boundingBox();
     assert.ok(Math.abs(width / height - 16 / 9) < 0.01, `${width}×${height}`);
     const badge = page.locator("sluice-player").locator(".badge");
-    assert.match(await badge.textContent(), /^Live · WebRTC/);
+    await badge.filter({ hasText: /^Live · WebRTC/ }).waitFor();
     assert.equal(await badge.evaluate((element) => getComputedStyle(element).position), "absolute");
     assert.ok(!service.requests.some((path) => /hls|chunk/.test(path)), "hls.js was not loaded");
   });

@@ -55,7 +55,8 @@ export class Observer {
     const before = this.seen;
     this.seen = sample;
     if (!["live", "stalled"].includes(before?.state) || sample.state !== "live") return;
-    const allowedS = ((sample.atMs - before.atMs) / 1000) * FASTEST_RATE + JUMP_S;
+    // By the page's clock: an answer may come late.
+    const allowedS = ((sample.lookedAtMs - before.lookedAtMs) / 1000) * FASTEST_RATE + JUMP_S;
     if (sample.currentTime - before.currentTime > allowedS) {
       this.jumps.push({ atMs: sample.atMs, from: before.currentTime, to: sample.currentTime });
     }
@@ -123,6 +124,7 @@ function account() {
     return element?.checkVisibility() ? element.textContent.trim() : "";
   };
   return {
+    lookedAtMs: performance.timeOrigin + performance.now(),
     ...globalThis.sluice,
     text: [visible("title"), visible("detail"), visible("notice")].filter(Boolean).join(" | "),
     badge: visible("badge"),

@@ -9,7 +9,7 @@
 //   sample                     the page's window.sluice and the words that can be read on it
 //   expect-state STATE SECS    waits for the state
 //   expect-played S SECS       waits until playback has advanced by S seconds of media
-//   expect-text WORDS…         waits up to 10 s for words on the page
+//   expect-text WORDS…         waits up to 60 s for words on the page
 //   expect-audio SECS          waits until it plays with audio
 //   expect-height H SECS       waits until the video is H lines high
 //   choose ID LABEL            chooses an entry of a list
@@ -65,7 +65,7 @@ const commands = {
   "expect-state": (state, seconds = "10") => observer.untilState(state, Number(seconds)),
   "expect-played": (media, seconds = "10") => observer.untilPlayed(Number(media), Number(seconds)),
   "expect-text": (...words) =>
-    observer.until(words.join(" "), 10, (seen) => seen.text.includes(words.join(" "))),
+    observer.until(words.join(" "), 60, (seen) => seen.text.includes(words.join(" "))),
   "expect-audio": (seconds = "10") =>
     observer.until("audio", Number(seconds), (seen) => seen.muted === false),
   "expect-height": (height, seconds = "10") =>

@@ -31,8 +31,8 @@ use crate::{
 
 /// Starting Chromium on a busy machine, and every answer beyond what its command allows itself.
 const SLACK: Duration = Duration::from_secs(30);
-/// Seconds until the page has to show a change.
-const SHOWN_S: u64 = 20;
+/// Seconds until the page has to show a change, of a debug build on a machine with other work.
+const SHOWN_S: u64 = 60;
 
 /// Browsers at a time on two cores. A player has them alone: it must keep up.
 const BROWSERS: u32 = 2;
@@ -67,7 +67,7 @@ async fn a_page_opened_early_plays_this_broadcast_and_the_next() -> Result<(), F
     })
     .await?;
     page.command("click unmute").await?;
-    let heard = page.command("expect-audio 5").await?;
+    let heard = page.command(&format!("expect-audio {SHOWN_S}")).await?;
     assert_eq!(heard["tapToUnmute"], false, "{heard}");
 
     encoder.stop().await?;

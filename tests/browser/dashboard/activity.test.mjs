@@ -21,6 +21,11 @@ import {
 } from "./support.mjs";
 
 const UPLOADS = 120;
+/** Of half a second and more each at this width, so that their job is met while it is in progress. */
+const DRAWINGS = 40;
+const DRAWN_WIDTH = 3_000;
+const DRAWING =
+  '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 400 300"><rect width="400" height="300" fill="red"/></svg>';
 const row = (page, text) => page.locator(".activity-list [data-index]", { hasText: text }).first();
 const first = (page) => page.locator(".activity-list [data-index='0'] .activity-text").innerText();
 
@@ -54,7 +59,8 @@ const store = (page, files) =>
     const ids = [];
     for (const [name, bytes] of files) {
       const form = new FormData();
-      form.append("file", new File([new Uint8Array(bytes)], name, { type: "image/png" }));
+      const type = name.endsWith(".svg") ? "image/svg+xml" : "image/png";
+      form.append("file", new File([new Uint8Array(bytes)], name, { type }));
       const headers = { "x-csrf-token": csrfToken };
       const answer = await (await fetch("/api/files", { method: "POST", headers, body: form })).json();
       ids.push(answer.file?.id ?? JSON.stringify(answer));
@@ -153,7 +159,7 @@ journey("activity", {}, (step) => {
     await page.selectOption("select[name=state]", "failed");
     await row(page, "Failed").waitFor();
     await page.waitForFunction(() => document.querySelectorAll(".activity-list [data-index]").length === 1);
-    assert.equal(new URL(page.url()).searchParams.get("state"), "failed");
+    await page.waitForURL((url) => url.searchParams.get("state") === "failed");
     await page.reload();
     await shown(page);
     await page.waitForFunction(() => document.querySelectorAll(".activity-list [data-index]").length === 1);
@@ -170,6 +176,8 @@ journey("activity", {}, (step) => {
   });
 
   step("tries a failed run again, by keyboard", async (page) => {
+    // The key is for what is loaded there.
+    await page.locator(".activity-list [data-index='0']", { hasText: "Failed" }).waitFor();
     await page.locator(".activity-list [data-index='0']").focus();
     await page.keyboard.press("r");
     await page.waitForSelector("dialog:has-text('With the workflow as it is now')");
@@ -184,10 +192,13 @@ journey("activity", {}, (step) => {
   });
 
   step("cancels a job, and opens its results", async (page) => {
-    const { files } = await ask(page, "/api/files?limit=100&q=photo");
-    const fileIds = files.map(({ id }) => id);
+    const fileIds = await store(
+      page,
+      Array.from({ length: DRAWINGS }, (_, i) => [`drawing ${i}.svg`, [...Buffer.from(DRAWING)]]),
+    );
     await visit(page, "/activity?kind=job");
-    const { body } = await call(page, "POST", "/api/jobs", { fileIds, format: "avif", quality: 90 });
+    const slow = { fileIds, format: "avif", resizeWidth: DRAWN_WIDTH };
+    const { body } = await call(page, "POST", "/api/jobs", slow);
     await row(page, `of ${fileIds.length} files`).waitFor();
     await page.getByRole("button", { name: /^Cancel / }).click();
     await row(page, "Cancelled").waitFor();
@@ -199,8 +210,9 @@ journey("activity", {}, (step) => {
     await closed(page);
     const both = { fileIds: fileIds.slice(0, 2), format: "webp", createArchive: true };
     await call(page, "POST", "/api/jobs", both);
-    await row(page, "of 2 files").filter({ hasText: "Done" }).waitFor();
-    await page.locator(".activity-list [data-index='0']").focus();
+    const done = page.locator(".activity-list [data-index='0']", { hasText: /of 2 files.*Done/s });
+    await done.waitFor();
+    await done.focus();
     await page.keyboard.press("Enter");
     await page.waitForSelector("dialog a[download]");
     assert.equal(await page.locator("dialog a[download]").count(), 3);
@@ -263,7 +275,7 @@ journey("help", {}, (step) => {
       await shown(page);
       await page.getByRole("button", { name: "Help", exact: true }).click();
       told.add(await page.locator("dialog[open] p").first().innerText());
-      assert.ok(await page.locator("dialog[open] .help-guides a").count());
+      await page.locator("dialog[open] .help-guides a").first().waitFor();
       await page.keyboard.press("Escape");
       await closed(page);
       await page.waitForFunction(() => document.activeElement.getAttribute("aria-label") === "Help");

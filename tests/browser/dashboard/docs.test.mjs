@@ -6,6 +6,7 @@ import {
   expectAccessible,
   expectNoSecrets,
   focused,
+  hasFocus,
   journey,
   PHONE,
   scene,
@@ -62,6 +63,7 @@ journey("docs", { expected }, (step) => {
     );
     await expectAccessible(page, "what was found");
     await page.keyboard.press("Enter");
+    await hasFocus(page, "SUMMARY POST");
     assert.match(await focused(page), /^SUMMARY POST.*rotate-key$/);
     await page.locator("#post-api-live-inputs-id-rotate-key .example").waitFor();
     await page.keyboard.press("/");
@@ -155,7 +157,7 @@ journey("docs", { expected }, (step) => {
     await contents.locator("> summary").click();
     await contents.getByRole("link", { name: "Make a live input" }).click();
     await page.locator("#post-api-live-inputs .example").waitFor();
-    assert.equal(await contents.getAttribute("open"), null);
+    await page.waitForSelector("#contents details:not([open])");
     assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), PHONE.width);
     await page.setViewportSize(WIDE);
   });

@@ -12,6 +12,7 @@ import {
   press,
   scene,
   screenshots,
+  selection,
   shown,
   signIn,
   until,
@@ -50,6 +51,12 @@ const counted = (page, count) =>
     count,
   );
 
+/** Closes the tray of uploads, which closes itself some seconds after all of them have ended. */
+async function closeTray(page) {
+  await page.evaluate(() => [...document.querySelectorAll(".uploads-head button")].at(-1)?.click());
+  await page.waitForSelector(".tray", { state: "detached" });
+}
+
 /** Goes into folders by the list. */
 async function enter(page, ...names) {
   for (const name of names) {
@@ -78,6 +85,13 @@ journey(
     });
 
     step("continues an upload of 300 files after a reload", async (page) => {
+      // From a half on they are held back, so that the reload cuts some on a machine of any speed.
+      const sending = "**/api/uploads/tus/*";
+      let sent = 0;
+      await page.route(sending, (route) => {
+        if (route.request().method() === "PATCH" && ++sent > PICTURES / 2) return;
+        return route.continue();
+      });
       await page.setInputFiles("[data-pick=folder]", holiday);
       await page.waitForFunction((least) => {
         const text = document.querySelector(".uploads-head strong")?.textContent ?? "";
@@ -88,6 +102,7 @@ journey(
       await shown(page);
       assert.match(await page.textContent(".uploads-head strong"), /Uploading/);
       await page.reload();
+      await page.unroute(sending);
       await visit(page, "/files");
       const before = (await everyFile(page)).length;
       assert.ok(before > 0 && before < PICTURES, `${before} before the reload`);
@@ -112,8 +127,7 @@ journey(
       const names = await everyFile(page);
       assert.equal(names.length, PICTURES);
       assert.equal(new Set(names).size, PICTURES, "none twice");
-      await page.locator(".uploads-head button").last().click();
-      await page.waitForSelector(".tray", { state: "detached" });
+      await closeTray(page);
       await expectNoSecrets(page);
     });
 
@@ -128,14 +142,17 @@ journey(
       await counted(page, PICTURES / 3);
       assert.equal(await page.locator(".breadcrumb a").count(), 3);
       await page.locator(".breadcrumb a", { hasText: "Holiday" }).click();
-      await page.waitForFunction(() => document.querySelector("h1").textContent === "Holiday");
-      assert.equal(await page.locator(".tree [aria-selected=true]").textContent(), "Holiday");
+      await page.waitForFunction(() => document.querySelector("h1")?.textContent === "Holiday");
+      await page.waitForFunction(
+        () => document.querySelector(".tree [aria-selected=true]")?.textContent === "Holiday",
+      );
     });
 
     step("finds by name below the folder, and sorts", async (page) => {
       await page.fill("[type=search]", "picture 01");
-      await page.waitForFunction(() => document.querySelector(".page-aside").textContent.includes("found"));
-      assert.match(await page.textContent(".page-aside"), /^10 files found/);
+      await page.waitForFunction(() =>
+        document.querySelector(".page-aside")?.textContent.startsWith("10 files found"),
+      );
       await page.fill("[type=search]", "");
       await page.waitForFunction(() => !location.search.includes("q="));
       await page.selectOption("select[name=sort]", "name:desc");
@@ -164,7 +181,9 @@ journey(
         return (await answer.json()).file.focal_point;
       }, id);
       assert.ok(Math.abs(point.x - 0.75) < 0.03 && Math.abs(point.y - 0.25) < 0.05, JSON.stringify(point));
-      await press(page, "Close the message");
+      // The message closes itself too.
+      await page.evaluate(() => document.querySelector(".toast [aria-label='Close the message']")?.click());
+      await page.waitForSelector(".toast", { state: "detached" });
       await expectAccessible(page, "preview");
       await screenshots(page, "files");
     });
@@ -209,7 +228,7 @@ journey(
       await page.locator(".pane").getByRole("button", { name: "More" }).click();
       await page.getByRole("menuitem", { name: "Rename" }).click();
       await page.waitForSelector("dialog [name=filename]");
-      assert.equal(await page.evaluate(() => getSelection().toString()), "picture 000");
+      assert.equal(await selection(page), "picture 000");
       await page.keyboard.type("Sunrise");
       await page.keyboard.press("Enter");
       await closed(page);
@@ -291,14 +310,17 @@ journey(
       await press(page, "Folder");
       await page.getByRole("menuitem", { name: "Delete" }).click();
       await page.locator("dialog [type=submit]").click();
-      await page.waitForFunction(() => document.querySelector("h1").textContent === "Beach");
+      await page.waitForFunction(() => document.querySelector("h1")?.textContent === "Beach");
     });
   },
 );
 
 journey("files by keyboard", {}, (step) => {
-  const at = (page) =>
-    page.evaluate(() => Number(document.activeElement.closest("[data-index]")?.dataset.index ?? -1));
+  const isAt = (page, index) =>
+    page.waitForFunction(
+      (index) => document.activeElement.closest("[data-index]")?.dataset.index === String(index),
+      index,
+    );
 
   step("reaches list, preview, selection and acts without a mouse", async (page) => {
     await signIn(page, "/files");
@@ -306,7 +328,7 @@ journey("files by keyboard", {}, (step) => {
     await page.waitForSelector(".files-list [data-index='1'] img");
     await page.locator(".files-list [data-index='0']").focus();
     await page.keyboard.press("ArrowRight");
-    assert.equal(await at(page), 1);
+    await isAt(page, 1);
     await page.keyboard.press("x");
     await page.keyboard.press("Shift+ArrowRight");
     await page.keyboard.press("Shift+ArrowRight");
@@ -317,7 +339,8 @@ journey("files by keyboard", {}, (step) => {
     await page.waitForSelector(".files-list .is-open[data-index='2']");
     await page.keyboard.press("Escape");
     await page.waitForSelector(".files-pane", { state: "detached" });
-    assert.equal(await at(page), 2, "the focus stays at the item");
+    // The focus stays at the item.
+    await isAt(page, 2);
     await page.keyboard.press("F2");
     await page.waitForSelector("dialog [name=filename]");
     await page.keyboard.type("By keys");
@@ -330,19 +353,19 @@ journey("files by keyboard", {}, (step) => {
     await page.keyboard.press("Escape");
     await closed(page);
     await page.keyboard.press("/");
-    assert.equal(await page.evaluate(() => document.activeElement.type), "search");
+    await page.waitForFunction(() => document.activeElement.type === "search");
   });
 
   step("walks the tree by arrows", async (page) => {
     await page.locator(".tree-item[tabindex='0']").focus();
     await page.keyboard.press("Home");
     await page.keyboard.press("Enter");
-    await page.waitForFunction(() => document.querySelector("h1").textContent === "Files");
+    await page.waitForFunction(() => document.querySelector("h1")?.textContent === "Files");
     await page.locator(".tree-item[tabindex='0']").focus();
     await page.locator(".tree-item", { hasText: "Holiday" }).waitFor();
     await page.keyboard.press("End");
     await page.keyboard.press("Enter");
-    await page.waitForFunction(() => document.querySelector("h1").textContent !== "Files");
+    await page.waitForFunction(() => document.querySelector("h1")?.textContent !== "Files");
   });
 });
 
@@ -426,7 +449,12 @@ journey("hostile names and drawings", {}, (step) => {
     await expectAccessible(page, "hostile names in the list");
     for (const name of ["drawing.svg", "page.html", "onerror"]) {
       await page.fill("[type=search]", name);
-      await page.waitForFunction(() => document.querySelector(".page-aside").textContent.includes("found"));
+      await page.waitForFunction(
+        (name) =>
+          document.querySelector(".page-aside")?.textContent.includes("found") &&
+          new URLSearchParams(location.search).get("q") === name,
+        name,
+      );
       await page.locator(".files-list [data-index]", { hasText: name }).last().click();
       await page.waitForSelector(".pane");
       await page.keyboard.press("Escape");

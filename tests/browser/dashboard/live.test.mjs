@@ -8,6 +8,7 @@ import {
   expectAccessible,
   expectNoSecrets,
   focused,
+  hasFocus,
   HOSTILE,
   inDialog,
   journey,
@@ -16,6 +17,7 @@ import {
   shown,
   signIn,
   tabTo,
+  titled,
   visit,
 } from "./support.mjs";
 
@@ -41,7 +43,8 @@ async function plays(page, selector = ".live-player video") {
   });
   await page.waitForFunction(
     (selector) => {
-      const { currentTime } = document.querySelector(selector);
+      // It may be made anew between two looks.
+      const currentTime = document.querySelector(selector)?.currentTime ?? Number.NaN;
       if (currentTime > globalThis.seen.position) globalThis.seen.advances += 1;
       globalThis.seen.position = currentTime;
       return globalThis.seen.advances === 5;
@@ -156,7 +159,7 @@ journey("live inputs", { host: HOST, expected }, (step, at) => {
     await row(list, "Main stage").waitFor({ state: "detached" });
     await list.selectOption("select[name=status]", "live");
     await row(list, "Main stage").waitFor();
-    assert.equal(await list.locator(".vlist-row").count(), 1);
+    await list.waitForFunction(() => document.querySelectorAll(".live-list .vlist-row").length === 1);
     await list.fill("input[name=q]", "no such name");
     await list.getByText("No live input fits.").waitFor();
     await list.fill("input[name=q]", "main st");
@@ -228,6 +231,11 @@ journey("live inputs", { host: HOST, expected }, (step, at) => {
       .waitFor();
     await page.waitForSelector(".chart-place[aria-label^='Bitrate: Video offline, Audio offline']");
     await page.locator(".chart", { hasText: "Bitrate" }).getByRole("button").click();
+    await page.locator(".chart table td", { hasText: "offline" }).first().waitFor();
+    await page
+      .locator(".chart table td", { hasText: /[1-9]\d* kbit/ })
+      .first()
+      .waitFor();
     const cells = await page.locator(".chart table td").allTextContents();
     assert.ok(cells.includes("offline") && cells.some((cell) => /[1-9]\d* kbit/.test(cell)), cells.join());
     assert.deepEqual(
@@ -298,12 +306,13 @@ journey("live inputs", { host: HOST, expected }, (step, at) => {
 
   step("are opened, given a new key, and ended by keyboard alone", async (page) => {
     await visit(page, "/live");
+    await row(page, "Main stage").waitFor();
     await tabTo(page, ".live-list [data-index]");
     while (!(await focused(page)).includes("Main stage")) await page.keyboard.press("ArrowDown");
     await page.keyboard.press("Enter");
     await page.waitForURL(new RegExp(address.page));
     await shown(page);
-    assert.match(await focused(page), /^H1 Main stage/);
+    await hasFocus(page, "H1 Main stage");
     await tabTo(page, ".tabs a[href$='/connect']");
     await page.keyboard.press("Enter");
     await shown(page);
@@ -313,7 +322,7 @@ journey("live inputs", { host: HOST, expected }, (step, at) => {
     await tabTo(page, "dialog [type=submit]");
     await page.keyboard.press("Enter");
     await closed(page);
-    assert.match(await focused(page), /^BUTTON New key/);
+    await hasFocus(page, "BUTTON New key");
     const key = await value(page, "Stream Key");
     secrets.push(key.split(".")[1]);
     assert.notEqual(await publish(here(address.rtmp)).ended, 0);
@@ -390,7 +399,7 @@ journey("live inputs", { host: HOST, expected }, (step, at) => {
     await inDialog(page, "Delete the input");
     await page.waitForURL(/\/app\/live$/);
     await shown(page);
-    assert.equal(await row(page, "Side stage").count(), 0);
+    await row(page, "Side stage").waitFor({ state: "detached" });
     assert.equal(await asViewer(address.hls), "not_found");
     await visit(page, `${address.page}/watch`);
     await page.locator("[role=alert]", { hasText: "not found" }).waitFor();
@@ -405,7 +414,7 @@ journey("live inputs", { host: HOST, expected }, (step, at) => {
       await page.fill("dialog input[name=name]", name);
       await inDialog(page, "Make the input");
       await page.waitForURL(/\/connect$/);
-      await page.waitForFunction((name) => document.title === `${name} – Sluice`, name);
+      await titled(page, `${name} – Sluice`);
       assert.equal(await page.locator("h1").textContent(), name);
     }
     await expectAccessible(page, "an input with a hostile name");

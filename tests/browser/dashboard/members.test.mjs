@@ -91,7 +91,7 @@ journey(
       const other = elsewhere.page;
       await other.goto(link);
       await other.getByText("as a viewer").waitFor();
-      assert.ok(!other.url().includes("#"), "the code has left the address");
+      assert.equal(await other.evaluate(() => location.hash), "", "the code has left the address");
       await expectAccessible(other, "joining");
       await screenshots(other, "join", { phone: false });
       await join(other, { ...ANN, username: "admin" });
@@ -190,7 +190,6 @@ journey(
 
     step("has all of it in the audit log, and no code", async (page) => {
       await visit(page, "/settings/audit");
-      const actions = await page.locator("tbody th").allTextContents();
       for (const action of [
         "User: removed",
         "User: password set",
@@ -201,7 +200,10 @@ journey(
         "Invitation: used",
         "Invitation: created",
       ])
-        assert.ok(actions.includes(action), `${action} is not in ${actions}`);
+        await page
+          .locator("tbody th", { hasText: new RegExp(`^${action}$`) })
+          .first()
+          .waitFor();
       await row(page, "by a member").getByText("ann").first().waitFor();
       assert.match(
         await row(page, "by a member").getByRole("link").getAttribute("href"),

@@ -28,7 +28,7 @@ export class Receiver {
   }
 
   /** The first request from number `from` on that `fits`, once it has come; its event is parsed. */
-  async got(fits, from = 0, deadlineMs = 30_000) {
+  async got(fits, from = 0, deadlineMs = 60_000) {
     const find = () => {
       for (const request of this.requests.slice(from)) {
         const event = JSON.parse(request.body);

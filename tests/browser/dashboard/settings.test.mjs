@@ -19,6 +19,7 @@ import {
   press,
   scene,
   screenshots,
+  selection,
   shown,
   signIn,
   tabTo,
@@ -107,7 +108,7 @@ journey("keys", { expected: [[400, /^\/api\/delivery-keys$/]] }, (step) => {
     await page.keyboard.type("typed");
     await page.keyboard.press("Enter");
     await page.waitForFunction(() => document.activeElement.matches(".copy-field input"));
-    secrets.push(await page.evaluate(() => getSelection().toString()));
+    secrets.push(await selection(page));
     await tabTo(page, "dialog .dialog-actions .btn");
     await page.keyboard.press("Enter");
     await closed(page);
@@ -250,11 +251,14 @@ journey("sessions and the password", { expected: [[403, /^\/api\/session\/passwo
     await page.waitForSelector("dialog");
     await expectAccessible(page, "ending a session");
     await inDialog(page, "End");
+    await closed(page);
     for (let left = count; left >= 0; left--) {
       await others(page, left);
       if (left === 0) break;
       await press(page, "End");
       await inDialog(page, "End");
+      // The list may know of it before the dialog has its answer.
+      await closed(page);
     }
     const over = elsewhere.page.locator("dialog", { hasText: "Your session is over" });
     await over.waitFor();

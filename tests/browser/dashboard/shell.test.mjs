@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import {
   expectAccessible,
   expectNoSecrets,
-  focused,
+  hasFocus,
   journey,
   PHONE,
   scene,
@@ -12,6 +12,7 @@ import {
   shown,
   signIn,
   tabTo,
+  titled,
   visit,
 } from "./support.mjs";
 
@@ -36,7 +37,7 @@ journey(
     step("asks for a password and nothing else, and is gone from the address", async (page) => {
       await page.goto(scene.welcome);
       await page.waitForSelector("input[name=newPassword]");
-      assert.equal(new URL(page.url()).hash, "");
+      assert.equal(await page.evaluate(() => location.hash), "");
       assert.equal(await page.locator("input:visible:not([type=checkbox], .visually-hidden)").count(), 1);
       await expectAccessible(page, "welcome");
       await screenshots(page, "welcome");
@@ -47,7 +48,7 @@ journey(
       await page.keyboard.type(NEW_PASSWORD);
       await page.keyboard.press("Enter");
       await shown(page);
-      assert.equal(await page.title(), "Overview – Sluice");
+      await titled(page, "Overview – Sluice");
       await expectNoSecrets(page);
     });
 
@@ -82,7 +83,7 @@ journey("the shell", { expected: [[401, /./]] }, (step, at) => {
   step("names each screen and gives its heading the focus", async (page) => {
     for (const name of ["Live", "Files", "Images", "Webhooks", "Overview"]) {
       await page.click(`.side a:has-text("${name}")`);
-      await page.waitForFunction((title) => document.title === title, `${name} – Sluice`);
+      await titled(page, `${name} – Sluice`);
       await page.waitForFunction(() => document.activeElement.tagName === "H1");
     }
     await page.goBack();
@@ -93,12 +94,13 @@ journey("the shell", { expected: [[401, /./]] }, (step, at) => {
   step("goes anywhere by search and commands", async (page) => {
     await page.keyboard.press("Control+k");
     await page.waitForSelector("dialog [role=option]");
-    assert.equal(await page.evaluate(() => document.activeElement.getAttribute("role")), "combobox");
+    await page.waitForFunction(() => document.activeElement.getAttribute("role") === "combobox");
     await expectAccessible(page, "search and commands");
     await page.keyboard.type("usage");
     await page.keyboard.press("Enter");
     await page.waitForFunction(() => document.title.startsWith("Usage"));
     await page.keyboard.press("Control+k");
+    await page.waitForFunction(() => document.activeElement.getAttribute("role") === "combobox");
     await page.keyboard.type("not a name of anything");
     await page.waitForFunction(() => document.querySelectorAll("dialog [role=option]").length === 0);
     await page.keyboard.press("Escape");
@@ -143,7 +145,7 @@ journey("the shell", { expected: [[401, /./]] }, (step, at) => {
     await visit(page, "/nothing/at/all");
     await expectAccessible(page, "not found");
     await visit(page, "/%zz");
-    assert.equal(await page.title(), "Not found – Sluice");
+    await titled(page, "Not found – Sluice");
   });
 
   step("asks for the password when the session has ended, and goes on where it was", async (page) => {
@@ -178,10 +180,10 @@ journey("the overview", {}, (step) => {
   step("begins with the first steps, and shows what is on air", async (page) => {
     await signIn(page, "/", guest);
     await page.waitForSelector(`.on-air-row:has-text("${scene.onAir}") img`);
-    await page.waitForFunction(() => document.querySelector(".on-air-row img").naturalWidth > 0);
+    await page.waitForFunction(() => document.querySelector(".on-air-row img")?.naturalWidth > 0);
     await page.waitForSelector(`.feed-row:has-text("${scene.onAir} is on air")`);
-    assert.equal(await page.locator(".step").count(), 4);
-    assert.equal(await page.locator(".step-done").count(), 2);
+    await page.waitForFunction(() => document.querySelectorAll(".step").length === 4);
+    await page.waitForFunction(() => document.querySelectorAll(".step-done").length === 2);
     await expectAccessible(page, "overview");
     await screenshots(page, "overview");
   });
@@ -244,6 +246,6 @@ journey("on a phone", { ...PHONE, hasTouch: true, isMobile: true }, (step) => {
   });
 
   step("the heading is what a screen begins with", async (page) => {
-    assert.match(await focused(page), /^H1 Overview/);
+    await hasFocus(page, "H1 Overview");
   });
 });

@@ -9,6 +9,7 @@ import {
   HOSTILE,
   inDialog,
   journey,
+  PATIENCE_MS,
   press,
   scene,
   screenshots,
@@ -26,6 +27,7 @@ const status = (page, wanted) =>
   page.waitForFunction(
     (wanted) => document.querySelector(".page-aside .tag")?.textContent === wanted,
     wanted,
+    { timeout: 2 * PATIENCE_MS },
   );
 /** Waits until the player shows a frame behind the first second. */
 const plays = (page) =>
@@ -80,7 +82,7 @@ journey(
     step("play before they are ready", async (page) => {
       const shownAt = await page.waitForFunction(() => {
         const isThere = document.querySelector(".stream-video");
-        return isThere && document.querySelector(".page-aside").innerText;
+        return isThere && document.querySelector(".page-aside")?.innerText;
       });
       assert.match(await shownAt.jsonValue(), /in progress[\s\S]*plays already/);
       await plays(page);
@@ -96,12 +98,15 @@ journey(
       await plays(page);
       const { stream: record } = await ask(page, `/api/video/streams/${stream}`);
       const rows = page.locator("main tbody tr");
-      assert.equal(await rows.count(), record.renditions.length);
+      await page.waitForFunction(
+        (count) => document.querySelectorAll("main tbody tr").length === count,
+        record.renditions.length,
+      );
       assert.match(await rows.first().innerText(), /160 × 90[\s\S]*bit\/s[\s\S]*avc1/);
       await expectAccessible(page, "a stream");
       await screenshots(page, "stream");
       await visit(page, "/streams");
-      await page.locator(".stream-list li", { hasText: "6:00" }).waitFor();
+      await page.locator(".stream-list li", { hasText: "12:00" }).waitFor();
       await screenshots(page, "streams");
       await page.selectOption("select[name=status]", "failed");
       await page.getByText("No stream has this status.").waitFor();
@@ -137,7 +142,7 @@ journey(
         assert.equal((await outside(pathname)).status, 200);
         await tab(page, "Access");
         await page.getByRole("switch").click();
-        await page.waitForFunction(() => document.querySelector("[role=switch]").checked);
+        await page.waitForFunction(() => document.querySelector("[role=switch]")?.checked);
         assert.equal((await outside(pathname)).status, 403);
         await page.selectOption("[name=expiresIn]", "3600");
         await press(page, "Make a token");
@@ -164,7 +169,9 @@ journey(
     step("play in a page of another site by their code", async (page) => {
       const body = { access: "public", allowedDomains: [] };
       assert.equal((await call(page, "PATCH", `/api/video/streams/${stream}`, body)).status, 200);
-      await page.waitForFunction(() => !document.querySelector("main textarea").value.includes("TOKEN"));
+      await page.waitForFunction(
+        () => document.querySelector("main textarea")?.value.includes("TOKEN") === false,
+      );
       const code = await page.locator("main textarea").first().inputValue();
       const other = await at.context().newPage();
       await other.setContent(`<!doctype html><title>Bare</title>${code}`);
@@ -177,7 +184,7 @@ journey(
       await tab(page, "Settings");
       await page.fill("[name=title]", HOSTILE[3]);
       await press(page, "Save");
-      await page.waitForFunction((title) => document.querySelector("h1").textContent === title, HOSTILE[3]);
+      await page.waitForFunction((title) => document.querySelector("h1")?.textContent === title, HOSTILE[3]);
       await expectAccessible(page, "settings of a stream");
       await press(page, "Delete");
       await page.waitForSelector("dialog");
@@ -241,7 +248,7 @@ journey("video streams by keyboard", {}, (step) => {
     await tabTo(page, "dialog [name=title]");
     await page.keyboard.type("By keys");
     await page.keyboard.press("Enter");
-    await page.waitForFunction(() => document.querySelector("h1").textContent === "By keys");
+    await page.waitForFunction(() => document.querySelector("h1")?.textContent === "By keys");
     const id = new URL(page.url()).pathname.split("/").at(-1);
     // The screen of a stream would ask for it once more when it is gone.
     await visit(page, "/streams");

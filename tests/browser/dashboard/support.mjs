@@ -290,8 +290,8 @@ export const call = (page, method, path, body) =>
 
 /** Presses the first button with this name in the open dialog, else in the page. */
 export async function press(page, name) {
-  const dialog = page.locator("dialog[open]").last();
-  const place = (await dialog.count()) > 0 ? dialog : page;
+  // Looked for at each try: a dialog may open or close meanwhile.
+  const place = page.locator("dialog[open], body:not(:has(dialog[open]))").last();
   await place.getByRole("button", { name, exact: true }).first().click();
 }
 
@@ -339,8 +339,41 @@ export const HOSTILE = [
 export const focused = (page) =>
   page.evaluate(() => `${document.activeElement.tagName} ${document.activeElement.textContent.trim()}`);
 
-/** Presses Tab until `selector` has the focus. */
+/** Waits until the element with the focus, as {@link focused} names it, begins with this. */
+export const hasFocus = (page, text) =>
+  until(
+    page,
+    (text) => {
+      const { tagName, textContent } = document.activeElement;
+      return `${tagName} ${textContent.trim()}`.startsWith(text);
+    },
+    text,
+  );
+
+/** Waits until the document is called so. */
+export const titled = (page, title) => page.waitForFunction((title) => document.title === title, title);
+
+/** What is selected, once something is. */
+export const selection = (page) => until(page, () => getSelection().toString());
+
+/**
+ * Types the beginning of a choice into the list with the focus, until the one of this value is chosen: for a browser, keys that
+ * are a second apart begin several words.
+ */
+export async function typeChoice(page, text, value) {
+  const deadline = Date.now() + PATIENCE_MS;
+  for (;;) {
+    await page.keyboard.type(text);
+    const chosen = await page.evaluate(() => document.activeElement.value);
+    if (chosen === value) return;
+    assert.ok(Date.now() < deadline, `${text} chooses ${chosen}`);
+    await page.waitForTimeout(1_500);
+  }
+}
+
+/** Presses Tab until `selector` has the focus, once it is in the page. */
 export async function tabTo(page, selector, most = 60) {
+  await page.locator(selector).first().waitFor({ state: "attached" });
   for (let i = 0; i < most; i++) {
     await page.keyboard.press("Tab");
     if (await page.evaluate((wanted) => document.activeElement.matches(wanted), selector)) return;

@@ -12,12 +12,14 @@ import {
   HOSTILE,
   inDialog,
   journey,
+  PATIENCE_MS,
   press,
   scene,
   screenshots,
   shown,
   signIn,
   tabTo,
+  typeChoice,
   until,
   visit,
 } from "./support.mjs";
@@ -176,9 +178,9 @@ journey("Editor of workflows", { expected: REFUSED }, (step, at) => {
     assert.equal(await focused(page), "BUTTON Add a condition");
     await page.keyboard.press("Enter");
     await page.waitForFunction(() => document.activeElement.name === "field");
-    await page.keyboard.type("width");
+    await typeChoice(page, "width", "width");
     await tabTo(page, ".workflow-panel [name=operator]");
-    await page.keyboard.type("is greater");
+    await typeChoice(page, "is greater", "gt");
     await fill(page, "value", "1200");
     await fill(page, "title", "Wider than 1200 pixels?");
     await leaveFields(page);
@@ -190,7 +192,7 @@ journey("Editor of workflows", { expected: REFUSED }, (step, at) => {
     await atStep(page, "Upload");
     await arrowTo(page, "Convert");
     await page.keyboard.press("Enter");
-    await page.keyboard.type("webp");
+    await typeChoice(page, "webp", "webp");
     await fill(page, "compression", "82");
     await leaveFields(page);
     await arrowTo(page, "Storage");
@@ -221,7 +223,7 @@ journey("Editor of workflows", { expected: REFUSED }, (step, at) => {
   step("opens at the step that a link names", async (page) => {
     await visit(page, `/workflows/${made["By outline"]}?step=resize-2`);
     await heading(page, "For the list");
-    assert.equal(await page.locator(".outline-selected .outline-title").innerText(), "For the list");
+    await page.locator(".outline-selected .outline-title", { hasText: /^For the list$/ }).waitFor();
     await visit(page, `/workflows/${made["By outline"]}?step=removed-since`);
     await heading(page, "Workflow");
   });
@@ -248,7 +250,8 @@ journey("Editor of workflows", { expected: REFUSED }, (step, at) => {
     await take(page, "storage");
     await page.getByRole("button", { name: "Show all" }).click();
     await page.waitForFunction(() => document.querySelectorAll(".react-flow__node").length === 7);
-    assert.equal(await page.locator(".react-flow__edge").count(), 6);
+    // Lines are drawn once the boxes of both ends are measured.
+    await page.waitForFunction(() => document.querySelectorAll(".react-flow__edge").length === 6);
     await connect(page, "resize-2", "convert");
     await page.waitForFunction(() => document.querySelectorAll(".react-flow__edge").length === 7);
 
@@ -297,13 +300,18 @@ journey("Editor of workflows", { expected: REFUSED }, (step, at) => {
     await page.keyboard.press("Control+Shift+z");
     await tidy.click();
     await state(page, "Saved");
-    const before = await keep.boundingBox();
+    const before = await atRest(keep);
     await page.mouse.move(before.x + 40, before.y + 15);
     await page.mouse.down();
     await page.mouse.move(before.x + 90, before.y + 30, { steps: 4 });
     await page.mouse.up();
     await state(page, "Unsaved");
-    assert.ok((await keep.boundingBox()).x > before.x + 20, "it is where it was dropped");
+    // It is where it was dropped.
+    await page.waitForFunction(
+      (least) =>
+        document.querySelector('.react-flow__node[data-id="storage"]')?.getBoundingClientRect().x > least,
+      before.x + 20,
+    );
     await tidy.click();
     await state(page, "Saved");
   });
@@ -435,13 +443,8 @@ journey("Editor of workflows", { expected: REFUSED }, (step, at) => {
     await page.waitForFunction(
       () => document.querySelector(".outline-row.flow-skipped .outline-title")?.textContent === "Changed",
     );
-    assert.equal(
-      await row("For the list")
-        .getAttribute("class")
-        .then((names) => /flow-done/.test(names)),
-      true,
-    );
-    assert.match(await page.locator(".dry-cost").innerText(), /^\d+ operations? (is|are) charged/);
+    await row("For the list").and(page.locator(".flow-done")).waitFor();
+    await page.locator(".dry-cost", { hasText: /^\d+ operations? (is|are) charged/ }).waitFor();
     await expectAccessible(page, "dry run");
     await screenshots(page, "workflow-dry-run");
     await press(page, "Close the dry run");
@@ -503,7 +506,8 @@ journey("Editor of workflows", { expected: REFUSED }, (step, at) => {
     await visit(page, `/workflows/${made["By outline"]}`);
     await page.getByRole("button", { name: /For the list/ }).click();
     await heading(page, "For the list");
-    assert.ok(!(await page.locator(".outline").isVisible()), "the fields are a page of their own");
+    // The fields are a page of their own.
+    await page.locator(".outline").waitFor({ state: "hidden" });
     await field(page, "Resize width").fill("640");
     await press(page, "Add after");
     await page
@@ -559,13 +563,25 @@ async function answered(page, type, act) {
   return `${answers[Math.floor(answers.length / 2)]} ms, at most ${answers.at(-1)} ms`;
 }
 
+/** Where an element is once it stays there: the canvas is moved to fit in frames after a press. */
+async function atRest(locator) {
+  const drawn = () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+  const deadline = Date.now() + PATIENCE_MS;
+  for (let before = null; ; ) {
+    const box = await locator.boundingBox();
+    if (before && box && box.x === before.x && box.y === before.y && box.width === before.width) return box;
+    assert.ok(Date.now() < deadline, `${locator} is still moving`);
+    before = box;
+    await locator.page().evaluate(drawn);
+  }
+}
+
 /** Draws a line from the way out of one step to another one: to the way into it, or to another part of its box. */
 async function connect(page, source, target, part = ".react-flow__handle-top") {
-  const from = await page
-    .locator(`.react-flow__node[data-id="${source}"] .react-flow__handle-bottom`)
-    .first()
-    .boundingBox();
-  const to = await page.locator(`.react-flow__node[data-id="${target}"] ${part}`).boundingBox();
+  const from = await atRest(
+    page.locator(`.react-flow__node[data-id="${source}"] .react-flow__handle-bottom`).first(),
+  );
+  const to = await atRest(page.locator(`.react-flow__node[data-id="${target}"] ${part}`));
   const centre = (box) => [box.x + box.width / 2, box.y + box.height / 2];
   await page.mouse.move(...centre(from));
   await page.mouse.down();

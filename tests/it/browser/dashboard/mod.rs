@@ -28,7 +28,7 @@ use crate::support::{
 };
 
 /// Deadline for all steps of an area, in a debug build on a machine with other work.
-const STEPS: Duration = Duration::from_secs(300);
+const STEPS: Duration = Duration::from_secs(600);
 
 /// Contents of every scene; `more` is what an area adds.
 pub(super) fn scene(server: &Server, more: &Value) -> Value {

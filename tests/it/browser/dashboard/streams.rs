@@ -18,10 +18,10 @@ async fn video_streams_are_made_watched_and_embedded() -> Result<(), Failure> {
         .start()
         .await?;
     // Key frames that are far apart: its frames are encoded again, which lasts longer than its first segments.
-    let long = "-f lavfi -i testsrc2=size=160x90:rate=25:duration=360 AUDIO -c:v libx264 -preset ultrafast -g 1000 -pix_fmt yuv420p -c:a aac";
+    let long = "-f lavfi -i testsrc2=size=160x90:rate=25:duration=720 AUDIO -c:v libx264 -preset ultrafast -g 1000 -pix_fmt yuv420p -c:a aac";
     let more = json!({
         "clip": clip("plain.mp4", "VIDEO AUDIO H264 -c:a aac")?,
-        "long": clip("six-minutes.mp4", long)?,
+        "long": clip("twelve-minutes.mp4", long)?,
         "viewer": welcome(&server, "vera", "viewer").await?,
     });
     walk("streams", &scene(&server, &more)).await
