@@ -3,7 +3,7 @@
 //!
 //! A connection whose begin event was sent is in the store until its end event, so that each has exactly one: an end
 //! that a killed process could not report is reported by the next one, when the input's next connection begins or its
-//! broadcast ends.
+//! broadcast ends. Connections of one input to two nodes are two, and neither ends the other.
 
 use std::net::IpAddr;
 
@@ -50,12 +50,14 @@ const UNSEEN: End<'static> = End {
     at_ms: None,
 };
 
-/// Emits that a publisher has begun, and first the end of one that was lost. Nothing when the input is gone.
+/// Emits that a publisher has begun, and first the ends of those that were lost; what is on air on other nodes goes on. Nothing
+/// when the input is gone. `node` is this process in a cluster.
 pub(super) async fn emit_connected(
     tx: &mut Tx<'_>,
     connection: &Connection,
+    node: Option<Uuid>,
 ) -> Result<(), StoreError> {
-    if let Some(lost) = live_connections::take(tx, connection.input_id).await? {
+    for lost in live_connections::take_followed(tx, connection.input_id, node).await? {
         emit_end(tx, lost, Parting::Interrupted, UNSEEN).await?;
     }
     let Some(input) = live_inputs::by_id(tx, connection.input_id).await? else {
@@ -117,10 +119,10 @@ pub(super) async fn emit_broadcast_over(
     input_id: Uuid,
     broadcast: &str,
 ) -> Result<(), StoreError> {
-    match live_connections::take_of_broadcast(tx, input_id, broadcast).await? {
-        Some(connection) => emit_end(tx, connection, Parting::Interrupted, UNSEEN).await,
-        None => Ok(()),
+    for connection in live_connections::take_of_broadcast(tx, input_id, broadcast).await? {
+        emit_end(tx, connection, Parting::Interrupted, UNSEEN).await?;
     }
+    Ok(())
 }
 
 /// Emits the ends of publishers that a process left which has ended, and whose broadcasts are not among `recovered`.

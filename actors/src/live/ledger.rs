@@ -283,7 +283,9 @@ async fn apply(tx: &mut Tx<'_>, entry: &Entry, node: Option<Uuid>) -> Result<(),
                 broadcasts::set_node(tx, broadcast, node).await?;
             }
         }
-        Entry::Connected(connection) => connections::emit_connected(tx, connection).await?,
+        Entry::Connected(connection) => {
+            connections::emit_connected(tx, connection, node).await?;
+        }
         Entry::Disconnected(gone) => connections::emit_disconnected(tx, gone).await?,
         Entry::Ended {
             input_id,
@@ -334,7 +336,10 @@ mod tests {
     use sluice_store::{broadcasts::BroadcastRow, events, live_inputs::NewLiveInput};
 
     use super::*;
-    use crate::fixtures::{account, open_store};
+    use crate::{
+        events::{Parting, tests::feed},
+        fixtures::{account, open_store},
+    };
 
     /// A commit of the group that was made and not answered is followed by the same group.
     #[tokio::test]
@@ -489,6 +494,166 @@ mod tests {
             let input = live_inputs::by_id(&mut db, input_id).await.unwrap();
             assert_eq!(input.unwrap().last_ended_at, last_ended_at, "{step}");
         }
+    }
+
+    /// Encoders of one stream key that reached two nodes before each knew of the other, as the rows and events have them.
+    struct Two {
+        store: Store,
+        input_id: Uuid,
+        account_id: Uuid,
+        broadcasts: [String; 2],
+        _folder: tempfile::TempDir,
+    }
+
+    impl Two {
+        /// Begins both; their connections are 1 and 2, like their nodes.
+        async fn begin() -> Self {
+            let folder = tempfile::tempdir().unwrap();
+            let store = open_store(&folder).await;
+            let input_id = input(&store).await;
+            let found = live_inputs::by_id(&mut store.read().await.unwrap(), input_id).await;
+            let two = Self {
+                store,
+                input_id,
+                account_id: found.unwrap().unwrap().account_id,
+                broadcasts: ["0a", "0b"].map(|digits| digits.repeat(16)),
+                _folder: folder,
+            };
+            for node in [1, 2] {
+                let started = Entry::Started {
+                    input_id,
+                    broadcast: two.broadcast(node),
+                    at_ms: 10,
+                    fence: 1,
+                };
+                two.note(node, started).await;
+                two.note(node, two.connected(node, node)).await;
+            }
+            two.saw(&[("connected", 1), ("connected", 2)]).await;
+            two
+        }
+
+        fn broadcast(&self, node: u128) -> String {
+            self.broadcasts[node as usize - 1].clone()
+        }
+
+        fn connected(&self, id: u128, node: u128) -> Entry {
+            Entry::Connected(Connection {
+                id: Uuid::from_u128(id),
+                input_id: self.input_id,
+                broadcast: self.broadcast(node),
+                protocol: "rtmp",
+                remote: [127, 0, 0, 1].into(),
+                encoder: None,
+                connected_ms: 10,
+            })
+        }
+
+        fn disconnected(&self, id: u128) -> Entry {
+            Entry::Disconnected(Disconnection {
+                input_id: self.input_id,
+                connection_id: Uuid::from_u128(id),
+                reason: Parting::Dropped,
+                encoder: None,
+                at_ms: 20,
+            })
+        }
+
+        fn ended(&self, node: u128) -> Entry {
+            Entry::Ended {
+                input_id: self.input_id,
+                broadcast: self.broadcast(node),
+                at_ms: 30,
+                target_duration_s: None,
+                fence: 1,
+            }
+        }
+
+        /// Writes an entry as that node of a cluster.
+        async fn note(&self, node: u128, entry: Entry) {
+            let node = Some(Uuid::from_u128(node));
+            let written = self.store.write(move |tx| {
+                Box::pin(async move { apply_all(tx, &[entry], false, node).await })
+            });
+            written.await.unwrap();
+        }
+
+        /// Checks all events so far: `connected`, or the reason of a disconnection, with the node of the broadcast.
+        async fn saw(&self, expected: &[(&str, u128)]) {
+            let events = feed(&self.store, self.account_id).await;
+            let seen = events.iter().map(|(kind, data)| {
+                let word = match kind.as_str() {
+                    "live.input.connected" => "connected",
+                    _ => data["reason"].as_str().unwrap(),
+                };
+                let node: u128 = match data["broadcastId"] == self.broadcasts[0] {
+                    true => 1,
+                    false => 2,
+                };
+                (word, node)
+            });
+            assert_eq!(seen.collect::<Vec<_>>(), expected);
+        }
+
+        /// Returns how many connections the history of the input shows as open.
+        async fn open_count(&self) -> usize {
+            let mut db = self.store.read().await.unwrap();
+            let page = Page::first(10);
+            let listed = publisher_connections::list(&mut db, self.input_id, page).await;
+            let listed = listed.unwrap();
+            listed
+                .iter()
+                .filter(|it| it.disconnected_at.is_none())
+                .count()
+        }
+    }
+
+    #[tokio::test]
+    async fn each_connection_of_one_input_to_two_nodes_ends_once() {
+        let two = Two::begin().await;
+        let mut expected = vec![("connected", 1), ("connected", 2)];
+        // An encoder that is back at its node, which did not see the end.
+        two.note(1, two.connected(3, 1)).await;
+        expected.extend([("interrupted", 1), ("connected", 1)]);
+        two.saw(&expected).await;
+        two.note(2, two.disconnected(2)).await;
+        expected.push(("dropped", 2));
+        two.saw(&expected).await;
+        assert_eq!(two.open_count().await, 1);
+        two.note(1, two.ended(1)).await;
+        expected.push(("interrupted", 1));
+        for late in [two.disconnected(3), two.disconnected(1), two.ended(2)] {
+            two.note(2, late).await;
+            two.saw(&expected).await;
+        }
+        assert_eq!(two.open_count().await, 0);
+    }
+
+    #[tokio::test]
+    async fn the_connection_to_the_other_node_outlives_a_killed_one() {
+        let two = Two::begin().await;
+        let of = Lost::OfNode(Uuid::from_u128(1));
+        end_lost(&two.store, of, Vec::new()).await;
+        let mut expected = vec![("connected", 1), ("connected", 2), ("interrupted", 1)];
+        two.saw(&expected).await;
+        two.note(2, two.disconnected(2)).await;
+        expected.push(("dropped", 2));
+        two.saw(&expected).await;
+        assert_eq!(two.open_count().await, 0);
+    }
+
+    /// A service that is alone by now starts with the data folder of one of the nodes.
+    #[tokio::test]
+    async fn a_service_that_starts_alone_ends_what_it_does_not_recover() {
+        let two = Two::begin().await;
+        end_lost(&two.store, Lost::OfAll, vec![two.broadcast(2)]).await;
+        let mut expected = vec![("connected", 1), ("connected", 2), ("interrupted", 1)];
+        two.saw(&expected).await;
+        let back = vec![two.connected(3, 2)];
+        write(&two.store, back, false).await.unwrap();
+        expected.extend([("interrupted", 2), ("connected", 2)]);
+        two.saw(&expected).await;
+        assert_eq!(two.open_count().await, 1);
     }
 
     fn stopped(number: usize) -> Entry {

@@ -149,6 +149,7 @@ mod tests {
     use crate::{
         Store, StoreSettings, accounts, credentials,
         file_filter::FileType,
+        live_connections,
         name_key::name_key,
         sessions, statement, store,
         users::{self, Role},
@@ -398,6 +399,33 @@ mod tests {
             .await
             .unwrap();
         assert_eq!(folder, "ä2ä12");
+    }
+
+    /// A publisher that was connected before its table was made again has its end after it.
+    #[tokio::test]
+    async fn connections_survive_the_change_of_their_key() {
+        const OWN_ROWS: i64 = 43;
+        let folder = tempfile::tempdir().unwrap();
+        let earlier = MIGRATIONS.iter().cloned();
+        let earlier = earlier.filter(|migration| migration.version < OWN_ROWS);
+        let earlier = Migrator::with_migrations(earlier.collect());
+        let database = SqliteConnectOptions::new().filename(folder::database(folder.path()));
+        let mut connection = database.create_if_missing(true).connect().await.unwrap();
+        migrate(&mut connection, &earlier, folder.path(), 0)
+            .await
+            .unwrap();
+        let script = "INSERT INTO accounts (id, name, created_at, updated_at) VALUES (zeroblob(16), 'a', 0, 0);
+            INSERT INTO live_connections (input_id, id, account_id, broadcast_id, told)
+            VALUES (zeroblob(16), zeroblob(16), zeroblob(16), 'b1', '{}')";
+        raw_sql(script).execute(&mut connection).await.unwrap();
+        connection.close().await.unwrap();
+
+        let store = open(&folder, &MIGRATIONS).await.unwrap();
+        let id = uuid::Uuid::nil();
+        let taken = store.write(move |tx| Box::pin(live_connections::take_this(tx, id, id)));
+        let taken = taken.await.unwrap().expect("its row is there");
+        assert_eq!(taken.broadcast_id, "b1");
+        assert_eq!(taken.account_id, id);
     }
 
     #[tokio::test]

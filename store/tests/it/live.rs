@@ -9,6 +9,7 @@ use sluice_store::{
     live_connections::{self, LiveConnection},
     live_inputs::{self, Latency, LiveInput, LiveInputPatch, NewLiveInput, RecordMode},
     outputs::{self, NewOutput, Output, OutputLimits, OutputPatch},
+    write_tx,
 };
 use uuid::Uuid;
 
@@ -500,8 +501,9 @@ async fn a_connection_is_taken_out_once_and_survives_its_input() {
     assert_eq!(take_this(this).await.unwrap(), None);
 
     open().await.unwrap();
-    assert_eq!(take_of("b2").await.unwrap(), None);
-    assert_eq!(take_of("b1").await.unwrap(), Some(connection.clone()));
+    assert_eq!(take_of("b2").await.unwrap(), []);
+    let over = take_of("b1").await.unwrap();
+    assert_eq!(over, std::slice::from_ref(&connection));
 
     open().await.unwrap();
     assert_eq!(take_lost("b1").await.unwrap(), []);
@@ -511,8 +513,89 @@ async fn a_connection_is_taken_out_once_and_survives_its_input() {
         .unwrap();
     let lost = take_lost("quo'te\"").await.unwrap();
     assert_eq!(lost, std::slice::from_ref(&connection));
-    let take = store.write(move |tx| Box::pin(live_connections::take(tx, id)));
-    assert_eq!(take.await.unwrap(), None);
+    let followed = write_tx!(store, |tx| {
+        live_connections::take_followed(tx, id, None).await
+    });
+    assert_eq!(followed.unwrap(), []);
+}
+
+/// Encoders of one input that reached two nodes before each knew of the other.
+#[tokio::test(flavor = "multi_thread")]
+async fn connections_of_one_input_to_two_nodes_are_taken_out_one_by_one() {
+    let (store, _folder) = store().await;
+    let account = add_account(&store, "here").await.unwrap();
+    let id = add_input(&store, account, NOW).await.0.id;
+    let nodes = [Uuid::from_u128(1), Uuid::from_u128(2)];
+    let both = ["b1", "b2"].map(|broadcast| LiveConnection {
+        input_id: id,
+        id: Uuid::now_v7(),
+        account_id: account,
+        broadcast_id: broadcast.into(),
+        payload: serde_json::json!({"name": "Stage"}),
+    });
+    let begin = async || {
+        let both = both.clone();
+        let begun = write_tx!(store, |tx| {
+            for (connection, node) in both.iter().zip(nodes) {
+                broadcasts::begin(tx, &connection.broadcast_id, id, 0, NOW).await?;
+                broadcasts::set_node(tx, &connection.broadcast_id, node).await?;
+                live_connections::open(tx, connection).await?;
+            }
+            Ok(())
+        });
+        begun.unwrap();
+    };
+    let take_lost = async |of: Lost| {
+        let lost = write_tx!(store, |tx| live_connections::take_lost(tx, of, &[]).await);
+        lost.unwrap()
+    };
+    let take_followed = async |node: Option<Uuid>| {
+        let followed = write_tx!(store, |tx| {
+            live_connections::take_followed(tx, id, node).await
+        });
+        followed.unwrap()
+    };
+    let [first, second] = &both;
+
+    begin().await;
+    for connection in [first, second] {
+        let this = connection.id;
+        let taken = write_tx!(store, |tx| live_connections::take_this(tx, id, this).await);
+        assert_eq!(taken.unwrap().as_ref(), Some(connection));
+    }
+
+    begin().await;
+    let over = write_tx!(store, |tx| {
+        live_connections::take_of_broadcast(tx, id, "b1").await
+    });
+    assert_eq!(over.unwrap(), std::slice::from_ref(first));
+    let lost = take_lost(Lost::OfNode(nodes[0])).await;
+    assert_eq!(lost, [], "the other node's is no part of this one's end");
+    let lost = take_lost(Lost::OfNode(nodes[1])).await;
+    assert_eq!(lost, std::slice::from_ref(second));
+
+    begin().await;
+    let lost = take_lost(Lost::OfNode(nodes[0])).await;
+    assert_eq!(lost, std::slice::from_ref(first));
+    let followed = take_followed(Some(nodes[0])).await;
+    assert_eq!(followed, [], "it goes on, on the other node");
+    let followed = take_followed(Some(nodes[1])).await;
+    assert_eq!(followed, std::slice::from_ref(second));
+
+    begin().await;
+    assert_eq!(
+        take_followed(None).await.len(),
+        2,
+        "of a service that is alone"
+    );
+
+    // The end of a connection to a broadcast that is over comes with the next connection at the latest.
+    begin().await;
+    let ended = write_tx!(store, |tx| broadcasts::end(tx, "b2", 0, NOW + 1).await);
+    ended.unwrap();
+    let followed = take_followed(Some(Uuid::from_u128(3))).await;
+    assert_eq!(followed, std::slice::from_ref(second));
+    assert_eq!(take_lost(Lost::OfAll).await, std::slice::from_ref(first));
 }
 
 #[tokio::test(flavor = "multi_thread")]

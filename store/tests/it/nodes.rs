@@ -13,6 +13,7 @@ use sluice_store::{
     broadcasts::{self, BroadcastState, Lost},
     cluster::{LEASE, Node, NodeState, Role},
     examine_server, installation,
+    live_connections::{self, LiveConnection},
     live_inputs::{self, NewLiveInput},
     now_ms,
     work::{self, Lane, Lease, Room},
@@ -108,6 +109,33 @@ async fn enqueue(store: &Store, account: Uuid) -> Uuid {
     })
     .unwrap();
     id
+}
+
+/// Puts an input on air on these nodes, and returns the connections, in their order.
+async fn connect(account: Uuid, nodes: &[&Store]) -> Vec<LiveConnection> {
+    let input = write_tx!(nodes[0], account, |tx| {
+        live_inputs::create(tx, account, NewLiveInput::default(), 1).await
+    });
+    let input_id = input.unwrap().0.id;
+    let mut connections = Vec::new();
+    for node in nodes {
+        let (id, owner) = (Uuid::now_v7(), node.owner());
+        let connection = LiveConnection {
+            input_id,
+            id,
+            account_id: account,
+            broadcast_id: id.simple().to_string(),
+            payload: serde_json::json!({}),
+        };
+        connections.push(connection.clone());
+        let begun = write_tx!(node, |tx| {
+            broadcasts::begin(tx, &connection.broadcast_id, input_id, 0, 1).await?;
+            broadcasts::set_node(tx, &connection.broadcast_id, owner).await?;
+            live_connections::open(tx, &connection).await
+        });
+        begun.unwrap();
+    }
+    connections
 }
 
 /// Claims all that is due, for much longer than a node's lease, and begins it.
@@ -219,6 +247,7 @@ async fn what_a_dead_node_held_is_taken_over_once() {
     let leases = claim(&there).await;
     assert_eq!(leases.len(), 2);
     assert_eq!(claim(&here).await, []);
+    let connections = connect(account, &[&there, &here]).await;
     for node in [&here, &other] {
         knows(node, &["a", "b", "c"]).await;
     }
@@ -234,6 +263,13 @@ async fn what_a_dead_node_held_is_taken_over_once() {
     );
     for node in [&here, &other] {
         knows(node, &["a", "c"]).await;
+    }
+    // Of the connections of one input those to other nodes go on.
+    for lost in [&connections[..1], &[]] {
+        let taken = write_tx!(&other, |tx| {
+            live_connections::take_lost(tx, Lost::OfDeadNodes, &[]).await
+        });
+        assert_eq!(taken.unwrap(), lost);
     }
     let mut taken: Vec<Uuid> = Vec::new();
     until("all is claimed again", async || {
