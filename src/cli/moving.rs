@@ -11,7 +11,7 @@ use bytesize::ByteSize;
 use sluice_store::{
     StoreSettings,
     backup::BackupProgress,
-    moving::{self, MoveOptions, MoveProgress, Moved},
+    moving::{self, CarriedUploads, MoveOptions, MoveProgress, Moved},
 };
 
 use super::{
@@ -57,16 +57,42 @@ pub(super) fn run(arguments: &Arguments, settings: Option<&Path>) -> Result<Exit
     };
     clear();
     let moved = moved?;
-    let lost = report_lost(&moved.blobs, &moved.streams);
+    let _lost = report_lost(&moved.blobs, &moved.streams);
+    report_lost_uploads(&moved.uploads);
     if !moved.is_finished {
         eprintln!(
             "sluice: the move has not ended: put these files back and run the same command again, \
              or leave them out with --skip-damaged"
         );
-        return Ok(lost);
+        return Ok(ExitCode::FAILURE);
     }
     show(&format!("{}\n{next}\n", summary(&moved)))?;
+    if let Some(note) = note_of_uploads(&moved, &source.data_dir) {
+        show(&format!("{note}\n"))?;
+    }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Names the unfinished uploads that could not be brought on standard error.
+fn report_lost_uploads(uploads: &CarriedUploads) {
+    for lost in &uploads.lost_named {
+        eprintln!("sluice: {lost}");
+    }
+    let unnamed = uploads.lost - uploads.lost_named.len() as u64;
+    if unnamed > 0 {
+        eprintln!("sluice: and {unnamed} more unfinished uploads");
+    }
+}
+
+/// Says what has to be kept for the uploads that continue from the data folder; `None` when there are none.
+fn note_of_uploads(moved: &Moved, data_dir: &Path) -> Option<String> {
+    let (count, folder) = (moved.uploads_in_folder, data_dir.join("partial"));
+    (count > 0).then(|| {
+        format!(
+            "{count} unfinished resumable uploads continue from {}: keep it, and the folder blobs beside it, in which their files will be",
+            folder.display()
+        )
+    })
 }
 
 /// Returns the settings with which the service goes on.
@@ -106,7 +132,14 @@ fn summary(moved: &Moved) -> String {
         let (count, bytes) = (moved.streams.count, ByteSize(moved.streams.bytes));
         parts.push(format!("{count} video streams ({bytes})"));
     }
-    let left_out = moved.blobs.lost + moved.streams.lost.len() as u64;
+    if moved.uploads.count > moved.uploads.lost {
+        let (count, bytes) = (
+            moved.uploads.count - moved.uploads.lost,
+            ByteSize(moved.uploads.bytes),
+        );
+        parts.push(format!("{count} unfinished uploads ({bytes})"));
+    }
+    let left_out = moved.blobs.lost + moved.streams.lost.len() as u64 + moved.uploads.lost;
     if left_out > 0 {
         parts.push(format!("{left_out} files left out"));
     }
@@ -169,7 +202,9 @@ fn watch() -> Box<dyn FnMut(MoveProgress) + Send> {
                 total,
             } => format!("{count} of {total} rows of {table}"),
             MoveProgress::Compared { table } => format!("comparing the rows of {table}"),
-            MoveProgress::Bytes(bytes) | MoveProgress::Streams(bytes) => {
+            MoveProgress::Bytes(bytes)
+            | MoveProgress::Streams(bytes)
+            | MoveProgress::Uploads(bytes) => {
                 let rate = rate.get_or_insert_with(|| Rate::begin(bytes));
                 format!("{}{}", line(bytes), rate.of(bytes))
             }
@@ -189,9 +224,9 @@ fn clear() {
 fn is_over(progress: &MoveProgress) -> bool {
     match progress {
         MoveProgress::Rows { .. } | MoveProgress::Compared { .. } => false,
-        MoveProgress::Bytes(bytes) | MoveProgress::Streams(bytes) => {
-            bytes.count == bytes.total_count
-        }
+        MoveProgress::Bytes(bytes)
+        | MoveProgress::Streams(bytes)
+        | MoveProgress::Uploads(bytes) => bytes.count == bytes.total_count,
     }
 }
 
@@ -290,12 +325,26 @@ mod tests {
                 bytes: 8 << 20,
                 lost: Vec::new(),
             },
+            uploads: CarriedUploads {
+                count: 4,
+                bytes: 5 << 20,
+                lost: 1,
+                lost_named: Vec::new(),
+            },
+            uploads_in_folder: 0,
             is_finished: true,
         };
         assert_eq!(
             summary(&moved),
-            "moved 1200 rows, 12 files (3.0 MiB), 2 video streams (8.0 MiB), 1 files left out"
+            "moved 1200 rows, 12 files (3.0 MiB), 2 video streams (8.0 MiB), 3 unfinished uploads (5.0 MiB), 2 files left out"
         );
+        assert_eq!(note_of_uploads(&moved, Path::new("data")), None);
+        let forward = Moved {
+            uploads_in_folder: 2,
+            ..moved
+        };
+        let note = note_of_uploads(&forward, Path::new("data")).unwrap();
+        assert!(note.contains("data/partial: keep it"), "{note}");
         assert_eq!(rate(24 << 20, Duration::from_secs(2)), ", 12.0 MiB/s");
         assert_eq!(rate(24 << 20, Duration::from_millis(2)), "");
     }

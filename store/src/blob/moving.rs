@@ -16,7 +16,7 @@ use super::{
 use crate::{Error, copy, folder, objects::PIECE};
 
 /// Bytes that are copied from file to file at a time.
-const COPIED: usize = 256 * 1024;
+pub(super) const COPIED: usize = 256 * 1024;
 /// Times that a piece is fetched before its bytes count as damaged.
 const FETCHES: u32 = 2;
 /// Extension of the name of a file that is not whole.
@@ -90,6 +90,18 @@ impl Blobs {
         expected: PieceHash,
         len: u64,
     ) -> Result<Result<Bytes, Unusable>, Error> {
+        match self.fetch_hashed(key, expected).await? {
+            Ok(bytes) if bytes.len() as u64 != len => Ok(Err(other_object(key))),
+            fetched => Ok(fetched),
+        }
+    }
+
+    /// Reads an object whose length is not known, as [`Blobs::fetch_object`] does.
+    pub(super) async fn fetch_hashed(
+        &self,
+        key: &str,
+        expected: PieceHash,
+    ) -> Result<Result<Bytes, Unusable>, Error> {
         let remote = self.remote()?;
         let objects = self.objects().expect("there is a remote");
         let _turn = remote.download_turn().await;
@@ -102,11 +114,11 @@ impl Blobs {
             };
             let hashed = bytes.clone();
             let hash = self.blocking(move || Ok(piece_hash(&hashed))).await?;
-            if hash == expected && bytes.len() as u64 == len {
+            if hash == expected {
                 return Ok(Ok(bytes));
             }
         }
-        Ok(Err(format!("is damaged: the object {key} has other bytes")))
+        Ok(Err(other_object(key)))
     }
 
     /// Copies the file of a blob from the folder to another one, as [`Blobs::fetch_to`].
@@ -168,19 +180,23 @@ fn open(path: &Path, size: u64) -> Result<File, Unusable> {
     }
 }
 
-fn unreadable(error: &io::Error) -> Unusable {
+pub(super) fn unreadable(error: &io::Error) -> Unusable {
     match error.kind() {
         io::ErrorKind::NotFound => "is missing".to_owned(),
         _ => format!("cannot be read: {error}"),
     }
 }
 
-fn other_bytes() -> Unusable {
+pub(super) fn other_bytes() -> Unusable {
     "has other bytes than were stored".to_owned()
 }
 
-/// File that is written until it is a blob; removed when it comes to nothing.
-struct Incoming {
+fn other_object(key: &str) -> Unusable {
+    format!("is damaged: the object {key} has other bytes")
+}
+
+/// File that is written until it has its name; removed when it comes to nothing.
+pub(super) struct Incoming {
     file: File,
     partial: PathBuf,
     target: PathBuf,
@@ -191,9 +207,14 @@ struct Incoming {
 impl Incoming {
     /// Makes it beside its name, with the folder of both.
     fn create(target: PathBuf) -> Result<Self, Error> {
-        let prefix = target.parent().expect("a blob lies on a prefix");
-        folder::create_private(prefix)?;
-        let partial = target.with_extension(PARTIAL);
+        Self::create_as(target.with_extension(PARTIAL), target)
+    }
+
+    /// Makes it with another name until its end, and the folders of both.
+    pub(super) fn create_as(partial: PathBuf, target: PathBuf) -> Result<Self, Error> {
+        for path in [&partial, &target] {
+            folder::create_private(path.parent().expect("it lies in a folder"))?;
+        }
         copy::remove_if_there(&partial)?;
         Ok(Self {
             file: folder::create_private_file(&partial)?,
@@ -204,7 +225,7 @@ impl Incoming {
         })
     }
 
-    fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
+    pub(super) fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
         self.digest.update(bytes);
         self.written += bytes.len() as u64;
         self.file
@@ -212,19 +233,32 @@ impl Incoming {
             .map_err(Error::write("cannot write", &self.partial))
     }
 
+    /// Returns the number of bytes that were written.
+    pub(super) fn written(&self) -> u64 {
+        self.written
+    }
+
+    /// Returns the SHA-256 of what was written.
+    pub(super) fn sha256(&self) -> [u8; 32] {
+        self.digest.clone().finalize().into()
+    }
+
     /// Flushes it and gives it its name, if its bytes are those of the blob.
     fn finish(self, hash: &BlobHash, size: u64) -> Result<Result<(), Unusable>, Error> {
-        let digest: [u8; 32] = self.digest.clone().finalize().into();
-        if self.written != size || digest != *hash.as_bytes() {
-            return Ok(Err(other_bytes()));
+        match self.written == size && self.sha256() == *hash.as_bytes() {
+            true => self.place().map(Ok),
+            false => Ok(Err(other_bytes())),
         }
+    }
+
+    /// Flushes it and gives it its name.
+    pub(super) fn place(self) -> Result<(), Error> {
         self.file
             .sync_all()
             .map_err(Error::write("cannot flush", &self.partial))?;
         fs::rename(&self.partial, &self.target)
             .map_err(Error::write("cannot rename", &self.partial))?;
-        folder::sync_folder(self.target.parent().expect("a blob lies on a prefix"))?;
-        Ok(Ok(()))
+        folder::sync_folder(self.target.parent().expect("it lies in a folder"))
     }
 }
 

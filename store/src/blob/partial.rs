@@ -32,6 +32,7 @@ use super::{
 };
 use crate::{Error, copy::remove_if_there, folder};
 
+mod moving;
 mod tail;
 mod upload;
 

@@ -2,6 +2,8 @@
 //!
 //! - Rows go table by table in the order of their keys, so that the greatest key that has arrived says where to continue.
 //!   Then all tables are compared, then the bytes of files follow; each file is compared with its checksum.
+//! - Forward, unfinished resumable uploads stay in the data folder, from where they continue. Back, their acknowledged bytes
+//!   follow, from the object store too.
 //! - The source stays as it is, but for a mark. Files that are missing or damaged are named, and keep the move from ending.
 //! - No service starts on a target that is not complete, nor on a source that was moved away.
 
@@ -14,6 +16,7 @@ mod rows;
 mod side;
 mod sqlite;
 mod streams;
+mod uploads;
 
 use std::path::Path;
 
@@ -36,6 +39,8 @@ use mark::SchemaMark;
 use postgres::PostgresSide;
 use side::Side;
 use sqlite::SqliteSide;
+
+pub use uploads::CarriedUploads;
 
 pub(crate) use mark::{check_folder, check_schema};
 
@@ -77,6 +82,8 @@ pub enum MoveProgress {
     Bytes(BackupProgress),
     /// Objects of video streams.
     Streams(BackupProgress),
+    /// Unfinished resumable uploads.
+    Uploads(BackupProgress),
 }
 
 /// Result of a move.
@@ -87,6 +94,10 @@ pub struct Moved {
     pub blobs: Carried,
     /// Video streams whose files were copied.
     pub streams: CarriedStreams,
+    /// Unfinished resumable uploads whose acknowledged bytes were copied.
+    pub uploads: CarriedUploads,
+    /// Unfinished resumable uploads that continue from the data folder, which has their bytes.
+    pub uploads_in_folder: u64,
     /// False when files are lost and were not to be left out: nothing is marked, and the same move continues.
     pub is_finished: bool,
 }
@@ -121,8 +132,8 @@ pub async fn forward(
     }
 }
 
-/// Moves a service back: its rows to SQLite in a fresh data folder, its files to the folder of blobs in it, and the folders of
-/// video streams.
+/// Moves a service back: its rows to SQLite in a fresh data folder, its files to the folder of blobs in it, the folders of
+/// video streams, and the acknowledged bytes of unfinished resumable uploads.
 ///
 /// Errors as for [`forward`].
 pub async fn back(
@@ -230,6 +241,7 @@ impl Work<'_> {
         )
         .await?;
         let blobs = self.send(&mut to, target, objects).await?;
+        let uploads_in_folder = uploads::count_in_folder(&mut to).await?;
         let is_finished = self.is_enough(&blobs);
         if is_finished && let Side::Postgres(to) = &mut to {
             // The source first: two services must not go on from the same rows.
@@ -242,6 +254,8 @@ impl Work<'_> {
             rows,
             blobs,
             streams: CarriedStreams::default(),
+            uploads: CarriedUploads::default(),
+            uploads_in_folder,
             is_finished,
         })
     }
@@ -272,16 +286,19 @@ impl Work<'_> {
         };
         claim(&mut side, objects.as_ref()).await?;
         let blobs = self.send(&mut side, target, objects).await?;
+        let uploads_in_folder = uploads::count_in_folder(&mut side).await?;
         side.close().await?;
         Ok(Moved {
             rows: 0,
             is_finished: self.is_enough(&blobs),
             blobs,
             streams: CarriedStreams::default(),
+            uploads: CarriedUploads::default(),
+            uploads_in_folder,
         })
     }
 
-    /// Moves rows, files and video streams to a fresh data folder.
+    /// Moves rows, files, video streams and unfinished resumable uploads to a fresh data folder.
     async fn move_to_folder(
         mut self,
         data_dir: &Path,
@@ -311,9 +328,10 @@ impl Work<'_> {
         // Without the files that are in objects, which the rows name.
         let mut streams = carry_streams(&arriving, &self.source.data_dir, data_dir).await?;
         streams::bring(&mut from, &stored, data_dir, &mut streams, watch).await?;
+        let uploads = uploads::bring(&mut from, &stored, data_dir, watch).await?;
 
-        let is_finished =
-            self.is_enough(&blobs) && (streams.lost.is_empty() || self.options.skip_damaged);
+        let is_whole = streams.lost.is_empty() && uploads.lost == 0;
+        let is_finished = self.is_enough(&blobs) && (is_whole || self.options.skip_damaged);
         if is_finished {
             let place = data_dir.display().to_string();
             // The source first: two services must not go on from the same rows.
@@ -331,6 +349,8 @@ impl Work<'_> {
             rows,
             blobs,
             streams,
+            uploads,
+            uploads_in_folder: 0,
             is_finished,
         })
     }

@@ -7,6 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use bytes::Bytes;
 use sluice_store::{
     Error, Store, StoreSettings,
     blob::BlobHash,
@@ -16,8 +17,10 @@ use sluice_store::{
     folders,
     live_inputs::{self, NewLiveInput},
     moving::{self, MoveOptions, MoveProgress, Moved},
-    storage,
+    now_ms, storage,
+    tus::{self, Bounds, Claim, NewTusUpload, Step},
     webhooks::{self, NewEndpoint},
+    write_tx,
 };
 use sqlx::{
     ConnectOptions as _, Connection as _, SqliteConnection, query, query_scalar,
@@ -36,6 +39,7 @@ use crate::{
 /// Files of a scene, one of which has two pieces.
 const FILES: usize = 30;
 const LARGE: usize = (8 << 20) + 5;
+const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 
 /// A stopped service on SQLite, and places to which it moves.
 struct Scene {
@@ -595,4 +599,250 @@ async fn a_text_that_postgresql_cannot_keep_is_named() {
     let moved = forward(&scene.settings(), &target).await.unwrap();
     assert!(moved.is_finished);
     scene.check(&target).await;
+}
+
+/// Bytes of an upload with two pieces in the object store, or more.
+fn upload_content() -> Vec<u8> {
+    (0..LARGE as u32 + 1_000_000)
+        .map(|n| (n.wrapping_mul(7919) >> 3) as u8)
+        .collect()
+}
+
+/// Begins a resumable upload.
+async fn begin_upload(store: &Store, account: Uuid, name: &str) -> Uuid {
+    let new = NewTusUpload {
+        folder_id: None,
+        filename: name.to_owned(),
+        metadata: String::new(),
+        length_bytes: None,
+        expires_at: now_ms() + DAY_MS,
+    };
+    let bounds = Bounds {
+        unfinished: 9,
+        storage_bytes: 0,
+    };
+    let made = write_tx!(store, |tx| {
+        tus::create(tx, account, new, bounds, now_ms()).await
+    });
+    made.unwrap().id
+}
+
+/// Sends the bytes up to there of an upload, in one request that is acknowledged.
+async fn send_upload(store: &Store, account: Uuid, id: Uuid, content: &[u8], to: usize) {
+    let from = upload_offset(store, account, id).await;
+    let wanted = Claim {
+        offset: from as u64,
+        brings_bytes: None,
+        length_bytes: None,
+        most_bytes: 1 << 30,
+        expires_at: now_ms() + DAY_MS,
+        storage_bytes: 0,
+        owner: store.owner(),
+    };
+    let upload = write_tx!(store, |tx| {
+        tus::claim(tx, account, id, wanted, now_ms()).await
+    })
+    .unwrap();
+    let mut partial = store.blobs().partial(id, upload.progress()).await.unwrap();
+    let bytes = Bytes::copy_from_slice(&content[from..to]);
+    partial.write(&bytes).await.unwrap();
+    partial.upload().await.unwrap();
+    let progress = partial.sync().await.unwrap();
+    let step = Step {
+        is_last: true,
+        expires_at: now_ms() + DAY_MS,
+        storage_bytes: 0,
+    };
+    let saved = write_tx!(store, |tx| {
+        tus::advance(tx, &upload, &progress, step, now_ms()).await
+    });
+    partial.settle(&saved);
+    saved.unwrap();
+}
+
+async fn upload_offset(store: &Store, account: Uuid, id: Uuid) -> usize {
+    let mut reader = store.read().await.unwrap();
+    let upload = tus::get(&mut reader, account, id, now_ms()).await;
+    upload.unwrap().offset() as usize
+}
+
+/// Sends the rest of an upload; the file that it becomes has the bytes of all requests.
+async fn end_upload(store: &Store, account: Uuid, id: Uuid, content: &[u8], offset: usize) {
+    assert_eq!(upload_offset(store, account, id).await, offset);
+    let mut reader = store.read().await.unwrap();
+    let upload = tus::get(&mut reader, account, id, now_ms()).await.unwrap();
+    drop(reader);
+    let mut partial = store.blobs().partial(id, upload.progress()).await.unwrap();
+    assert!(!partial.is_hashed_again());
+    let rest = Bytes::copy_from_slice(&content[offset..]);
+    partial.write(&rest).await.unwrap();
+    let mut bytes = Vec::new();
+    let mut file = partial.reader().await.unwrap();
+    file.read_to_end(&mut bytes).unwrap();
+    assert!(bytes == content);
+    let sealed = partial.seal().await.unwrap();
+    let same = add_file(store, account, content, "same").await;
+    assert_eq!(sealed.blob().hash, same.blob);
+}
+
+fn partial_file(data_dir: &Path, id: Uuid) -> PathBuf {
+    data_dir.join("partial").join(id.to_string())
+}
+
+/// A stopped service with an object store, and three unfinished uploads.
+struct UploadScene {
+    scene: Scene,
+    content: Vec<u8>,
+    /// It began before the object store was there.
+    in_folder: Uuid,
+    /// Its bytes are a piece and a tail of two objects.
+    in_objects: Uuid,
+    empty: Uuid,
+}
+
+/// Bytes that were acknowledged.
+const IN_FOLDER: usize = 300_000;
+const IN_OBJECTS: usize = LARGE + 400_007;
+
+impl UploadScene {
+    async fn new() -> Self {
+        let (scene, content) = (Scene::new().await, upload_content());
+        let account = scene.account;
+        let store = Store::open(&scene.settings()).await.unwrap();
+        let in_folder = begin_upload(&store, account, "in-folder.bin").await;
+        send_upload(&store, account, in_folder, &content, IN_FOLDER).await;
+        store.close().await;
+        let store = Store::open(&scene.with_objects()).await.unwrap();
+        let in_objects = begin_upload(&store, account, "in-objects.bin").await;
+        for to in [LARGE, LARGE + 400_000, IN_OBJECTS] {
+            send_upload(&store, account, in_objects, &content, to).await;
+        }
+        let empty = begin_upload(&store, account, "empty.bin").await;
+        store.close().await;
+        // The file is a cache, which another node has not.
+        fs::remove_file(partial_file(scene.data.path(), in_objects)).unwrap();
+        Self {
+            scene,
+            content,
+            in_folder,
+            in_objects,
+            empty,
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn unfinished_uploads_continue_after_a_move_back() {
+    let uploads = UploadScene::new().await;
+    let (scene, folder) = (&uploads.scene, uploads.scene.back_folder());
+    let source = scene.with_objects();
+    // What a request left beyond the offset does not count.
+    let file = partial_file(scene.data.path(), uploads.in_folder);
+    let mut longer = fs::read(&file).unwrap();
+    longer.extend_from_slice(b"not acknowledged");
+    fs::write(&file, longer).unwrap();
+
+    let (options, stopped) = stopping(|progress| matches!(progress, MoveProgress::Uploads(_)));
+    interrupt(moving::back(&source, &folder, options), stopped).await;
+    let moved = back(&source, &folder).await.unwrap();
+    assert!(moved.is_finished, "{moved:?}");
+    let expected = (2, (IN_FOLDER + IN_OBJECTS) as u64, 0);
+    let carried = &moved.uploads;
+    assert_eq!((carried.count, carried.bytes, carried.lost), expected);
+    fs::remove_dir_all(scene.place.path().join("objects")).unwrap();
+
+    let store = Store::open(&sqlite_settings(&folder)).await.unwrap();
+    for (id, offset) in [
+        (uploads.in_folder, IN_FOLDER),
+        (uploads.in_objects, IN_OBJECTS),
+        (uploads.empty, 0),
+    ] {
+        let content = &uploads.content;
+        if offset > 0 {
+            let length = partial_file(&folder, id).metadata().unwrap().len();
+            assert_eq!(length, offset as u64);
+        }
+        end_upload(&store, scene.account, id, content, offset).await;
+    }
+    store.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_upload_whose_bytes_are_lost_is_named_by_a_move_back() {
+    let uploads = UploadScene::new().await;
+    let (scene, folder) = (&uploads.scene, uploads.scene.back_folder());
+    let source = scene.with_objects();
+    // As on another node.
+    let file = partial_file(scene.data.path(), uploads.in_folder);
+    let elsewhere = scene.place.path().join("elsewhere");
+    fs::rename(&file, &elsewhere).unwrap();
+    fs::write(&file, &uploads.content[1..=IN_FOLDER]).unwrap();
+    let objects = scene.place.path().join("objects").join("b");
+    for base in fs::read_dir(&objects).unwrap() {
+        for object in fs::read_dir(base.unwrap().path()).unwrap() {
+            let path = object.unwrap().path();
+            let name = path.file_name().unwrap().to_str().unwrap();
+            if name.starts_with('t') {
+                // One that was superseded may be deleted in the background.
+                let _ = fs::remove_file(path);
+            }
+        }
+    }
+    let moved = back(&source, &folder).await.unwrap();
+    assert!(!moved.is_finished);
+    assert_eq!((moved.uploads.count, moved.uploads.lost), (2, 2));
+    let named = moved.uploads.lost_named.join("\n");
+    for part in [
+        "\"in-folder.bin\"",
+        "other bytes",
+        "\"in-objects.bin\"",
+        "is missing",
+    ] {
+        assert!(named.contains(part), "{part}: {named}");
+    }
+    conflict(start(&sqlite_settings(&folder)).await);
+    start(&source).await.unwrap();
+
+    fs::remove_file(&file).unwrap();
+    let moved = back(&source, &folder).await.unwrap();
+    let named = moved.uploads.lost_named.join("\n");
+    assert!(
+        named.contains("data folder of the node that began it"),
+        "{named}"
+    );
+    fs::rename(&elsewhere, &file).unwrap();
+    let moved = moving::back(&source, &folder, skipping()).await.unwrap();
+    assert!(moved.is_finished);
+    assert_eq!((moved.uploads.count, moved.uploads.lost), (2, 1));
+    let store = Store::open(&sqlite_settings(&folder)).await.unwrap();
+    let (account, content) = (scene.account, &uploads.content);
+    end_upload(&store, account, uploads.in_folder, content, IN_FOLDER).await;
+    let mut reader = store.read().await.unwrap();
+    let lost = tus::get(&mut reader, account, uploads.in_objects, now_ms()).await;
+    drop(reader);
+    let lost = lost.unwrap();
+    let opened = store.blobs().partial(lost.id, lost.progress()).await;
+    assert!(matches!(opened.unwrap_err(), Error::NotFound(_)));
+    store.close().await;
+}
+
+/// They stay in the data folder, and so do the files that they become.
+#[tokio::test(flavor = "multi_thread")]
+async fn unfinished_uploads_continue_after_a_move_forward() {
+    let (scene, content) = (Scene::new().await, upload_content());
+    let account = scene.account;
+    let store = Store::open(&scene.settings()).await.unwrap();
+    let id = begin_upload(&store, account, "in-folder.bin").await;
+    send_upload(&store, account, id, &content, IN_FOLDER).await;
+    store.close().await;
+    let target = match scene.on_postgres() {
+        Some(target) => target,
+        None => scene.with_objects(),
+    };
+    let moved = forward(&scene.settings(), &target).await.unwrap();
+    assert!(moved.is_finished);
+    assert_eq!(moved.uploads_in_folder, 1);
+    let store = Store::open(&target).await.unwrap();
+    end_upload(&store, account, id, &content, IN_FOLDER).await;
+    store.close().await;
 }

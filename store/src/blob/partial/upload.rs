@@ -64,7 +64,7 @@ impl PartialObjects {
     }
 
     /// Returns the bytes of the complete pieces.
-    fn complete(&self) -> u64 {
+    pub(super) fn complete(&self) -> u64 {
         let pieces = (self.piece_hashes.len() / PIECE_HASH_BYTES) as u64;
         pieces * PIECE as u64
     }
