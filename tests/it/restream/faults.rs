@@ -39,6 +39,12 @@ fn noise() -> Result<(Clip, TempDir), Failure> {
     Ok((Clip { recipe, flv, mp4 }, folder))
 }
 
+/// Settings of an input that is watched to its end: an encoder that closes while more is still to be sent resets the
+/// connection, its goodbye is lost then, and the broadcast ends with the reconnect window.
+fn brief_window() -> Value {
+    json!({"reconnectWindowSeconds": 5})
+}
+
 /// Publishes the whole clip to the input, and checks that anyone who watches it gets every frame.
 async fn is_not_felt(
     source: &Input,
@@ -67,7 +73,7 @@ async fn a_silent_target_is_not_felt() -> Result<(), Failure> {
         .env("SLUICE_RESTREAM__ANSWER_TIMEOUT", "2s")
         .start()
         .await?;
-    let source = server.api().create(json!({})).await?;
+    let source = server.api().create(brief_window()).await?;
     let url = format!("rtmp://{}/live/key", silent.local_addr()?);
     let output = Output::add(&server, &source.id, &url).await?;
     is_not_felt(&source, async || {
@@ -97,7 +103,7 @@ async fn a_hostile_srt_target_is_a_failed_connection() -> Result<(), Failure> {
         }
     });
     let server = sender().start().await?;
-    let source = server.api().create(json!({})).await?;
+    let source = server.api().create(brief_window()).await?;
     let output = Output::add(&server, &source.id, &format!("srt://{address}")).await?;
     is_not_felt(&source, async || {
         let is_reported = |output: &Value| {
@@ -130,7 +136,10 @@ async fn a_stuck_target_is_not_felt() -> Result<(), Failure> {
         .start()
         .await?;
     let api = server.api();
-    let (source, target) = (api.create(json!({})).await?, api.create(json!({})).await?);
+    let (source, target) = (
+        api.create(brief_window()).await?,
+        api.create(json!({})).await?,
+    );
     let relay = Relay::start(server.addresses().rtmp)?;
     let url = format!("rtmp://{}/live/{}", relay.address, target.obs_stream_key);
     let output = Output::add(&server, &source.id, &url).await?;
@@ -158,7 +167,7 @@ async fn a_slow_target_gets_less() -> Result<(), Failure> {
         .env("SLUICE_RESTREAM__WRITE_TIMEOUT", "30s")
         .start()
         .await?;
-    let source = server.api().create(json!({})).await?;
+    let source = server.api().create(brief_window()).await?;
     let port = free_port()?;
     let url = format!("rtmp://127.0.0.1:{port}/live/key");
     let listening = Listening::start(&["-listen", "1"], &url, "taken.flv")?;
