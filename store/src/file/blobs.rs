@@ -192,7 +192,7 @@ pub(crate) async fn sweep_folder(store: &Store, now_ms: i64) -> Result<u64, Erro
 async fn mark(store: &Store, now_ms: i64) -> Result<(), Error> {
     for _ in 0..PAGES_PER_SWEEP {
         let after = position(store.blobs()).after;
-        let page = unmarked_after(store, after).await?;
+        let page = unmarked_after(&mut store.read().await?, after).await?;
         let is_last = page.len() < PAGE;
         position(store.blobs()).after = match page.last() {
             Some((hash, _)) if !is_last => Some(*hash),
@@ -213,8 +213,8 @@ async fn mark(store: &Store, now_ms: i64) -> Result<(), Error> {
 }
 
 /// A page of rows without a mark, each with whether something names it.
-async fn unmarked_after(
-    store: &Store,
+pub(crate) async fn unmarked_after(
+    db: &mut impl Connection,
     after: Option<BlobHash>,
 ) -> Result<Vec<(BlobHash, bool)>, Error> {
     let statement = format!(
@@ -225,7 +225,7 @@ async fn unmarked_after(
     let page = query_as(statement)
         .bind(after)
         .bind(PAGE as i64)
-        .fetch_all(&mut store.read().await?)
+        .fetch_all(db)
         .await?;
     Ok(page)
 }

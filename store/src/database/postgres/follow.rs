@@ -53,7 +53,7 @@ const NEWER: &str = "SELECT s.now::text, s.at, c.account_id, c.kind, c.id, c.act
 
 /// Deletes what was written so many milliseconds ago. The numbers of changes are about in the order of their times, which no index
 /// has: the first change that is kept ends the search.
-const DELETE_OLD: &str = "DELETE FROM changes WHERE at < (extract(epoch FROM clock_timestamp()) * 1000)::bigint - $1
+pub(super) const DELETE_OLD: &str = "DELETE FROM changes WHERE at < (extract(epoch FROM clock_timestamp()) * 1000)::bigint - $1
      AND seq < coalesce((SELECT seq FROM changes WHERE at >= (extract(epoch FROM clock_timestamp()) * 1000)::bigint - $1
          ORDER BY seq LIMIT 1), 9223372036854775807)";
 
