@@ -7,6 +7,15 @@ use parking_lot::RwLock;
 /// Spellings of SQLite and what PostgreSQL has in their place, in the order of the replacements. A comment such as `/*skip*/` marks
 /// the place of a clause that only PostgreSQL has.
 const REPLACED: &[(&str, &str)] = &[
+    // Files of the folders of a tree. PostgreSQL expects a tenth of all folders of a walk, and would read all files of the account.
+    (
+        "FROM below b CROSS JOIN files f ON f.folder_id = b.id",
+        "FROM (SELECT ARRAY(SELECT id FROM below) AS ids) b JOIN files f ON f.folder_id = ANY (b.ids)",
+    ),
+    (
+        "f.folder_id IN (SELECT id FROM below)",
+        "f.folder_id = ANY (ARRAY(SELECT id FROM below))",
+    ),
     // SQLite's CROSS JOIN fixes the order of the loops, and may have ON.
     ("CROSS JOIN ", "JOIN "),
     // Rows that each row on the left names. PostgreSQL would run the select in IN for every row of the table.
@@ -138,8 +147,16 @@ mod tests {
                 "SELECT f.* FROM files f WHERE a = $1",
             ),
             (
-                "FROM below b CROSS JOIN files f INDEXED BY files_by_folder_name\n ON f.folder_id = b.id",
-                "FROM below b JOIN files f\n ON f.folder_id = b.id",
+                "FROM below b CROSS JOIN folders f INDEXED BY folders_by_parent\n ON f.parent_id = b.id",
+                "FROM below b JOIN folders f\n ON f.parent_id = b.id",
+            ),
+            (
+                "FROM below b CROSS JOIN files f INDEXED BY files_by_folder ON f.folder_id = b.id WHERE f.account_id = $2",
+                "FROM (SELECT ARRAY(SELECT id FROM below) AS ids) b JOIN files f ON f.folder_id = ANY (b.ids) WHERE f.account_id = $2",
+            ),
+            (
+                "AND f.folder_id IN (SELECT id FROM below) AND t.folder_id IN (SELECT id FROM below)",
+                "AND f.folder_id = ANY (ARRAY(SELECT id FROM below)) AND t.folder_id IN (SELECT id FROM below)",
             ),
             (
                 "SET is_begun = 0, begins = 0 WHERE e.is_active = 1 AND (playable = 1) OR branch = 0",

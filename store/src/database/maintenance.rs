@@ -55,7 +55,8 @@ impl Store {
     }
 }
 
-/// Runs a statement that deletes at most `$2` rows by the time `$1`, in turns; returns how many rows.
+/// Runs a statement that deletes at most `$2` rows by the time `$1`, in turns; returns how many rows. The statement reads them in
+/// the order of their times: without one PostgreSQL may read the whole table for the few that are old.
 async fn delete(store: &Store, statement: &'static str, time_ms: i64) -> Result<u64, Error> {
     in_turns(store, move |tx, rows| {
         Box::pin(async move {

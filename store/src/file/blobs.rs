@@ -154,10 +154,13 @@ fn is_named() -> String {
     naming(REFERENCES)
 }
 
-/// Returns the SQL condition that is true when one of these columns names the blob `blobs.hash`.
+/// Returns the SQL condition that is true when one of these columns names the blob `blobs.hash`. The offset keeps PostgreSQL from
+/// reading a whole table to look up a page of blobs.
 pub(crate) fn naming<'a>(references: impl IntoIterator<Item = &'a (&'a str, &'a str)>) -> String {
     let exists = |(table, column): &(&str, &str)| {
-        format!("EXISTS (SELECT 1 FROM {table} WHERE {table}.{column} = blobs.hash)")
+        format!(
+            "EXISTS (SELECT 1 FROM {table} WHERE {table}.{column} = blobs.hash LIMIT 1 OFFSET 0)"
+        )
     };
     let each: Vec<String> = references.into_iter().map(exists).collect();
     format!("({})", each.join(" OR "))
@@ -189,7 +192,7 @@ pub(crate) async fn sweep_folder(store: &Store, now_ms: i64) -> Result<u64, Erro
 async fn mark(store: &Store, now_ms: i64) -> Result<(), Error> {
     for _ in 0..PAGES_PER_SWEEP {
         let after = position(store.blobs()).after;
-        let page = unmarked_after(store, after).await?;
+        let page = unmarked_after(&mut store.read().await?, after).await?;
         let is_last = page.len() < PAGE;
         position(store.blobs()).after = match page.last() {
             Some((hash, _)) if !is_last => Some(*hash),
@@ -210,8 +213,8 @@ async fn mark(store: &Store, now_ms: i64) -> Result<(), Error> {
 }
 
 /// A page of rows without a mark, each with whether something names it.
-async fn unmarked_after(
-    store: &Store,
+pub(crate) async fn unmarked_after(
+    db: &mut impl Connection,
     after: Option<BlobHash>,
 ) -> Result<Vec<(BlobHash, bool)>, Error> {
     let statement = format!(
@@ -222,7 +225,7 @@ async fn unmarked_after(
     let page = query_as(statement)
         .bind(after)
         .bind(PAGE as i64)
-        .fetch_all(&mut store.read().await?)
+        .fetch_all(db)
         .await?;
     Ok(page)
 }
@@ -249,12 +252,13 @@ async fn delete_marked(store: &Store, before_ms: i64) -> Result<u64, Error> {
     loop {
         let (seen, deleted) = take_away(store, move |tx, blobs, aside| {
             Box::pin(async move {
-                let marked: Vec<BlobHash> =
-                    query_scalar("SELECT hash FROM blobs WHERE marked_at < $1 LIMIT $2")
-                        .bind(before_ms)
-                        .bind(PAGE as i64)
-                        .fetch_all(tx)
-                        .await?;
+                let marked: Vec<BlobHash> = query_scalar(
+                    "SELECT hash FROM blobs WHERE marked_at < $1 ORDER BY marked_at LIMIT $2",
+                )
+                .bind(before_ms)
+                .bind(PAGE as i64)
+                .fetch_all(tx)
+                .await?;
                 let mut deleted = 0;
                 for hash in &marked {
                     deleted += u64::from(delete_one(tx, &blobs, hash, &aside).await?);

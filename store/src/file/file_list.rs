@@ -213,8 +213,13 @@ fn statement(account_id: Uuid, filter: &Filter, slice: &Slice) -> Builder {
         };
         statement.push(", ").push_bind(after.id).push(")");
     }
-    statement.push(format!(
-        " ORDER BY {alias}.{key} {direction}, {id} {direction} LIMIT "
+    statement.push(" ORDER BY ");
+    if !is_sorted && filter.folder() == Some(None) {
+        // PostgreSQL finds the order in the index only when it names the folder, which is NULL here.
+        statement.push(format_args!("{alias}.folder_id {direction}, "));
+    }
+    statement.push(format_args!(
+        "{alias}.{key} {direction}, {id} {direction} LIMIT "
     ));
     statement.push_bind(slice.limit);
     statement.push(" OFFSET ").push_bind(slice.skip);

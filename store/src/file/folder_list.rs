@@ -114,9 +114,12 @@ pub async fn list(
         };
         statement.push(", ").push_bind(after.id).push(")");
     }
-    statement.push(format!(
-        " ORDER BY {key} {direction}, id {direction} LIMIT "
-    ));
+    statement.push(" ORDER BY ");
+    if wanted.parent == Some(None) {
+        // PostgreSQL finds the order in the index only when it names the folder, which is NULL here.
+        statement.push(format_args!("parent_id {direction}, "));
+    }
+    statement.push(format_args!("{key} {direction}, id {direction} LIMIT "));
     statement.push_bind(wanted.limit);
     Ok(statement.build_query_as().fetch_all(db).await?)
 }
@@ -165,7 +168,8 @@ pub async fn marks(
 ) -> Result<HashMap<Uuid, FolderMarks>, Error> {
     let found: Vec<(Uuid, bool, bool)> = query_as(
         "SELECT f.id, EXISTS (SELECT 1 FROM folders c WHERE c.parent_id = f.id),
-             EXISTS (SELECT 1 FROM shares s WHERE s.folder_id = f.id AND (s.expires_at IS NULL OR s.expires_at > $2))
+             EXISTS (SELECT 1 FROM shares s
+                 WHERE s.folder_id = f.id AND (s.expires_at IS NULL OR s.expires_at > $2) LIMIT 1 OFFSET 0)
          FROM json_each($1) j CROSS JOIN folders f ON f.id = unhex(j.value)",
     )
     .bind(rows::ids(folder_ids)?)

@@ -45,13 +45,15 @@ pub async fn tree(
     folder_id: Uuid,
     most_folders: u32,
 ) -> Result<Option<TreeTotals>, Error> {
+    // Sums by a look for each folder: of a join PostgreSQL reads the totals of all folders of the account.
     let totals: TreeTotals = query_as(
         "WITH RECURSIVE walk (id) AS (
              SELECT $2 UNION ALL SELECT f.id FROM walk b JOIN folders f ON f.parent_id = b.id LIMIT $3 + 1),
          below (id) AS (SELECT id FROM walk LIMIT $3 + 1)
-         SELECT count(*) AS folders, CAST(coalesce(sum(t.files), 0) AS INTEGER) AS files,
-             CAST(coalesce(sum(t.bytes), 0) AS INTEGER) AS bytes
-         FROM below b LEFT JOIN folder_totals t ON t.account_id = $1 AND t.folder_id = b.id",
+         SELECT count(*) AS folders,
+             CAST(coalesce(sum((SELECT t.files FROM folder_totals t WHERE t.account_id = $1 AND t.folder_id = b.id)), 0) AS INTEGER) AS files,
+             CAST(coalesce(sum((SELECT t.bytes FROM folder_totals t WHERE t.account_id = $1 AND t.folder_id = b.id)), 0) AS INTEGER) AS bytes
+         FROM below b",
     )
     .bind(account_id)
     .bind(folder_id)

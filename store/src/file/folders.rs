@@ -165,7 +165,7 @@ pub async fn delete_turn(
     let found: Vec<Uuid> = query_scalar(
         "WITH RECURSIVE below (id) AS (
              SELECT $1 UNION SELECT f.id FROM folders f JOIN below b ON f.parent_id = b.id)
-         SELECT files.id FROM files WHERE folder_id IN (SELECT id FROM below) LIMIT $2",
+         SELECT f.id FROM files f WHERE f.folder_id IN (SELECT id FROM below) LIMIT $2",
     )
     .bind(id)
     .bind(most)

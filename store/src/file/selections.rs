@@ -11,7 +11,7 @@ use crate::{
 
 /// Deletes selections that have expired by the time `$1`, `$2` at most.
 pub(crate) const DELETE_EXPIRED: &str = "DELETE FROM archive_selections WHERE id IN (
-     SELECT id FROM archive_selections WHERE expires_at <= $1 LIMIT $2)";
+     SELECT id FROM archive_selections WHERE expires_at <= $1 ORDER BY expires_at LIMIT $2)";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Selection {

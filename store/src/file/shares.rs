@@ -20,8 +20,8 @@ use crate::{
 const MOST_FOLDERS: i64 = 100_000;
 
 /// Deletes shares that have expired by the time `$1`, `$2` at most.
-pub(crate) const DELETE_EXPIRED: &str =
-    "DELETE FROM shares WHERE id IN (SELECT id FROM shares WHERE expires_at <= $1 LIMIT $2)";
+pub(crate) const DELETE_EXPIRED: &str = "DELETE FROM shares WHERE id IN (
+     SELECT id FROM shares WHERE expires_at <= $1 ORDER BY expires_at LIMIT $2)";
 
 #[derive(Clone, Debug, FromRow)]
 pub struct Share {

@@ -502,7 +502,7 @@ pub(crate) async fn sweep(store: &Store, now_ms: i64) -> Result<u64, Error> {
 
 async fn delete_expired(tx: &mut Tx<'_>, before_ms: i64, rows: u32) -> Result<u64, Error> {
     let deleted = query(
-        "DELETE FROM tus_uploads WHERE id IN (SELECT id FROM tus_uploads WHERE expires_at <= $1 LIMIT $2)",
+        "DELETE FROM tus_uploads WHERE id IN (SELECT id FROM tus_uploads WHERE expires_at <= $1 ORDER BY expires_at LIMIT $2)",
     )
     .bind(before_ms)
     .bind(rows)
@@ -528,7 +528,7 @@ async fn sweep_objects(store: &Store, before_ms: i64) -> Result<(), Error> {
 async fn take_objects(tx: &mut Tx<'_>, before_ms: i64) -> Result<Vec<Uuid>, Error> {
     let expired: Vec<(Uuid, Uuid)> = query_as(
         "SELECT id, base FROM tus_uploads
-         WHERE expires_at <= $1 AND completed_at IS NULL AND base IS NOT NULL LIMIT $2",
+         WHERE expires_at <= $1 AND completed_at IS NULL AND base IS NOT NULL ORDER BY expires_at LIMIT $2",
     )
     .bind(before_ms)
     .bind(SWEPT_OBJECTS as i64)

@@ -15,8 +15,8 @@ use crate::{
 };
 
 /// Deletes uploads that have expired by the time `$1`, completed ones too, `$2` at most.
-pub(crate) const DELETE_EXPIRED: &str =
-    "DELETE FROM uploads WHERE id IN (SELECT id FROM uploads WHERE expires_at <= $1 LIMIT $2)";
+pub(crate) const DELETE_EXPIRED: &str = "DELETE FROM uploads WHERE id IN (
+     SELECT id FROM uploads WHERE expires_at <= $1 ORDER BY expires_at LIMIT $2)";
 
 text_enum! {
     /// State of an upload.

@@ -15,8 +15,8 @@ use crate::{
 const MOST_CHARACTERS: usize = 500;
 
 /// Deletes entries that were written before the time `$1`, `$2` at most.
-pub(crate) const DELETE_BEFORE: &str =
-    "DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE created_at < $1 LIMIT $2)";
+pub(crate) const DELETE_BEFORE: &str = "DELETE FROM audit WHERE id IN (
+     SELECT id FROM audit WHERE created_at < $1 ORDER BY created_at LIMIT $2)";
 
 /// Kinds of targets that have a name, and the statement that finds it: by the target's id and its account.
 const NAMES: &[(&str, &str)] = &[
@@ -223,7 +223,7 @@ pub(crate) async fn sweep_beyond(store: &Store, most: u32) -> Result<u64, Error>
             Box::pin(async move {
                 let gone = query(
                     "DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE account_id = $1
-                         AND (created_at, id) <= ($2, $3) LIMIT $4)",
+                         AND (created_at, id) <= ($2, $3) ORDER BY created_at, id LIMIT $4)",
                 )
                 .bind(account_id)
                 .bind(created_at)

@@ -14,7 +14,7 @@ const KEPT_MS: i64 = 24 * 60 * 60 * 1000;
 
 /// Deletes keys that have expired by the time `$1`, `$2` at most.
 pub(crate) const DELETE_EXPIRED: &str = "DELETE FROM idempotency_keys WHERE (account_id, key) IN (
-     SELECT account_id, key FROM idempotency_keys WHERE expires_at <= $1 LIMIT $2)";
+     SELECT account_id, key FROM idempotency_keys WHERE expires_at <= $1 ORDER BY expires_at LIMIT $2)";
 
 /// Client's key with the fingerprint of its request.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -23,7 +23,7 @@ const KEPT_MS: i64 = 7 * 24 * 60 * 60 * 1000;
 
 /// Deletes invitations that expired more than a week before the time `$1`, `$2` at most.
 pub(crate) const DELETE_EXPIRED: &str = "DELETE FROM invitations WHERE id IN (
-     SELECT id FROM invitations WHERE expires_at <= $1 LIMIT $2)";
+     SELECT id FROM invitations WHERE expires_at <= $1 ORDER BY expires_at LIMIT $2)";
 
 /// The time before which an invitation must have expired to be deleted.
 pub(crate) fn deleted_before(now_ms: i64) -> i64 {

@@ -15,7 +15,7 @@ const LAST_USED_GRAIN_MS: i64 = 5 * 60 * 1000;
 
 /// Deletes sessions that have expired by the time `$1`, `$2` at most.
 pub(crate) const DELETE_EXPIRED: &str = "DELETE FROM sessions WHERE token_hash IN (
-     SELECT token_hash FROM sessions WHERE expires_at <= $1 LIMIT $2)";
+     SELECT token_hash FROM sessions WHERE expires_at <= $1 ORDER BY expires_at LIMIT $2)";
 
 #[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
 pub struct SignInSession {

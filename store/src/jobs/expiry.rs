@@ -8,12 +8,17 @@ use crate::{
     statement::{query, query_scalar},
 };
 
+// Without an order PostgreSQL expects a job at the first look, and reads all of them when there is none.
+const EXPIRED: &str = "SELECT id FROM jobs WHERE expires_at <= $1 ORDER BY expires_at LIMIT 1";
+const ENDED_BEFORE: &str =
+    "SELECT id FROM jobs WHERE completed_at < $1 ORDER BY completed_at LIMIT 1";
+
 /// Deletes the results of jobs whose downloads have expired, at most `limit` rows of files and jobs together; returns
 /// how many. Their blobs are swept, once nothing else names them.
 pub(crate) async fn expire_results(tx: &mut Tx<'_>, now_ms: i64, limit: u32) -> Result<u64, Error> {
     let mut left = u64::from(limit);
     while left > 0 {
-        let expired = query_scalar("SELECT id FROM jobs WHERE expires_at <= $1 LIMIT 1")
+        let expired = query_scalar(EXPIRED)
             .bind(now_ms)
             .fetch_optional(tx)
             .await?;
@@ -60,7 +65,7 @@ pub(crate) async fn delete_ended_before(
 ) -> Result<u64, Error> {
     let mut left = u64::from(limit);
     while left > 0 {
-        let old: Option<Uuid> = query_scalar("SELECT id FROM jobs WHERE completed_at < $1 LIMIT 1")
+        let old: Option<Uuid> = query_scalar(ENDED_BEFORE)
             .bind(ended_before)
             .fetch_optional(tx)
             .await?;

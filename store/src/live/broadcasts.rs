@@ -14,7 +14,7 @@ pub const MOST_ENDED: u32 = 1_000;
 /// Deletes broadcasts that ended before the time `$1` and whose recordings are gone, `$2` at most.
 pub(crate) const DELETE_ENDED: &str = "DELETE FROM broadcasts WHERE id IN (
      SELECT b.id FROM broadcasts b WHERE b.ended_at < $1
-     AND NOT EXISTS (SELECT 1 FROM recordings r WHERE r.broadcast = b.id) LIMIT $2)";
+     AND NOT EXISTS (SELECT 1 FROM recordings r WHERE r.broadcast = b.id) ORDER BY b.ended_at LIMIT $2)";
 
 text_enum! {
     pub enum BroadcastState {

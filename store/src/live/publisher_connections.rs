@@ -13,7 +13,7 @@ const MOST_CHARACTERS: usize = 200;
 
 /// Deletes connections that ended before the time `$1`, `$2` at most.
 pub(crate) const DELETE_ENDED: &str = "DELETE FROM publisher_connections WHERE id IN (
-     SELECT id FROM publisher_connections WHERE disconnected_at < $1 LIMIT $2)";
+     SELECT id FROM publisher_connections WHERE disconnected_at < $1 ORDER BY disconnected_at LIMIT $2)";
 
 /// One connection of a publisher.
 #[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]

@@ -19,6 +19,10 @@ const PAGE: usize = 200;
 /// Deleted workflows that one sweep removes.
 const MOST_DELETED: i64 = 1_000;
 
+// Without an order PostgreSQL expects a run at the first look, and reads all of them when there is none.
+const ENDED_BEFORE: &str =
+    "SELECT id FROM workflow_runs WHERE completed_at < $1 ORDER BY completed_at LIMIT 1";
+
 /// The settings `workflows.keep_runs` and `workflows.max_active_per_workflow`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retention {
@@ -83,11 +87,10 @@ pub(super) async fn delete_ended_before(
 ) -> Result<u64, Error> {
     let mut left = u64::from(most);
     while left > 0 {
-        let old: Option<Uuid> =
-            query_scalar("SELECT id FROM workflow_runs WHERE completed_at < $1 LIMIT 1")
-                .bind(before)
-                .fetch_optional(tx)
-                .await?;
+        let old: Option<Uuid> = query_scalar(ENDED_BEFORE)
+            .bind(before)
+            .fetch_optional(tx)
+            .await?;
         let Some(id) = old else {
             break;
         };

@@ -51,6 +51,12 @@ const NEWER: &str = "SELECT s.now::text, s.at, c.account_id, c.kind, c.id, c.act
          ON c.xid >= pg_snapshot_xmin($1::text::pg_snapshot) AND NOT pg_visible_in_snapshot(c.xid, $1::text::pg_snapshot)
      ORDER BY c.seq LIMIT $2";
 
+/// Deletes what was written so many milliseconds ago. The numbers of changes are about in the order of their times, which no index
+/// has: the first change that is kept ends the search.
+pub(super) const DELETE_OLD: &str = "DELETE FROM changes WHERE at < (extract(epoch FROM clock_timestamp()) * 1000)::bigint - $1
+     AND seq < coalesce((SELECT seq FROM changes WHERE at >= (extract(epoch FROM clock_timestamp()) * 1000)::bigint - $1
+         ORDER BY seq LIMIT 1), 9223372036854775807)";
+
 /// Asks the follower to read up to now.
 pub(crate) type CatchUp = mpsc::Sender<oneshot::Sender<()>>;
 /// Such requests that may wait.
@@ -229,7 +235,7 @@ impl Follow {
         .await?;
         let counted = &published.counters.database_bytes;
         counted.store(bytes.unsigned_abs(), std::sync::atomic::Ordering::Relaxed);
-        sqlx::query("DELETE FROM changes WHERE at < (extract(epoch FROM clock_timestamp()) * 1000)::bigint - $1")
+        sqlx::query(DELETE_OLD)
             .bind(KEPT_MS)
             .execute(&self.pool)
             .await?;

@@ -7,6 +7,8 @@ mod group;
 mod hold;
 mod join_turn;
 mod migrate;
+#[cfg(test)]
+mod plan_tests;
 mod waiting;
 mod writer;
 
