@@ -78,7 +78,8 @@ pub enum Error {
         path: PathBuf,
         source: std::io::Error,
     },
-    /// The database's file cannot be read or written: the disk failed, became read-only, or damaged it.
+    /// The database's file cannot be read or written: the disk failed, became read-only, or damaged it. PostgreSQL cannot be
+    /// reached, its disk fails, or it takes no connections of this user to this database.
     #[error("the database cannot be read or written")]
     Failing(#[source] sqlx::Error),
     /// The object store cannot be used now; nothing was changed. The text is for the log, and has been logged when bytes were to
@@ -187,6 +188,8 @@ fn of_postgres(error: sqlx::Error) -> Error {
             Error::Failing(error)
         }
         "25006" | "53200" | "53400" => Error::Failing(error),
+        // A new connection is rejected: password, user, `pg_hba.conf`, a database that was renamed. The operator mends it.
+        code if code.starts_with("28") || code == "3D000" => Error::Failing(error),
         _ => Error::Database(error),
     }
 }
@@ -218,9 +221,13 @@ fn primary_code(error: &dyn sqlx::error::DatabaseError) -> Option<i32> {
 
 #[cfg(test)]
 mod tests {
-    use sqlx::{ConnectOptions as _, SqliteConnection, query, sqlite::SqliteConnectOptions};
+    use sqlx::{
+        ConnectOptions as _, SqliteConnection, postgres::PgConnectOptions, query,
+        sqlite::SqliteConnectOptions,
+    };
 
     use super::*;
+    use crate::{Store, StoreSettings};
 
     async fn run(connection: &mut SqliteConnection, statement: &'static str) -> Result<(), Error> {
         query(statement).execute(connection).await?;
@@ -282,5 +289,40 @@ mod tests {
         let mut garbage = database("b.db").connect().await.unwrap();
         let garbage = run(&mut garbage, "CREATE TABLE t (x)").await.unwrap_err();
         assert!(matches!(garbage, Error::Failing(_)), "{garbage:?}");
+    }
+
+    /// With `SLUICE_TEST_POSTGRES`: no such database (3D000), no such user (28000, or 28P01 where a password is asked for).
+    #[tokio::test]
+    async fn a_server_that_rejects_connections_is_failing() {
+        let folder = tempfile::tempdir().unwrap();
+        let settings = StoreSettings::without_reserve(folder.path());
+        if !settings.is_on_postgres() {
+            return;
+        }
+        let server: PgConnectOptions = settings.database_url.parse().unwrap();
+        let rejected = [
+            server.clone().database("sluice_no_such_database"),
+            server.username("sluice_no_such_user"),
+        ];
+        for options in rejected {
+            let rejected = options.connect().await.map(drop);
+            let error = Error::from(rejected.unwrap_err());
+            assert!(
+                matches!(error, Error::Failing(_)) && error.is_retryable(),
+                "{error:?}"
+            );
+        }
+        // A start says what to change.
+        let (server, _) = settings.database_url.rsplit_once('/').unwrap();
+        let settings = StoreSettings {
+            database_url: format!("{server}/sluice_no_such_database"),
+            ..settings
+        };
+        let rejected = Store::open(&settings).await.map(drop);
+        assert!(
+            matches!(&rejected, Err(Error::Unsupported(reason))
+                if reason.contains("sluice_no_such_database") && reason.contains("correct the address")),
+            "{rejected:?}"
+        );
     }
 }

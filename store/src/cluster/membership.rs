@@ -30,14 +30,16 @@ const AFTER_LEASE: Duration = Duration::from_millis(20);
 /// Longest time to say that this node leaves.
 const LEAVE_WITHIN: Duration = Duration::from_secs(3);
 
-/// Writes the row of this node. Returns the state in which it was before: `dead` when others have taken over what it held.
-const RENEW: &str = "INSERT INTO nodes
+/// Writes the row of this node. Returns the state in which it was before: `dead` when others have taken over what it held. The
+/// row is locked before it is read: a take-over that is being committed is waited for, and a plain read would not see it.
+const RENEW: &str = "WITH before AS MATERIALIZED (SELECT state FROM nodes WHERE id = $1 FOR NO KEY UPDATE)
+     INSERT INTO nodes
          (id, name, address, roles, version, schema, state, started_at, renewed_at, lease_until, clock_offset_ms)
      SELECT $1, $2, $3, $4, $5, $6, $7, clock.now, clock.now, clock.now + $8, $9
-     FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now) clock
+     FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now) clock LEFT JOIN before ON TRUE
      ON CONFLICT (id) DO UPDATE SET address = excluded.address, state = excluded.state, renewed_at = excluded.renewed_at,
          lease_until = excluded.lease_until, clock_offset_ms = excluded.clock_offset_ms
-     RETURNING (SELECT before.state FROM nodes before WHERE before.id = $1)";
+     RETURNING (SELECT before.state FROM before)";
 
 /// Reads the clock and the nodes, `$1` among them.
 const LOOK: &str = "SELECT clock.now AS now_ms, n.*
@@ -175,21 +177,14 @@ impl Keeper {
     async fn renew(&mut self) -> Result<Vec<Seen>, Error> {
         let began_at = Instant::now();
         let own = self.cluster.shared.own.lock().clone();
-        let this = self.cluster.this();
+        let this = Node {
+            state: own.state,
+            address: own.address,
+            clock_offset_ms: self.clock_offset_ms,
+            ..self.cluster.this()
+        };
         let connection = connected(&self.server, &mut self.connection).await?;
-        let renewal = sqlx::query_scalar(RENEW)
-            .bind(this.id)
-            .bind(&this.name)
-            .bind(&own.address)
-            .bind(serde_json::to_string(&this.roles).expect("roles become JSON"))
-            .bind(&this.version)
-            .bind(this.schema)
-            .bind(own.state.as_str())
-            .bind(duration_ms(LEASE))
-            .bind(self.clock_offset_ms)
-            .fetch_one(&mut *connection);
-        let before: Option<String> = in_time(renewal).await?;
-        let before = before.as_deref().map(NodeState::of_column);
+        let before = in_time(write(connection, &this)).await?;
         if before == Some(NodeState::Dead) {
             warn!("this node did not renew its lease in time: its work was given to other nodes");
         }
@@ -272,6 +267,26 @@ impl Keeper {
         }
         Ok(())
     }
+}
+
+/// Writes the row of a node, with a new lease. Returns the state in which it was; `None` when there was no row.
+async fn write(
+    connection: &mut PgConnection,
+    node: &Node,
+) -> Result<Option<NodeState>, sqlx::Error> {
+    let before: Option<String> = sqlx::query_scalar(RENEW)
+        .bind(node.id)
+        .bind(&node.name)
+        .bind(&node.address)
+        .bind(serde_json::to_string(&node.roles).expect("roles become JSON"))
+        .bind(&node.version)
+        .bind(node.schema)
+        .bind(node.state.as_str())
+        .bind(duration_ms(LEASE))
+        .bind(node.clock_offset_ms)
+        .fetch_one(connection)
+        .await?;
+    Ok(before.as_deref().map(NodeState::of_column))
 }
 
 /// Returns the open connection, or a new one.
@@ -357,6 +372,7 @@ fn next_end(live: &[Node], own: Uuid, now_ms: i64) -> Option<Duration> {
 #[cfg(test)]
 mod tests {
     use super::{super::myself, *};
+    use crate::{Store, StoreSettings};
 
     const NOW: i64 = 1_000_000;
 
@@ -450,5 +466,54 @@ mod tests {
             Some(Duration::from_millis(400) + AFTER_LEASE)
         );
         assert_eq!(next_end(&live[..1], own, NOW), None);
+    }
+
+    /// With `SLUICE_TEST_POSTGRES`.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_renewal_that_waits_for_a_take_over_finds_that_it_was_taken_for_dead() {
+        let folder = tempfile::tempdir().unwrap();
+        let settings = StoreSettings::without_reserve(folder.path());
+        let Some(server) = Server::of(&settings).unwrap() else {
+            return;
+        };
+        let store = Store::open(&settings).await.unwrap();
+        let mut taking_over = server.connect().await.unwrap();
+        let mut renewing = server.connect().await.unwrap();
+        let mut looking = server.connect().await.unwrap();
+        let node = node(1, NOW);
+        assert_eq!(write(&mut renewing, &node).await.unwrap(), None);
+        assert_eq!(
+            write(&mut renewing, &node).await.unwrap(),
+            Some(NodeState::Up)
+        );
+
+        let process: i32 = sqlx::query_scalar("SELECT pg_backend_pid()")
+            .fetch_one(&mut renewing)
+            .await
+            .unwrap();
+        let mut taken_over = taking_over.begin().await.unwrap();
+        sqlx::query("UPDATE nodes SET state = 'dead' WHERE id = $1")
+            .bind(node.id)
+            .execute(&mut *taken_over)
+            .await
+            .unwrap();
+        let waiting = async {
+            let is_waiting = "SELECT wait_event_type IS NOT DISTINCT FROM 'Lock'
+                 FROM pg_stat_activity WHERE pid = $1";
+            while !sqlx::query_scalar::<_, bool>(is_waiting)
+                .bind(process)
+                .fetch_one(&mut looking)
+                .await
+                .unwrap()
+            {}
+            taken_over.commit().await.unwrap();
+        };
+        let (before, ()) = tokio::join!(write(&mut renewing, &node), waiting);
+        assert_eq!(before.unwrap(), Some(NodeState::Dead));
+        assert_eq!(
+            write(&mut renewing, &node).await.unwrap(),
+            Some(NodeState::Up)
+        );
+        store.close().await;
     }
 }

@@ -77,7 +77,7 @@ async fn take_over(store: &Store, node_id: Uuid) -> Result<Option<Freed>, Error>
     store
         .write_beside(move |tx| {
             Box::pin(async move {
-                // The node's own renewal waits for this lock, and finds afterwards that it was taken for dead.
+                // The node's own renewal locks the row, too: it waits, and finds afterwards that it was taken for dead.
                 let is_dead: Option<i64> = query_scalar(
                     "SELECT lease_until FROM nodes WHERE id = $1 AND state <> 'dead'
                          AND (lease_until <= $2 OR lease_until > $3) /*lock*/",

@@ -61,6 +61,12 @@ impl Published {
         self.write_failure.borrow().is_some()
     }
 
+    /// Returns why changes fail; `None` when they do not.
+    pub(crate) fn reason(&self) -> Option<String> {
+        let failure = self.write_failure.borrow();
+        failure.as_ref().map(|failure| failure.reason.clone())
+    }
+
     /// Publishes that changes fail since a time.
     pub(crate) fn fail(&self, reason: &str, since_ms: i64) {
         self.write_failure

@@ -252,6 +252,52 @@ async fn a_unit_whose_server_falls_silent_is_answered() {
     site.store.close().await;
 }
 
+/// Checks changes that wait behind others, each in a group of its own: one after the other they would wait for minutes.
+#[tokio::test(flavor = "multi_thread")]
+async fn changes_that_wait_behind_others_are_rejected_while_the_server_is_silent() {
+    const UNITS: usize = 60;
+    if !on_postgres() {
+        return;
+    }
+    let site = Behind::open(|settings| {
+        settings.busy_timeout = Duration::from_secs(1);
+        settings.commit_group = 1;
+    })
+    .await;
+    site.relay.set(Line::IsSilent);
+    let (store, account) = (site.store.clone(), site.accounts[0]);
+    let mut units = vec![tokio::spawn(async move {
+        let made = write_tx!(store, |tx| {
+            api_keys::create(tx, account, "alone", Scope::Read, NOW).await
+        });
+        ("alone".to_owned(), made.map(|(key, _)| key.id))
+    })];
+    for number in 0..UNITS {
+        let (store, account) = (site.store.clone(), site.accounts[number % 2]);
+        units.push(tokio::spawn(async move {
+            add_key(&store, account, number.to_string()).await
+        }));
+    }
+    until("all are answered", async || {
+        units.iter().all(|unit| unit.is_finished())
+    })
+    .await;
+    for unit in units {
+        let (name, answer) = unit.await.unwrap();
+        assert!(matches!(answer, Err(Error::Busy(_))), "{name}: {answer:?}");
+    }
+    assert!(site.store.write_failure().is_some());
+    site.relay.set(Line::Passes);
+    until("the store has recovered by itself", async || {
+        site.store.write_failure().is_none()
+    })
+    .await;
+    assert_eq!(keys(&site.store).await, HashMap::new());
+    let (_, answer) = add_key(&site.store, account, "later".to_owned()).await;
+    answer.unwrap();
+    site.store.close().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_outage_is_seen_while_nothing_is_written() {
     if !on_postgres() {

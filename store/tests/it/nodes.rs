@@ -112,7 +112,7 @@ async fn enqueue(store: &Store, account: Uuid) -> Uuid {
 }
 
 /// Puts an input on air on these nodes, and returns the connections, in their order.
-async fn connect(account: Uuid, nodes: &[&Store]) -> Vec<LiveConnection> {
+async fn put_on_air(account: Uuid, nodes: &[&Store]) -> Vec<LiveConnection> {
     let input = write_tx!(nodes[0], account, |tx| {
         live_inputs::create(tx, account, NewLiveInput::default(), 1).await
     });
@@ -247,7 +247,7 @@ async fn what_a_dead_node_held_is_taken_over_once() {
     let leases = claim(&there).await;
     assert_eq!(leases.len(), 2);
     assert_eq!(claim(&here).await, []);
-    let connections = connect(account, &[&there, &here]).await;
+    let connections = put_on_air(account, &[&there, &here]).await;
     for node in [&here, &other] {
         knows(node, &["a", "b", "c"]).await;
     }

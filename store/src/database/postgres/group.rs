@@ -45,7 +45,8 @@ impl Session {
         let _ = self.connection.close().await;
     }
 
-    /// Opens a transaction that holds the locks of its units. Returns its id. After an error the session is of no use.
+    /// Opens a transaction that holds the locks of its units. Returns its id. After an error the session is of no use. The caller
+    /// limits the time: the server may be silent.
     pub(super) async fn begin(&mut self, server: &Server, serial: Serial) -> Result<String, Error> {
         let mut locks = String::new();
         if let Serial::Account(_) = serial
@@ -63,11 +64,9 @@ impl Session {
         }
         // One round trip. The id comes last, in its own column.
         let script = format!("BEGIN; {limit}SELECT {locks}pg_current_xact_id()::text AS id");
-        let begun = raw_sql(AssertSqlSafe(script)).fetch_all(&mut self.connection);
-        let rows = match timeout(server.settings.busy_timeout * 2, begun).await {
-            Ok(rows) => rows?,
-            Err(_) => return Err(Error::Busy("the server does not answer".into())),
-        };
+        let rows = raw_sql(AssertSqlSafe(script))
+            .fetch_all(&mut self.connection)
+            .await?;
         let row = rows
             .last()
             .ok_or_else(|| Error::Internal("no id of a transaction".into()))?;
@@ -166,7 +165,9 @@ pub(super) async fn outcome(
     deadline: Instant,
 ) -> Result<bool, Error> {
     loop {
-        if let Ok(known) = ask(server, transaction, started_at).await
+        // A line that falls silent in the middle of it gives no answer.
+        let asked = ask(server, transaction, started_at);
+        if let Ok(Ok(known)) = timeout(server.settings.busy_timeout * 2, asked).await
             && let Some(outcome) = known
         {
             return outcome;

@@ -2,6 +2,8 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
+use tokio::time::Instant;
+
 use crate::{serial::Serial, unit::Queued};
 
 /// Units of one kind that share a transaction.
@@ -63,6 +65,22 @@ impl Waiting {
         None
     }
 
+    /// Takes the units that are late, out of turn. A probe stays, which is late from the beginning.
+    pub(super) fn take_late(&mut self, now: Instant) -> Vec<Queued> {
+        let mut late = Vec::new();
+        for queue in self.queues.values_mut() {
+            let (gone, kept): (VecDeque<_>, VecDeque<_>) = std::mem::take(queue)
+                .into_iter()
+                .partition(|queued| queued.expires <= now && queued.expires > queued.since);
+            late.extend(gone);
+            *queue = kept;
+        }
+        self.queues.retain(|_, queue| !queue.is_empty());
+        self.turns.retain(|serial| self.queues.contains_key(serial));
+        self.len -= late.len();
+        late
+    }
+
     /// Notes that a group is done.
     pub(super) fn finish(&mut self, serial: Serial) {
         self.running.remove(&serial);
@@ -75,17 +93,24 @@ impl Waiting {
 
 #[cfg(test)]
 mod tests {
-    use tokio::time::Instant;
+    use std::time::Duration;
+
     use uuid::Uuid;
 
     use super::*;
     use crate::unit::Submitted;
 
     fn unit(serial: Serial) -> Queued {
+        waiting_for(serial, Duration::from_secs(1))
+    }
+
+    /// Returns a unit that is late after so long.
+    fn waiting_for(serial: Serial, patience: Duration) -> Queued {
         let (unit, _answer) = Submitted::<(), _>::new(|_| Box::pin(async { Ok(()) }));
+        let since = Instant::now();
         Queued {
-            since: Instant::now(),
-            expires: Instant::now(),
+            since,
+            expires: since + patience,
             serial,
             unit: Box::new(unit),
         }
@@ -129,5 +154,36 @@ mod tests {
         waiting.finish(Serial::All);
         assert_eq!(waiting.next(9).unwrap().serial, account(2));
         assert_eq!(waiting.next(9).unwrap().serial, account(1));
+    }
+
+    #[test]
+    fn late_units_leave_and_those_behind_them_keep_their_turns() {
+        let soon = |serial| waiting_for(serial, Duration::from_secs(1));
+        let later = |serial| waiting_for(serial, Duration::from_secs(60));
+        let mut waiting = Waiting::default();
+        waiting.push(soon(account(1)));
+        assert_eq!(waiting.next(9).unwrap().serial, account(1));
+        for queued in [
+            soon(Serial::All),
+            soon(account(1)),
+            soon(account(2)),
+            later(account(2)),
+            later(account(3)),
+            waiting_for(Serial::Nothing, Duration::ZERO),
+        ] {
+            waiting.push(queued);
+        }
+        assert!(waiting.take_late(Instant::now()).is_empty());
+        let late = waiting.take_late(Instant::now() + Duration::from_secs(2));
+        assert_eq!((late.len(), waiting.len()), (3, 3));
+        let next = |waiting: &mut Waiting| waiting.next(9).unwrap().serial;
+        assert_eq!(next(&mut waiting), account(2), "none waits for all");
+        assert_eq!(next(&mut waiting), account(3));
+        assert_eq!(next(&mut waiting), Serial::Nothing, "a probe is not late");
+        waiting.push(soon(account(1)));
+        assert!(waiting.next(9).is_none(), "one of the account runs");
+        waiting.finish(account(1));
+        assert_eq!(next(&mut waiting), account(1));
+        assert_eq!(waiting.len(), 0);
     }
 }

@@ -2,12 +2,13 @@
 //! at a time as `store.writers`.
 //!
 //! - A caller is answered after the commit, as on SQLite.
-//! - A group that cannot begin is tried again until its units are late. Once a unit has run, nothing is tried again: what a
-//!   caller gave is used up.
+//! - A group that cannot begin is tried again until its units are late, and while changes fail late ones that wait behind others
+//!   are rejected, too. Once a unit has run, nothing is tried again: what a caller gave is used up.
 //! - A commit without an answer is looked up on a new connection ([`group::outcome`]) before anybody is answered.
 
 use std::{
     collections::HashMap,
+    pin::pin,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering::Relaxed},
@@ -18,7 +19,7 @@ use std::{
 use tokio::{
     sync::{Notify, mpsc},
     task::JoinSet,
-    time::{Instant, sleep},
+    time::{Instant, sleep, timeout},
 };
 use tracing::warn;
 use uuid::Uuid;
@@ -42,7 +43,7 @@ use crate::{
 
 /// Units of a transaction at most: its locks are held until the last of them has run.
 const MOST_IN_GROUP: usize = 32;
-/// Pause before a group that could not begin is tried again.
+/// Pause before a group that could not begin is tried again, and interval in which late units are looked for.
 const TRY_AGAIN: Duration = Duration::from_millis(250);
 /// Shortest wait that is published as a `WriteFailure`.
 const FAILING_AFTER: Duration = Duration::from_secs(1);
@@ -56,6 +57,8 @@ pub(crate) struct Writer {
     /// Sessions that are open and unused.
     idle: Vec<Session>,
     waiting: Waiting,
+    /// Number of commits, and when it was first seen.
+    last_commit: (u64, Instant),
 }
 
 /// State that groups share while they run.
@@ -98,6 +101,7 @@ impl Server {
             hold,
             idle: Vec::new(),
             waiting: Waiting::default(),
+            last_commit: (0, Instant::now()),
         };
         Ok((writer, follow, catch_up, view))
     }
@@ -136,6 +140,7 @@ impl Writer {
         let mut serials = HashMap::new();
         let mut is_open = true;
         while is_open || self.waiting.len() > 0 || !running.is_empty() {
+            self.reject_late();
             while running.len() < writers
                 && let Some(group) = self.waiting.next(most)
             {
@@ -168,6 +173,8 @@ impl Writer {
                         self.waiting.finish(serial);
                     }
                 },
+                // Nothing else need happen while the server is silent.
+                () = sleep(TRY_AGAIN), if self.waiting.len() > 0 => {}
                 // Without probes an outage that is over would be reported until the next change.
                 () = sleep(PROBE_EVERY), if is_idle => {
                     if self.shared.published.is_failing() {
@@ -175,6 +182,23 @@ impl Writer {
                     }
                 }
             }
+        }
+    }
+
+    /// Rejects units that are late while changes fail. A server that is only busy commits others meanwhile, and late units have
+    /// their turn.
+    fn reject_late(&mut self) {
+        let now = Instant::now();
+        let published = &self.shared.published;
+        let commits = published.counters.commits.load(Relaxed);
+        if commits != self.last_commit.0 {
+            self.last_commit = (commits, now);
+        }
+        if now - self.last_commit.1 >= FAILING_AFTER
+            && let Some(reason) = published.reason()
+        {
+            let late = self.waiting.take_late(now);
+            published.reject(late, &Error::Busy(reason));
         }
     }
 
@@ -194,17 +218,33 @@ async fn run_group(
     finish(&shared, session, &transaction, group).await
 }
 
-/// Opens a transaction, again and again until every unit of the group is late and rejected.
+/// Opens a transaction, again and again until every unit of the group is late and rejected, also during a try that takes long:
+/// none of them has run.
 async fn begin(
     shared: &Shared,
     mut session: Option<Session>,
     group: &mut Group,
 ) -> Option<(Session, String)> {
+    let patience = shared.server.settings.busy_timeout;
     let since = (Instant::now(), now_ms());
     loop {
-        // One that was kept may have been closed meanwhile.
+        // One that was kept may have been closed meanwhile, or be silent: then a new one needs time.
         let was_kept = session.is_some();
-        let error = match try_begin(shared, session.take(), group.serial).await {
+        let within = if was_kept { patience / 2 } else { patience };
+        let mut trying = pin!(timeout(
+            within,
+            try_begin(shared, session.take(), group.serial)
+        ));
+        let tried = loop {
+            tokio::select! {
+                tried = &mut trying => break tried.unwrap_or_else(|_| Err(silent())),
+                () = sleep(TRY_AGAIN) => reject_during_try(shared, group, since),
+            }
+            if group.units.is_empty() {
+                return None;
+            }
+        };
+        let error = match tried {
             Ok(begun) => return Some(begun),
             Err(_) if was_kept => continue,
             Err(error) => error,
@@ -214,19 +254,47 @@ async fn begin(
             shared.published.fail(&reason, since.1);
         }
         let now = Instant::now();
-        let (late, waiting): (Vec<_>, Vec<_>) = std::mem::take(&mut group.units)
-            .into_iter()
-            .partition(|queued| queued.expires <= now);
-        group.units = waiting;
-        if !late.is_empty() {
-            shared.published.fail(&reason, since.1);
-            shared.published.reject(late, &error);
-        }
+        reject(shared, group, &error, since.1, |queued| {
+            queued.expires <= now
+        });
         if group.units.is_empty() {
             return None;
         }
         sleep(TRY_AGAIN).await;
     }
+}
+
+/// Rejects units that became late during the tries. Only while changes fail, or after `store.busy_timeout`: a server that is busy
+/// may take that long, also for units that were late before.
+fn reject_during_try(shared: &Shared, group: &mut Group, since: (Instant, i64)) {
+    let now = Instant::now();
+    let is_long = now - since.0 >= shared.server.settings.busy_timeout;
+    let is_failing = shared.published.is_failing();
+    reject(shared, group, &silent(), since.1, |queued| {
+        queued.expires <= now && (is_long || is_failing && queued.expires > since.0)
+    });
+}
+
+/// Rejects the units of a group that are late, and publishes why when there is one.
+fn reject(
+    shared: &Shared,
+    group: &mut Group,
+    error: &Error,
+    since_ms: i64,
+    is_late: impl Fn(&Queued) -> bool,
+) {
+    let (late, waiting): (Vec<_>, Vec<_>) = std::mem::take(&mut group.units)
+        .into_iter()
+        .partition(is_late);
+    group.units = waiting;
+    if !late.is_empty() {
+        shared.published.fail(&reason_of(error), since_ms);
+        shared.published.reject(late, error);
+    }
+}
+
+fn silent() -> Error {
+    Error::Busy("the server does not answer".into())
 }
 
 async fn try_begin(
@@ -254,7 +322,7 @@ async fn finish(
 ) -> Option<Session> {
     let since_ms = now_ms();
     let (error, ran) = match session.run(&shared.server, &mut group).await {
-        Ok(done) => match session.commit(&shared.server, shared.commit.clone()).await {
+        Ok(done) => match commit(shared, &mut session, since_ms).await {
             Ok(()) => {
                 answer(shared, group, done);
                 return Some(session);
@@ -283,6 +351,20 @@ async fn finish(
     shared.published.fail(&reason_of(&error), since_ms);
     shared.published.reject(group.units, &error);
     None
+}
+
+/// Commits. An answer that takes longer than `store.busy_timeout` is published as a failure while it is waited for, so that units
+/// behind the group need not wait, too.
+async fn commit(shared: &Shared, session: &mut Session, since_ms: i64) -> Result<(), Error> {
+    let mut committed = pin!(session.commit(&shared.server, shared.commit.clone()));
+    let patience = shared.server.settings.busy_timeout;
+    match timeout(patience, &mut committed).await {
+        Ok(committed) => committed,
+        Err(_) => {
+            shared.published.fail(&reason_of(&silent()), since_ms);
+            committed.await
+        }
+    }
 }
 
 fn answer(shared: &Shared, group: Group, done: Done) {
