@@ -244,7 +244,7 @@ impl Follow {
     }
 }
 
-/// Reads what is behind a position; `None` is never the answer of a server that is well.
+/// Reads what is behind a position. The statement returns a row even when nothing is new; `None` is for a server that returns none.
 async fn news(connection: &mut PgConnection, read: &Position) -> Result<Option<News>, Error> {
     let rows: Vec<Row> = sqlx::query_as(NEWER)
         .bind(&read.snapshot)
