@@ -363,7 +363,8 @@ fn each_in_time<'c, T: Send + 'c>(
 ) -> BoxStream<'c, Result<T, sqlx::Error>> {
     let next = |rows: Option<BoxStream<'c, Result<T, sqlx::Error>>>| async move {
         let mut rows = rows?;
-        match in_time(async { rows.next().await.transpose() }).await {
+        let row = in_time(async { rows.next().await.transpose() }).await;
+        match row {
             Ok(row) => row.map(|row| (Ok(row), Some(rows))),
             Err(error) => Some((Err(error), None)),
         }
