@@ -3,7 +3,7 @@
 
 mod process;
 
-use std::{borrow::Cow, collections::BTreeMap, fmt, sync::Arc};
+use std::{borrow::Cow, collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
 use prometheus_client::{
@@ -182,15 +182,19 @@ pub fn of_objects(objects: ObjectStatistics) -> Vec<Metric> {
 
 /// Metrics of the nodes as this one knows them; a service that is alone is one.
 pub fn of_cluster(cluster: &Cluster) -> Vec<Metric> {
-    let since = cluster.since_renewal().unwrap_or_default();
+    let ages = [cluster.lease_age(), cluster.log_age()];
     of_nodes(
         &cluster.nodes(),
-        since.as_secs_f64(),
+        ages.map(Option::unwrap_or_default),
         cluster.this().clock_offset_ms,
     )
 }
 
-fn of_nodes(nodes: &[Node], since_renewal_s: f64, clock_offset_ms: i64) -> Vec<Metric> {
+fn of_nodes(
+    nodes: &[Node],
+    [lease_age, log_age]: [Duration; 2],
+    clock_offset_ms: i64,
+) -> Vec<Metric> {
     let states = [NodeState::Starting, NodeState::Up, NodeState::Draining];
     let counts = states.map(|state| {
         let count = nodes.iter().filter(|node| node.state == state).count();
@@ -201,7 +205,13 @@ fn of_nodes(nodes: &[Node], since_renewal_s: f64, clock_offset_ms: i64) -> Vec<M
         Metric::gauge(
             "cluster_renewal_age",
             "Time since this node renewed its lease",
-            since_renewal_s,
+            lease_age.as_secs_f64(),
+        )
+        .with_unit(MetricUnit::Seconds),
+        Metric::gauge(
+            "cluster_log_age",
+            "Time since this node read what others have changed",
+            log_age.as_secs_f64(),
         )
         .with_unit(MetricUnit::Seconds),
         Metric::gauge(
@@ -281,7 +291,8 @@ mod tests {
         metrics.answered("/api/keys".into(), "GET", 204, 0.004);
         metrics.set("store", of_store(Statistics::default(), 1));
         metrics.set("jobs", vec![Metric::gauge("jobs", "Jobs", 1_u64)]);
-        metrics.set("cluster", of_nodes(&[], 0.5, -1_500));
+        let ages = [500, 1_250].map(Duration::from_millis);
+        metrics.set("cluster", of_nodes(&[], ages, -1_500));
         let waits = HistogramValue {
             buckets: vec![(0.5, 3), (f64::INFINITY, 1)],
             sum: 2.5,
@@ -305,6 +316,7 @@ mod tests {
             "sluice_store_commits 0",
             r#"sluice_cluster_nodes{state="up"} 0"#,
             "sluice_cluster_renewal_age_seconds 0.5",
+            "sluice_cluster_log_age_seconds 1.25",
             "sluice_cluster_clock_offset_seconds -1.5",
             "# HELP sluice_jobs Jobs by status.",
             "# TYPE sluice_jobs gauge",

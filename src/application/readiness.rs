@@ -100,6 +100,12 @@ fn of_cluster(cluster: &Cluster) -> Vec<String> {
                 .to_owned(),
         );
     }
+    if !cluster.reads_changes() {
+        reasons.push(
+            "this node could not read what others have changed, such as keys that were revoked: see whether it reaches PostgreSQL"
+                .to_owned(),
+        );
+    }
     let this = cluster.this();
     if this.has_wrong_clock() {
         reasons.push(format!(

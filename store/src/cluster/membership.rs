@@ -95,7 +95,7 @@ pub(crate) async fn join(
     id: Uuid,
     settings: &ClusterSettings,
 ) -> Result<(Cluster, Joined), Error> {
-    let cluster = Cluster::node(id, settings);
+    let cluster = Cluster::node(id, settings, server.log_age());
     let mut keeper = Keeper {
         server: server.clone(),
         cluster: cluster.clone(),

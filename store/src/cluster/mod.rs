@@ -6,6 +6,7 @@
 //! - A process without `cluster.listen`, and each on SQLite, is solo: its list is itself, and none of this costs anything.
 
 mod clock;
+mod log_age;
 mod membership;
 mod rendezvous;
 mod settings;
@@ -26,11 +27,15 @@ use crate::migrate;
 pub use clock::now_ms;
 pub use settings::ClusterSettings;
 
+pub(crate) use log_age::LogAge;
 pub(crate) use membership::{Membership, join};
 pub(crate) use takeover::{DELETE_DEAD, forget_all, inherit, reject_copy};
 
 /// Time for which a node counts as live after it renewed its row, by the database's clock.
 pub const LEASE: Duration = Duration::from_secs(5);
+/// Time within which a node reads the log of changes: a read that is given up after `store.busy_timeout` and the next one, unless
+/// that is set higher.
+pub const LOG_READ_WITHIN: Duration = LEASE.saturating_mul(2);
 /// Time by which a lease ends at most in the future: one that ends later was written before the database's clock was set back, by
 /// a node that has not renewed itself since.
 pub(crate) const MOST_AHEAD: Duration = LEASE.saturating_mul(2);
@@ -151,6 +156,7 @@ struct Shared {
     renew: Notify,
     /// When this node last began a renewal that succeeded.
     renewed_at: Mutex<Option<Instant>>,
+    log_age: LogAge,
 }
 
 /// Facts that this node writes into its row at the next renewal.
@@ -167,15 +173,15 @@ impl Cluster {
             state: NodeState::Up,
             ..myself(id, &ClusterSettings::default())
         };
-        Self::of(node, true)
+        Self::of(node, true, LogAge::default())
     }
 
     /// Returns the cluster of a node before its first renewal.
-    fn node(id: Uuid, settings: &ClusterSettings) -> Self {
-        Self::of(myself(id, settings), false)
+    fn node(id: Uuid, settings: &ClusterSettings, log_age: LogAge) -> Self {
+        Self::of(myself(id, settings), false, log_age)
     }
 
-    fn of(node: Node, is_solo: bool) -> Self {
+    fn of(node: Node, is_solo: bool, log_age: LogAge) -> Self {
         let own = Own {
             state: node.state,
             address: node.address.clone(),
@@ -189,6 +195,7 @@ impl Cluster {
                 own: Mutex::new(own),
                 renew: Notify::new(),
                 renewed_at: Mutex::new(None),
+                log_age,
             }),
         }
     }
@@ -253,12 +260,29 @@ impl Cluster {
     /// Returns whether this node renewed itself within the last lease; true when solo. Others may have given away what it held
     /// when it did not.
     pub fn is_renewed(&self) -> bool {
-        self.is_solo() || self.since_renewal().is_some_and(|since| since < LEASE)
+        self.is_solo() || self.lease_age().is_some_and(|age| age < LEASE)
+    }
+
+    /// Returns whether this node read what others changed within [`LOG_READ_WITHIN`]; true when solo.
+    pub fn reads_changes(&self) -> bool {
+        self.log_age().is_none_or(|age| age < LOG_READ_WITHIN)
+    }
+
+    /// Returns the time for which this node may have missed what others did: since it last renewed itself, or since it last read
+    /// the log of changes when that is longer ago. `None` before the first renewal and when solo.
+    pub fn since_renewal(&self) -> Option<Duration> {
+        let lease_age = self.lease_age()?;
+        Some(lease_age.max(self.log_age().unwrap_or_default()))
     }
 
     /// Returns the time since this node last renewed itself; `None` before the first time and when solo.
-    pub fn since_renewal(&self) -> Option<Duration> {
+    pub fn lease_age(&self) -> Option<Duration> {
         self.shared.renewed_at.lock().map(|at| at.elapsed())
+    }
+
+    /// Returns the time since this node last read the log of changes; `None` before the first time and when solo.
+    pub fn log_age(&self) -> Option<Duration> {
+        self.shared.log_age.get()
     }
 
     /// Counts changes of the list (of nodes, states, roles and addresses, not of renewals), and take-overs of this node from dead
@@ -334,5 +358,29 @@ fn myself(id: Uuid, settings: &ClusterSettings) -> Node {
         renewed_at: now_ms(),
         lease_until: now_ms(),
         clock_offset_ms: 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_that_renews_itself_and_does_not_read_the_log_is_cut_off() {
+        let log_age = LogAge::default();
+        let cluster = Cluster::node(Uuid::nil(), &ClusterSettings::default(), log_age.clone());
+        assert_eq!(cluster.since_renewal(), None);
+        let minute = Duration::from_secs(60);
+        let (now, before) = (Instant::now(), Instant::now() - minute);
+        let is_cut_off = || cluster.since_renewal().is_some_and(|since| since >= minute);
+        let renew = |at| *cluster.shared.renewed_at.lock() = Some(at);
+        renew(now);
+        assert!(cluster.is_renewed() && cluster.reads_changes() && !is_cut_off());
+        log_age.note_read(before);
+        assert!(cluster.is_renewed() && !cluster.reads_changes() && is_cut_off());
+        log_age.note_read(now);
+        assert!(cluster.is_renewed() && cluster.reads_changes() && !is_cut_off());
+        renew(before);
+        assert!(!cluster.is_renewed() && cluster.reads_changes() && is_cut_off());
     }
 }

@@ -1,7 +1,8 @@
 //! Connections on which SQL runs: `Tx` in a transaction of a writer, `Reader` from the pool. The drivers' types stay hidden, so
 //! that verbs do not know which engine they run on.
 
-use sqlx::{PgConnection, Postgres, Sqlite, SqliteConnection, pool::PoolConnection};
+use sqlx::{PgConnection, PgPool, Postgres, Sqlite, SqliteConnection, pool::PoolConnection};
+use tokio::{runtime::Handle, time::timeout};
 
 use crate::serial::Serial;
 
@@ -53,7 +54,36 @@ pub struct Reader {
 
 pub(crate) enum Pooled {
     Sqlite(PoolConnection<Sqlite>),
-    Postgres(PoolConnection<Postgres>),
+    Postgres(PooledPostgres),
+}
+
+/// Connection of PostgreSQL from a pool, which is back in the pool or closed within the time that a caller waits for one.
+///
+/// The pool itself would wait without end for a server that is silent, after a time-out or when a caller left in the middle of a
+/// statement, and would open no other connection meanwhile.
+pub(crate) struct PooledPostgres {
+    connection: PoolConnection<Postgres>,
+    pool: PgPool,
+}
+
+impl PooledPostgres {
+    pub(crate) async fn acquire(pool: &PgPool) -> Result<Self, sqlx::Error> {
+        Ok(Self {
+            connection: pool.acquire().await?,
+            pool: pool.clone(),
+        })
+    }
+}
+
+impl Drop for PooledPostgres {
+    fn drop(&mut self) {
+        // Dropped before its end, this closes the connection and gives its place to another.
+        let returned = self.connection.return_to_pool();
+        if let Ok(runtime) = Handle::try_current() {
+            let within = self.pool.options().get_acquire_timeout();
+            runtime.spawn(timeout(within, returned));
+        }
+    }
 }
 
 impl Reader {
@@ -95,7 +125,7 @@ impl Drive for Reader {
     fn driver(&mut self) -> Driver<'_> {
         match &mut self.connection {
             Pooled::Sqlite(connection) => Driver::Sqlite(connection),
-            Pooled::Postgres(connection) => Driver::Postgres(connection),
+            Pooled::Postgres(pooled) => Driver::Postgres(&mut pooled.connection),
         }
     }
 }

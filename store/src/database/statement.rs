@@ -301,7 +301,9 @@ impl<T: Record> QueryAs<T> {
                 Err(error) => failed(error),
             },
             Driver::Postgres(connection) => match postgres_arguments(values) {
-                Ok(values) => sqlx::query_as_with(text.postgres(), values).fetch(connection),
+                Ok(values) => {
+                    each_in_time(sqlx::query_as_with(text.postgres(), values).fetch(connection))
+                }
                 Err(error) => failed(error),
             },
         }
@@ -353,6 +355,21 @@ async fn in_time<T>(
 ) -> Result<T, sqlx::Error> {
     let silent = |_| io::Error::new(io::ErrorKind::TimedOut, "the server does not answer");
     timeout(ANSWER_WITHIN, answer).await.map_err(silent)?
+}
+
+/// Ends rows with an error when the next one is not there in time.
+fn each_in_time<'c, T: Send + 'c>(
+    rows: BoxStream<'c, Result<T, sqlx::Error>>,
+) -> BoxStream<'c, Result<T, sqlx::Error>> {
+    let next = |rows: Option<BoxStream<'c, Result<T, sqlx::Error>>>| async move {
+        let mut rows = rows?;
+        let row = in_time(async { rows.next().await.transpose() }).await;
+        match row {
+            Ok(row) => row.map(|row| (Ok(row), Some(rows))),
+            Err(error) => Some((Err(error), None)),
+        }
+    };
+    futures_util::stream::unfold(Some(rows), next).boxed()
 }
 
 fn sqlite_arguments(values: Vec<Value>) -> Result<SqliteArguments, sqlx::Error> {

@@ -25,7 +25,7 @@ use crate::{
     blob::{Blobs, ObjectStatistics},
     changes::{ChangeLog, EverythingFollower, Follower},
     cluster::{Cluster, Membership},
-    connection::Pooled,
+    connection::{Pooled, PooledPostgres},
     folder, now_ms,
     postgres::CatchUp,
     published::View,
@@ -81,7 +81,7 @@ impl Readers {
     pub(crate) async fn acquire(&self) -> Result<Pooled, sqlx::Error> {
         Ok(match self {
             Self::Sqlite(pool) => Pooled::Sqlite(pool.acquire().await?),
-            Self::Postgres(pool) => Pooled::Postgres(pool.acquire().await?),
+            Self::Postgres(pool) => Pooled::Postgres(PooledPostgres::acquire(pool).await?),
         })
     }
 

@@ -17,7 +17,7 @@ use sluice_store::{
     write_tx,
 };
 use tempfile::TempDir;
-use tokio::sync::oneshot;
+use tokio::{sync::oneshot, time::timeout};
 use uuid::Uuid;
 
 use crate::support::{
@@ -348,5 +348,74 @@ async fn connections_that_fell_silent_are_replaced() {
         })
         .await;
     }
+    store.close().await;
+}
+
+/// Checks readers whose callers have left while the server was silent, and whose connections are never answered again.
+#[tokio::test(flavor = "multi_thread")]
+async fn readers_come_back_from_a_line_that_died_in_a_statement() {
+    if !on_postgres() {
+        return;
+    }
+    let site = Behind::open(|settings| {
+        settings.busy_timeout = Duration::from_millis(600);
+        settings.readers = 2;
+    })
+    .await;
+    let store = &site.store;
+    let mut readers = [store.read().await.unwrap(), store.read().await.unwrap()];
+    site.relay.set(Line::IsSilent);
+    for reader in &mut readers {
+        let left = timeout(Duration::from_millis(50), accounts::count(reader)).await;
+        assert!(left.is_err(), "the server is silent");
+    }
+    drop(readers);
+    site.relay.forget_connections();
+    site.relay.set(Line::Passes);
+    until("reads succeed", async || {
+        let count = async { accounts::count(&mut store.read().await?).await };
+        count.await.is_ok()
+    })
+    .await;
+    store.close().await;
+}
+
+/// Checks the follower of changes when its connection dies between a statement and its answer.
+#[tokio::test(flavor = "multi_thread")]
+async fn changes_are_followed_after_a_line_that_died_in_a_read() {
+    if !on_postgres() {
+        return;
+    }
+    let site = Behind::open(|settings| {
+        settings.busy_timeout = Duration::from_millis(600);
+    })
+    .await;
+    let (store, account) = (&site.store, site.accounts[0]);
+    let mut follower = store.follow_changes(account).await.unwrap();
+    // Its text is sent once for each connection.
+    site.relay.fall_silent_at(b"pg_visible_in_snapshot");
+    site.relay.set(Line::IsCut);
+    until("the connections are cut", async || {
+        store.write_failure().is_some()
+    })
+    .await;
+    site.relay.set(Line::Passes);
+    until("a read waits for a dead line", async || {
+        site.relay.has_fallen_silent()
+    })
+    .await;
+    let mut key = None;
+    until("a change succeeds", async || {
+        let (_, answer) = add_key(store, account, "key".to_owned()).await;
+        key = answer.ok();
+        key.is_some()
+    })
+    .await;
+    until("the change comes to its follower", async || {
+        let mut batch = follower.take();
+        batch.changes.retain(|change| change.id == key);
+        batch.lost.contains(&Kind::ApiKey) || !batch.changes.is_empty()
+    })
+    .await;
     store.close().await;
 }

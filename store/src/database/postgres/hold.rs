@@ -107,7 +107,17 @@ impl Hold {
                 Err(_) => Err(Error::Busy("the server does not answer".into())),
             };
         }
-        let mut connection = self.server.connect().await?;
+        let connection = self.server.connect().await?;
+        let taking = self.take_again(connection);
+        match timeout(answer_within + SESSION_ENDS, taking).await {
+            Ok(taken) => taken,
+            Err(_) => Err(Error::Busy("the server does not answer".into())),
+        }
+    }
+
+    /// Takes the hold in a new session, and ends the one before if that has it still. A session that is not kept is closed.
+    async fn take_again(&mut self, mut connection: PgConnection) -> Result<(), Error> {
+        let session = Session::of(&mut connection).await?;
         let mut is_taken = try_take(&self.server, self.mode, &mut connection).await?;
         if !is_taken && self.session.end(&mut connection).await? {
             sleep(SESSION_ENDS).await;
@@ -116,7 +126,7 @@ impl Hold {
         let was_held = self.is_held.swap(is_taken, Relaxed);
         if is_taken {
             info!("the hold on the database is taken again");
-            self.session = Session::of(&mut connection).await?;
+            self.session = session;
             self.connection = Some(connection);
         } else if was_held {
             let holder = holder(&self.server, &mut connection).await?;

@@ -12,7 +12,7 @@ mod plan_tests;
 mod waiting;
 mod writer;
 
-use std::{str::FromStr as _, sync::Arc, time::Duration};
+use std::{io, str::FromStr as _, sync::Arc, time::Duration};
 
 use sha2::{Digest as _, Sha256};
 use sqlx::{
@@ -24,7 +24,11 @@ use uuid::Uuid;
 
 use self::group::has_code;
 use crate::{
-    Error, StoreSettings, cluster::LEASE, folder::FolderLock, moving, serial::Serial,
+    Error, StoreSettings,
+    cluster::{LEASE, LogAge},
+    folder::FolderLock,
+    moving,
+    serial::Serial,
     unit::TIME_LIMIT,
 };
 
@@ -70,6 +74,7 @@ const PARAMETERS: [&str; 17] = [
 pub(crate) struct Server {
     options: PgConnectOptions,
     settings: Arc<StoreSettings>,
+    log_age: LogAge,
 }
 
 impl Server {
@@ -104,7 +109,13 @@ impl Server {
         Ok(Self {
             options,
             settings: settings.clone().into(),
+            log_age: LogAge::default(),
         })
+    }
+
+    /// The time since the log of changes was read, which the follower of it notes.
+    pub(crate) fn log_age(&self) -> LogAge {
+        self.log_age.clone()
     }
 
     /// Opens a connection. `Error::Failing` when the server cannot be reached within `store.busy_timeout`.
@@ -191,14 +202,26 @@ impl Server {
         Ok(())
     }
 
+    /// Makes the pool of readers. One whose server is silent is replaced before it is used: the pool's own test of it would take
+    /// the whole time that a caller waits.
     pub(crate) fn readers(&self) -> PgPool {
+        let busy_timeout = self.settings.busy_timeout;
         let options = self
             .options
             .clone()
             .options([("default_transaction_read_only", "on")]);
         PgPoolOptions::new()
             .max_connections(self.settings.readers)
-            .acquire_timeout(self.settings.busy_timeout)
+            .acquire_timeout(busy_timeout)
+            .test_before_acquire(false)
+            .before_acquire(move |connection, _| {
+                Box::pin(async move {
+                    match timeout(busy_timeout / 2, connection.ping()).await {
+                        Ok(answer) => answer.map(|()| true),
+                        Err(_) => Err(io::Error::from(io::ErrorKind::TimedOut).into()),
+                    }
+                })
+            })
             .idle_timeout(Some(Duration::from_secs(600)))
             .max_lifetime(None)
             .connect_lazy_with(options)

@@ -64,6 +64,7 @@ struct Shared {
     state: watch::Sender<State>,
     accepted: AtomicUsize,
     cuts: Mutex<Option<Cuts>>,
+    silent_at: Mutex<Option<&'static [u8]>>,
 }
 
 /// The relay; its connections end when it is dropped.
@@ -85,6 +86,7 @@ impl Relay {
             }),
             accepted: AtomicUsize::new(0),
             cuts: Mutex::new(None),
+            silent_at: Mutex::new(None),
         });
         Self {
             address: listener.local_addr().unwrap(),
@@ -107,6 +109,16 @@ impl Relay {
         self.shared
             .state
             .send_modify(|state| state.first = accepted);
+    }
+
+    /// Falls silent for ever on the next connection whose client sends a message that contains the text.
+    pub(crate) fn fall_silent_at(&self, text: &'static [u8]) {
+        *self.shared.silent_at.lock() = Some(text);
+    }
+
+    /// Returns whether that connection has come.
+    pub(crate) fn has_fallen_silent(&self) -> bool {
+        self.shared.silent_at.lock().is_none()
     }
 
     /// Cuts connections at each so many messages that contain the text, by turns before the answer and before the message.
@@ -136,8 +148,7 @@ impl Shared {
     fn loss_at(&self, message: &[u8]) -> Option<Loss> {
         let mut cuts = self.cuts.lock();
         let cuts = cuts.as_mut()?;
-        let mut places = message.windows(cuts.text.len());
-        if !places.any(|place| place == cuts.text) {
+        if !contains(message, cuts.text) {
             return None;
         }
         cuts.seen += 1;
@@ -150,6 +161,19 @@ impl Shared {
             _ => Loss::OfMessage,
         })
     }
+
+    fn is_silent_from(&self, message: &[u8]) -> bool {
+        let mut text = self.silent_at.lock();
+        let is_there = text.is_some_and(|text| contains(message, text));
+        if is_there {
+            *text = None;
+        }
+        is_there
+    }
+}
+
+fn contains(message: &[u8], text: &[u8]) -> bool {
+    message.windows(text.len()).any(|place| place == text)
 }
 
 async fn accept(listener: TcpListener, shared: Arc<Shared>) {
@@ -184,6 +208,9 @@ async fn forward(number: usize, mut client: TcpStream, shared: Arc<Shared>) -> i
                     return Ok(());
                 }
                 while let Some(message) = messages.next() {
+                    if shared.is_silent_from(&message) {
+                        return std::future::pending().await;
+                    }
                     match shared.loss_at(&message) {
                         None => server.write_all(&message).await?,
                         Some(Loss::OfMessage) => return Ok(()),
