@@ -1,12 +1,17 @@
-//! Work that several callers wait for at a time, such as fetching a blob: done once for each key, on a task of its own, whether
-//! or not a caller leaves.
+//! Work that several callers wait for at a time, such as fetching a blob: done once for each key, on a task of its own that ends
+//! when all callers leave before its turn.
+//!
+//! Once it has had a turn for a download it is done to its end.
 
 use std::{
     collections::HashMap, error::Error as _, fs::File, future::Future, io, path::PathBuf, sync::Arc,
 };
 
 use parking_lot::Mutex;
-use tokio::sync::watch;
+use tokio::{
+    sync::{OwnedSemaphorePermit, watch},
+    time::timeout,
+};
 use uuid::Uuid;
 
 use super::{BlobHash, Blobs};
@@ -19,8 +24,19 @@ pub(super) enum Key {
     Piece(Uuid, u64),
 }
 
-/// Handle of work that is under way or has ended; clones share it.
-pub(super) type Flight = watch::Receiver<Option<Outcome>>;
+/// Handle of work that is under way or has ended. Work that has had no turn for a download ends when all handles of it are
+/// dropped.
+pub(super) type Flight = watch::Receiver<Stage>;
+
+/// Stage of the work.
+#[derive(Debug)]
+pub(super) enum Stage {
+    /// It has had no turn for a download, and may need none.
+    Waiting,
+    /// It has had one.
+    Begun,
+    Ended(Outcome),
+}
 
 type Outcome = Result<Arc<File>, Failed>;
 
@@ -87,37 +103,64 @@ impl From<Failed> for Error {
 
 /// The work that is under way.
 #[derive(Debug, Default)]
-pub(super) struct Flights(Mutex<HashMap<Key, Flight>>);
+pub(super) struct Flights(Mutex<HashMap<Key, Arc<watch::Sender<Stage>>>>);
+
+impl Flights {
+    /// Returns how much work is under way.
+    #[cfg(test)]
+    pub(super) fn count(&self) -> usize {
+        self.0.lock().len()
+    }
+}
 
 impl Blobs {
-    /// Starts work, or joins the work with the same key that is under way.
-    pub(super) fn fly<F>(&self, key: Key, work: impl FnOnce() -> F) -> Result<Flight, Error>
+    /// Starts work, or joins the work with the same key that is under way. Before its first request the work waits for
+    /// [`Running::first_turn`], so that a bounded number of downloads wait, and none that all callers have left.
+    pub(super) fn fly<F>(&self, key: Key, work: impl FnOnce(Running) -> F) -> Result<Flight, Error>
     where
         F: Future<Output = Result<Arc<File>, Error>> + Send + 'static,
     {
-        let mut running = self.remote()?.flights().0.lock();
-        if let Some(flight) = running.get(&key) {
-            return Ok(flight.clone());
+        let mut flights = self.remote()?.flights().0.lock();
+        if let Some(stage) = flights.get(&key) {
+            return Ok(stage.subscribe());
         }
-        let (ended, flight) = watch::channel(None);
-        running.insert(key, flight.clone());
-        drop(running);
-        let (work, landing) = (work(), Landing(self.clone(), key));
+        let (stage, flight) = watch::channel(Stage::Waiting);
+        let stage = Arc::new(stage);
+        flights.insert(key, stage.clone());
+        drop(flights);
+        let running = Running {
+            blobs: self.clone(),
+            key,
+            stage: stage.clone(),
+        };
+        let work = work(running);
         tokio::spawn(async move {
+            // The work drops its `Running`: callers of now find the result in the cache, or begin again.
             let outcome = work.await.map_err(Failed::from);
-            // Callers of now find the result in the cache, or begin again.
-            drop(landing);
-            ended.send_replace(Some(outcome));
+            stage.send_replace(Stage::Ended(outcome));
         });
         Ok(flight)
     }
 }
 
+/// Waits for the end of the work, for `store.objects_timeout` at most while it has had no turn for a download: `Error::Objects`
+/// then. For callers that have read nothing yet.
+pub(super) async fn landed_soon(blobs: &Blobs, mut flight: Flight) -> Result<Arc<File>, Error> {
+    let downloads = blobs.remote()?.downloads();
+    let begun = flight.wait_for(|stage| !matches!(stage, Stage::Waiting));
+    let is_late = timeout(downloads.patience(), begun).await.is_err();
+    if is_late {
+        return Err(downloads.late());
+    }
+    landed(flight).await
+}
+
 /// Waits for the end of the work.
 pub(super) async fn landed(mut flight: Flight) -> Result<Arc<File>, Error> {
-    let outcome = match flight.wait_for(Option::is_some).await {
-        Ok(outcome) => (*outcome).clone(),
-        Err(_) => None,
+    let ended = flight.wait_for(|stage| matches!(stage, Stage::Ended(_)));
+    let outcome = match ended.await.as_deref() {
+        Ok(Stage::Ended(outcome)) => Some(outcome.clone()),
+        _ => None,
     };
     match outcome {
         Some(outcome) => Ok(outcome?),
@@ -125,13 +168,61 @@ pub(super) async fn landed(mut flight: Flight) -> Result<Arc<File>, Error> {
     }
 }
 
-/// Removes the work from the list when it ends, also by a panic.
-struct Landing(Blobs, Key);
+/// Work that is under way; dropped at its end, also by a panic.
+pub(super) struct Running {
+    blobs: Blobs,
+    key: Key,
+    stage: Arc<watch::Sender<Stage>>,
+}
 
-impl Drop for Landing {
-    fn drop(&mut self) {
-        if let Some(remote) = &self.0.shared.remote {
-            remote.flights().0.lock().remove(&self.1);
+impl Running {
+    /// Waits for the work's first turn for a download, as [`Turns::first_turn`](super::turns::Turns::first_turn) does; ends with
+    /// an error when all callers have left before.
+    pub(super) async fn first_turn(&self) -> Result<OwnedSemaphorePermit, Error> {
+        let downloads = self.blobs.remote()?.downloads();
+        let turn = tokio::select! {
+            biased;
+            turn = downloads.first_turn() => turn?,
+            () = self.abandoned() => {
+                return Err(Error::Objects("the download is not wanted any more".into()));
+            }
+        };
+        self.stage.send_replace(Stage::Begun);
+        Ok(turn)
+    }
+
+    /// Waits until all callers have left; no other one joins then.
+    async fn abandoned(&self) {
+        loop {
+            self.stage.closed().await;
+            if self.remove_if(|stage| stage.receiver_count() == 0) {
+                return;
+            }
         }
+    }
+
+    /// Removes the work from the list if it is so; returns whether it is not in the list.
+    fn remove_if(&self, is_so: impl FnOnce(&watch::Sender<Stage>) -> bool) -> bool {
+        let Some(remote) = &self.blobs.shared.remote else {
+            return true;
+        };
+        let mut flights = remote.flights().0.lock();
+        // Later work may have the same key.
+        let is_listed = flights
+            .get(&self.key)
+            .is_some_and(|stage| Arc::ptr_eq(stage, &self.stage));
+        if is_listed && !is_so(&self.stage) {
+            return false;
+        }
+        if is_listed {
+            flights.remove(&self.key);
+        }
+        true
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.remove_if(|_| true);
     }
 }

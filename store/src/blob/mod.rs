@@ -21,6 +21,7 @@ mod remote;
 mod scratch;
 mod source;
 mod spool;
+mod turns;
 
 use std::{
     fs, io,

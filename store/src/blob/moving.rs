@@ -104,7 +104,7 @@ impl Blobs {
     ) -> Result<Result<Bytes, Unusable>, Error> {
         let remote = self.remote()?;
         let objects = self.objects().expect("there is a remote");
-        let _turn = remote.download_turn().await;
+        let _turn = remote.downloads().turn().await?;
         for _ in 0..FETCHES {
             let bytes = match objects.get(key).await {
                 Err(Error::NotFound(_)) => {

@@ -282,7 +282,7 @@ async fn send(
     key: impl FnOnce(&PieceHash) -> String + Send,
 ) -> Result<PieceHash, Error> {
     let remote = blobs.remote()?;
-    let _turn = remote.upload_turn().await;
+    let _turn = remote.uploads().turn().await?;
     let (bytes, hash) = blobs
         .blocking(move || {
             let mut bytes = vec![0; count];

@@ -1,4 +1,4 @@
-//! The object store as blobs use it: turns for uploads and downloads, deletions in the background, the cache of what was fetched,
+//! The object store as blobs use it: requests with their outcomes, deletions in the background, the cache of what was fetched,
 //! counters.
 
 use std::{
@@ -12,10 +12,7 @@ use std::{
 
 use bytes::Bytes;
 use parking_lot::Mutex;
-use tokio::{
-    runtime::Handle,
-    sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit},
-};
+use tokio::{runtime::Handle, sync::Semaphore};
 use uuid::Uuid;
 
 use super::{
@@ -24,6 +21,7 @@ use super::{
     flights::Flights,
     pieces::{Piece, Place, piece_hash},
     spool::Temporary,
+    turns::Turns,
 };
 use crate::{
     Error, Reader, StoreSettings,
@@ -106,8 +104,8 @@ pub(crate) type SearchPositions = BTreeMap<&'static str, String>;
 pub(super) struct Remote {
     objects: Objects,
     at_once: usize,
-    uploads: Semaphore,
-    downloads: Arc<Semaphore>,
+    uploads: Turns,
+    downloads: Turns,
     deletions: Arc<Semaphore>,
     /// One permit: files are removed from the cache by one at a time.
     removal: Semaphore,
@@ -124,12 +122,11 @@ pub(super) struct Remote {
 
 impl Remote {
     pub(super) fn new(objects: Objects, settings: &StoreSettings) -> Self {
-        let at_once = settings.objects_at_once;
         Self {
             objects,
-            at_once,
-            uploads: Semaphore::new(at_once),
-            downloads: Arc::new(Semaphore::new(at_once)),
+            at_once: settings.objects_at_once,
+            uploads: Turns::new("upload", settings),
+            downloads: Turns::new("download", settings),
             deletions: Arc::new(Semaphore::new(DELETIONS)),
             removal: Semaphore::new(1),
             cache: Cache::new(&settings.data_dir, settings.cache.as_u64()),
@@ -155,18 +152,15 @@ impl Remote {
         self.at_once
     }
 
-    pub(super) async fn upload_turn(&self) -> SemaphorePermit<'_> {
-        let turn = self.uploads.acquire().await;
-        turn.expect("the semaphore is never closed")
+    pub(super) fn uploads(&self) -> &Turns {
+        &self.uploads
     }
 
-    /// Waits for the turn of a download; the bytes of a piece are in memory only while it lasts.
-    pub(super) async fn download_turn(&self) -> OwnedSemaphorePermit {
-        let turn = self.downloads.clone().acquire_owned().await;
-        turn.expect("the semaphore is never closed")
+    pub(super) fn downloads(&self) -> &Turns {
+        &self.downloads
     }
 
-    /// Writes an object.
+    /// Writes an object. Call it with a turn of [`Remote::uploads`].
     pub(super) async fn put(&self, key: &str, bytes: Bytes) -> Result<(), Error> {
         let count = bytes.len() as u64;
         self.counters.sends.fetch_add(1, Relaxed);
@@ -175,13 +169,17 @@ impl Remote {
             Ok(()) => {
                 self.counters.sent_bytes.fetch_add(count, Relaxed);
                 *self.failure.lock() = None;
+                self.uploads.note_success();
             }
-            Err(error) => self.note_failure(&self.counters.failed_sends, key, error),
+            Err(error) => {
+                self.note_failure(&self.counters.failed_sends, key, error);
+                self.uploads.note_failure();
+            }
         }
         sent
     }
 
-    /// Reads an object. `Error::Lost` when it is missing.
+    /// Reads an object. `Error::Lost` when it is missing. Call it with a turn of [`Remote::downloads`].
     pub(super) async fn get(&self, key: &str) -> Result<Bytes, Error> {
         self.find(key).await?
     }
@@ -192,10 +190,12 @@ impl Remote {
         self.counters.fetches.fetch_add(1, Relaxed);
         let bytes = match self.objects.get(key).await {
             Err(Error::NotFound(_)) => {
+                self.downloads.note_success();
                 return Ok(Err(self.damaged(format!("the object {key} is missing"))));
             }
             Err(error) => {
                 self.note_failure(&self.counters.failed_fetches, key, &error);
+                self.downloads.note_failure();
                 return Err(error);
             }
             Ok(bytes) => bytes,
@@ -203,6 +203,7 @@ impl Remote {
         let count = bytes.len() as u64;
         self.counters.fetched_bytes.fetch_add(count, Relaxed);
         *self.failure.lock() = None;
+        self.downloads.note_success();
         Ok(Ok(bytes))
     }
 

@@ -14,7 +14,7 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use super::{
     BlobHash, Blobs,
-    flights::{Flight, Key, landed},
+    flights::{Flight, Key, Running, landed, landed_soon},
     pieces::{Piece, piece_hash},
     remote::Stored,
     spool::writer_to_read,
@@ -176,7 +176,11 @@ impl PiecesReader {
             Some((ahead, flight)) if ahead == start => flight,
             _ => self.begin(piece)?,
         };
-        let file = landed(flight).await?;
+        // A reader that has begun waits for as long as the object store can be used: breaking off would not be sooner.
+        let file = match &self.current {
+            None => landed_soon(&self.blobs, flight).await?,
+            Some(_) => landed(flight).await?,
+        };
         let opened = Opened { start, end, file };
         self.current = Some(opened.clone());
         if end < self.end {
@@ -189,10 +193,9 @@ impl PiecesReader {
     fn begin(&self, piece: Piece) -> Result<Flight, Error> {
         let blobs = self.blobs.clone();
         let key = Key::Piece(piece.base, piece.number);
-        self.blobs.fly(
-            key,
-            move || async move { cached_piece(&blobs, &piece).await },
-        )
+        self.blobs.fly(key, move |running| async move {
+            cached_piece(&blobs, &piece, &running).await
+        })
     }
 }
 
@@ -204,7 +207,7 @@ impl Blobs {
             return Ok(file);
         }
         let stored = self.stored(hash).await?;
-        let file = landed(self.fill(*hash, stored)?).await?;
+        let file = landed_soon(self, self.fill(*hash, stored)?).await?;
         // A descriptor with a position of its own, also when the file has been removed from the cache since.
         let path = format!("/proc/self/fd/{}", file.as_raw_fd());
         self.blocking(move || {
@@ -225,7 +228,8 @@ impl Blobs {
             let layout = Layout::Blob(stored);
             return Ok(Source::Pieces(PiecesReader::new(self.clone(), layout)));
         }
-        Ok(Source::File(landed(self.fill(*hash, stored)?).await?))
+        let file = landed_soon(self, self.fill(*hash, stored)?).await?;
+        Ok(Source::File(file))
     }
 
     /// Returns a reader of objects that lie one behind the other, each with its offset; of bytes before the first of them there
@@ -235,16 +239,20 @@ impl Blobs {
         Ok(PiecesReader::new(self.clone(), Layout::Listed(pieces)))
     }
 
-    /// Begins to fetch the beginning of a blob that will be read soon. Failures show when it is read.
+    /// Begins to fetch the beginning of a blob that will be read soon, unless there is no turn for it within
+    /// `store.objects_timeout`. Failures show when it is read.
     pub(crate) async fn prefetch(&self, hash: &BlobHash) -> Result<(), Error> {
         let stored = self.stored(hash).await?;
-        let _flight = match stored.size > MAX_WHOLE {
+        let flight = match stored.size > MAX_WHOLE {
             true => {
                 let first = stored.place.piece(0, stored.size)?;
                 PiecesReader::new(self.clone(), Layout::Blob(stored)).begin(first)?
             }
             false => self.fill(*hash, stored)?,
         };
+        let blobs = self.clone();
+        // Work that has no caller and no turn would end.
+        tokio::spawn(async move { landed_soon(&blobs, flight).await.map(drop) });
         Ok(())
     }
 
@@ -271,14 +279,19 @@ impl Blobs {
 
     fn fill(&self, hash: BlobHash, stored: Stored) -> Result<Flight, Error> {
         let blobs = self.clone();
-        self.fly(Key::Blob(hash), move || async move {
-            fetch_whole(&blobs, hash, stored).await
+        self.fly(Key::Blob(hash), move |running| async move {
+            fetch_whole(&blobs, hash, stored, &running).await
         })
     }
 }
 
 /// Brings a whole blob into the cache.
-async fn fetch_whole(blobs: &Blobs, hash: BlobHash, stored: Stored) -> Result<Arc<File>, Error> {
+async fn fetch_whole(
+    blobs: &Blobs,
+    hash: BlobHash,
+    stored: Stored,
+    running: &Running,
+) -> Result<Arc<File>, Error> {
     let remote = blobs.remote()?;
     // Another caller may have brought it since this one has looked.
     let at = blobs.clone();
@@ -289,16 +302,21 @@ async fn fetch_whole(blobs: &Blobs, hash: BlobHash, stored: Stored) -> Result<Ar
     if let Some(file) = found.await? {
         return Ok(Arc::new(file));
     }
+    let Stored { place, size } = stored;
+    // Before there is a temporary file: many may wait.
+    let mut turn = match place.pieces() {
+        0 => None,
+        _ => Some(running.first_turn().await?),
+    };
     // For the temporary file; others may fill the cache while it is fetched.
-    blobs.make_room(stored.size).await?;
+    blobs.make_room(size).await?;
     let at = blobs.clone();
     let (link, mut writer) = blobs.blocking(move || writer_to_read(&at)).await?;
-    let Stored { place, size } = stored;
     // In their order, so that an earlier piece never waits for the turn of a later one.
     let mut pieces = stream::iter(0..place.pieces())
         .map(|number| {
-            let (blobs, piece) = (blobs.clone(), place.piece(number, size));
-            async move { piece_bytes(blobs, piece?).await }
+            let (blobs, piece, turn) = (blobs.clone(), place.piece(number, size), turn.take());
+            async move { piece_bytes(blobs, piece?, turn).await }
         })
         .buffered(FETCHED_AT_ONCE);
     while let Some(piece) = pieces.next().await {
@@ -337,9 +355,17 @@ async fn fetch_whole(blobs: &Blobs, hash: BlobHash, stored: Stored) -> Result<Ar
     Ok(file)
 }
 
-/// Returns the bytes of a piece, from the cache or the object store, with the turn in which they may be in memory.
-async fn piece_bytes(blobs: Blobs, piece: Piece) -> Result<(Bytes, OwnedSemaphorePermit), Error> {
-    let turn = blobs.remote()?.download_turn().await;
+/// Returns the bytes of a piece, from the cache or the object store, with the turn in which they may be in memory: the given one,
+/// or another.
+async fn piece_bytes(
+    blobs: Blobs,
+    piece: Piece,
+    turn: Option<OwnedSemaphorePermit>,
+) -> Result<(Bytes, OwnedSemaphorePermit), Error> {
+    let turn = match turn {
+        Some(turn) => turn,
+        None => blobs.remote()?.downloads().turn().await?,
+    };
     let (at, wanted) = (blobs.clone(), piece.clone());
     let cached = blobs.blocking(move || read_cached(&at, &wanted));
     let bytes = match cached.await? {
@@ -367,7 +393,7 @@ fn read_cached(blobs: &Blobs, piece: &Piece) -> Result<Option<Bytes>, Error> {
 }
 
 /// Opens a piece in the cache, and brings it there first if needed.
-async fn cached_piece(blobs: &Blobs, piece: &Piece) -> Result<Arc<File>, Error> {
+async fn cached_piece(blobs: &Blobs, piece: &Piece, running: &Running) -> Result<Arc<File>, Error> {
     let remote = blobs.remote()?;
     let path = remote.cache().piece_path(piece.base, piece.number);
     let (at, opened) = (blobs.clone(), path.clone());
@@ -377,7 +403,7 @@ async fn cached_piece(blobs: &Blobs, piece: &Piece) -> Result<Arc<File>, Error> 
         return Ok(Arc::new(file));
     }
     let is_kept = blobs.make_room(piece.len).await?;
-    let turn = remote.download_turn().await;
+    let turn = running.first_turn().await?;
     let bytes = blobs.fetch(piece).await?;
     let (at, len) = (blobs.clone(), piece.len);
     let file = blobs

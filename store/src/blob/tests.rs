@@ -9,11 +9,14 @@ use std::{
 
 use bytes::Bytes;
 use tempfile::TempDir;
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::*;
 use crate::{Store, blobs, now_ms, objects::PIECE};
 
 const HOUR: i64 = 60 * 60 * 1000;
+/// Short wait for a turn.
+const SOON: Duration = Duration::from_secs(1);
 
 /// A store with its folders.
 struct Site {
@@ -585,4 +588,110 @@ async fn a_blob_that_is_larger_than_the_cache_leaves_it_as_it_is() {
     drop(spool.seal().await.unwrap());
     let cached = files_in(&site.data("cached"));
     assert_eq!(cached.len(), 1, "{cached:?}");
+}
+
+/// Makes blobs that wait for a turn for so long, and takes all turns for downloads.
+async fn with_all_turns_taken(
+    site: &Site,
+    objects_timeout: Duration,
+) -> (Blobs, Vec<OwnedSemaphorePermit>) {
+    let settings = StoreSettings {
+        objects_timeout,
+        ..site.settings.clone()
+    };
+    let blobs = beside(site, &settings);
+    let turns = all_turns(&blobs).await;
+    (blobs, turns)
+}
+
+async fn all_turns(blobs: &Blobs) -> Vec<OwnedSemaphorePermit> {
+    let remote = blobs.remote().unwrap();
+    let mut turns = Vec::new();
+    for _ in 0..remote.at_once() {
+        turns.push(remote.downloads().turn().await.unwrap());
+    }
+    turns
+}
+
+async fn until_flights(blobs: &Blobs, count: usize) {
+    for _ in 0..1000 {
+        if blobs.remote().unwrap().flights().count() == count {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("{count} flights expected");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_read_waits_for_its_turn_for_a_bounded_time() {
+    let site = Site::open().await;
+    let (small, large) = (noise(1000), noise(3 * PIECE));
+    let hashes = [site.add(&small).await, site.add(&large).await];
+    site.forget();
+    let (blobs, turns) = with_all_turns_taken(&site, SOON).await;
+    for hash in &hashes {
+        let opened = tokio::time::timeout(Duration::from_secs(20), blobs.open(hash)).await;
+        let error = opened.expect("it waits without an end").unwrap_err();
+        assert!(matches!(error, Error::Objects(_)), "{error:?}");
+        assert!(
+            error.to_string().contains("store.objects_timeout"),
+            "{error}"
+        );
+    }
+    // Their work has ended with them.
+    until_flights(&blobs, 0).await;
+    assert_eq!(blobs.object_statistics().unwrap().fetches, 0);
+
+    drop(turns);
+    for (hash, expected) in hashes.iter().zip([&small, &large]) {
+        assert!(read_of(&blobs, hash).await == *expected);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_fetched_ahead_waits_for_its_turn_without_a_caller() {
+    let site = Site::open().await;
+    let hash = site.add(&noise(1000)).await;
+    site.forget();
+    let (blobs, turns) = with_all_turns_taken(&site, Duration::from_secs(60)).await;
+    let leaves = tokio::spawn({
+        let blobs = blobs.clone();
+        async move { blobs.open(&hash).await.map(drop) }
+    });
+    until_flights(&blobs, 1).await;
+    leaves.abort();
+    blobs.prefetch(&hash).await.unwrap();
+    until_flights(&blobs, 1).await;
+    drop(turns);
+    until_flights(&blobs, 0).await;
+    assert_eq!(blobs.object_statistics().unwrap().fills, 1);
+    read_of(&blobs, &hash).await;
+    assert_eq!(blobs.object_statistics().unwrap().fetches, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reader_that_has_begun_waits_while_others_have_turns() {
+    let site = Site::open().await;
+    let large = noise(3 * PIECE);
+    let hash = site.add(&large).await;
+    site.forget();
+    let (blobs, turns) = with_all_turns_taken(&site, SOON).await;
+    drop(turns);
+    let mut source = blobs.source(&hash).await.unwrap();
+    // Nothing is fetched ahead.
+    source.read_until(1);
+    let Source::Pieces(mut pieces) = source else {
+        panic!("it is local");
+    };
+    pieces.read(0, 100).await.unwrap();
+    let turns = all_turns(&blobs).await;
+    let behind = PIECE as u64 + 5;
+    {
+        let mut reading = std::pin::pin!(pieces.read(behind, 100));
+        let waiting = tokio::time::timeout(2 * SOON, &mut reading).await;
+        assert!(waiting.is_err(), "{waiting:?}");
+        drop(turns);
+        assert_eq!(reading.await.unwrap()[..], large[PIECE + 5..PIECE + 105]);
+    }
 }

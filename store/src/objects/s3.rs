@@ -40,6 +40,8 @@ const MAX_LIST: usize = 4 << 20;
 const MOST_EMPTY_PAGES: usize = 100;
 /// Bodies from this size on are hashed on a thread that may block.
 const LARGE: usize = 64 << 10;
+/// Bytes of an answer's body within which the code of a failure is.
+const CODE_WITHIN: usize = 4 << 10;
 /// Characters of a server's explanation.
 const LONGEST_EXPLANATION: usize = 300;
 
@@ -319,9 +321,17 @@ impl S3 {
 
 /// Returns whether a request was rejected because its time is too far from the server's.
 fn is_for_its_time(answer: &Answer) -> bool {
-    let text = String::from_utf8_lossy(&answer.body);
-    !answer.status.is_success()
-        && element(&text, "Code").is_some_and(|code| OTHER_TIME.contains(&code))
+    let text = String::from_utf8_lossy(code_part(answer));
+    element(&text, "Code").is_some_and(|code| OTHER_TIME.contains(&code))
+}
+
+/// Returns the part of an answer in which the code of a failure is; nothing of a success, whose body may be a piece.
+fn code_part(answer: &Answer) -> &[u8] {
+    let length = match answer.status.is_success() {
+        true => 0,
+        false => answer.body.len().min(CODE_WITHIN),
+    };
+    &answer.body[..length]
 }
 
 /// Returns the time of `Date` (RFC 9110, section 6.6.1).
@@ -542,6 +552,26 @@ mod tests {
         assert_eq!(failure(404, ""), Failure::Missing);
         assert_eq!(failure(507, ""), Failure::Full);
         assert_eq!(failure(403, "QuotaExceeded"), Failure::Full);
+    }
+
+    #[test]
+    fn only_the_beginning_of_a_failure_is_searched_for_its_code() {
+        let answer = |status: u16, body: Vec<u8>| Answer {
+            status: StatusCode::from_u16(status).unwrap(),
+            headers: HeaderMap::new(),
+            body: body.into(),
+        };
+        let explained = b"<Error><Code>RequestTimeTooSkewed</Code></Error>";
+        assert!(is_for_its_time(&answer(403, explained.to_vec())));
+        assert!(!is_for_its_time(&answer(403, b"<Error>".to_vec())));
+        let long = [explained.as_slice(), &[b'x'; 64 << 10]].concat();
+        let failed = answer(403, long.clone());
+        assert!(is_for_its_time(&failed));
+        assert_eq!(code_part(&failed).len(), CODE_WITHIN);
+        // Stored bytes that look like a failure.
+        let read = answer(200, long);
+        assert!(!is_for_its_time(&read));
+        assert!(code_part(&read).is_empty());
     }
 
     #[test]

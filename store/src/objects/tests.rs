@@ -3,12 +3,14 @@
 use std::{fs, path::Path, time::Duration};
 
 use bytes::Bytes;
+use futures_util::future::join_all;
 
 use super::{
     fake::{FakeS3, Trick},
     limits::Limits,
     *,
 };
+use crate::blob::{Blobs, pieces::Piece};
 
 fn limits() -> Limits {
     Limits {
@@ -284,6 +286,62 @@ async fn a_whole_request_has_a_deadline() {
     let late = tokio::time::timeout(Duration::from_secs(20), objects.get("b/01/0")).await;
     let late = late.unwrap().unwrap_err();
     assert!(late.to_string().contains("store.objects_timeout"), "{late}");
+}
+
+/// Reads and uploads for which there is no turn do not wait until those before them have failed one after the other.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_silent_server_is_not_waited_for_in_turns() {
+    const CALLERS: usize = 16;
+    let server = FakeS3::start().await;
+    let folder = tempfile::tempdir().unwrap();
+    let patience = Duration::from_secs(1);
+    let settings = StoreSettings {
+        objects_at_once: 1,
+        objects_timeout: patience,
+        ..StoreSettings::on_sqlite(folder.path())
+    };
+    let limits = Limits {
+        patience,
+        stall: Duration::from_secs(30),
+        ..limits()
+    };
+    let blobs = Blobs::new(&settings, Some(on_with(server.port, limits)));
+    blobs.prepare().unwrap();
+    server.play(&vec![Trick::Stall; 4 * CALLERS]);
+
+    let reads = (0..CALLERS as u64).map(|number| {
+        let piece = Piece {
+            base: uuid::Uuid::nil(),
+            number,
+            key: format!("b/01/{number}"),
+            hash: [0; 16],
+            len: 1,
+        };
+        let mut reader = blobs.listed(vec![(0, piece)]).unwrap();
+        async move { reader.look(0).await }
+    });
+    for read in join_all(reads).await {
+        let error = read.unwrap_err();
+        assert!(matches!(error, Error::Objects(_)), "{error:?}");
+    }
+    assert!(server.received().len() < CALLERS);
+
+    let sends = (0..CALLERS).map(|number| {
+        let blobs = &blobs;
+        async move {
+            let mut spool = blobs.spool().await?;
+            spool.write(number.to_string().into()).await?;
+            spool.seal().await.map(drop)
+        }
+    });
+    for sent in join_all(sends).await {
+        let error = sent.unwrap_err();
+        assert!(matches!(error, Error::Objects(_)), "{error:?}");
+    }
+    // Besides these there are lists, for the deletion of what they have left.
+    let received = server.received();
+    let puts = received.iter().filter(|it| it.method == "PUT");
+    assert!(puts.count() < CALLERS);
 }
 
 /// A line on which a piece takes longer than `store.objects_timeout` is slow, and works.

@@ -387,7 +387,7 @@ async fn add_tail(
     let from = begin + tail::length_of(&segments);
     let remote = blobs.remote()?;
     // Its bytes are in memory only while it has its turn.
-    let _turn = remote.upload_turn().await;
+    let _turn = remote.uploads().turn().await?;
     let before = segments.clone();
     let object = at_file(blobs, file, move |path| {
         let mut bytes = vec![0; (length - from) as usize];
@@ -455,7 +455,7 @@ async fn restore_tail(
 /// the upload cannot be continued.
 async fn read_tail(blobs: &Blobs, base: Uuid, tail: Tail) -> Result<tail::Content, Error> {
     let remote = blobs.remote()?;
-    let _turn = remote.download_turn().await;
+    let _turn = remote.downloads().turn_soon().await?;
     let key = tail_key(base, tail.number);
     let Ok(object) = remote.find(&key).await? else {
         return Err(super::lost());
@@ -474,7 +474,7 @@ async fn mend_piece(blobs: &Blobs, place: &Place, number: u64, file: &Path) -> R
     let expected = place.hash(number).copied();
     let at = number * PIECE as u64;
     let remote = blobs.remote()?;
-    let _turn = remote.download_turn().await;
+    let _turn = remote.downloads().turn().await?;
     let is_there = at_file(blobs, file, move |path| {
         let mut bytes = vec![0; PIECE];
         File::open(path)
