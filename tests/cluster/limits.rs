@@ -40,7 +40,7 @@ async fn the_requests_of_a_minute_are_counted_over_all_nodes() -> Result<(), Fai
     const PER_MINUTE: usize = 30;
     let installation = Installation::start(&[("SLUICE_ACCOUNT__PLAN", "free")]).await?;
     let apis: Vec<Api> = installation.nodes.iter().map(|node| node.api()).collect();
-    // The counts begin anew with each minute: again on a machine that takes longer than it.
+    // Each minute has counts of its own: again when the minute ended meanwhile.
     let admitted = loop {
         let minute = begin_minute().await?;
         let mut admitted = 0;

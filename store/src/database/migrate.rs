@@ -415,8 +415,7 @@ mod tests {
             .await
             .unwrap();
         let script = "INSERT INTO accounts (id, name, created_at, updated_at) VALUES (zeroblob(16), 'a', 0, 0);
-            INSERT INTO live_connections (input_id, id, account_id, broadcast_id, told)
-            VALUES (zeroblob(16), zeroblob(16), zeroblob(16), 'b1', '{}')";
+            INSERT INTO live_connections VALUES (zeroblob(16), zeroblob(16), zeroblob(16), 'b1', '{}')";
         raw_sql(script).execute(&mut connection).await.unwrap();
         connection.close().await.unwrap();
 

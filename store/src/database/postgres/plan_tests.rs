@@ -60,7 +60,7 @@ const FILL: [&str; 7] = [
          '{}', 202611, 1, n, n, n
      FROM generate_series($1, $2) n",
 ];
-/// All due at one time, as after a long halt.
+/// All due at one time, as after a long stop.
 const WORK: &str = "INSERT INTO work (kind, id, account_id, lane, due_at)
      SELECT 'job', lpad(to_hex(n), 32, '0')::uuid, CASE WHEN n % 20 = 0 THEN $4 ELSE $3 END, 1, 0 FROM generate_series($1, $2) n";
 const CHANGES: &str = "INSERT INTO changes (account_id, kind, id, action)
