@@ -172,6 +172,10 @@ pub(super) async fn follow_deaths(store: Store, stop: CancellationToken) {
 async fn end_lost(store: &Store, of: Lost, recovered: Vec<String>) {
     if let Err(error) = connections::emit_lost(store, of, &recovered).await {
         warn!(%error, "the end of lost publishers is reported with the next one");
+        // Broadcasts that stay live are looked for again, and what was not reported with them.
+        if of == Lost::OfDeadNodes {
+            return;
+        }
     }
     if let Err(error) = end_lost_broadcasts(store, of, recovered).await {
         warn!(%error, "broadcasts that were lost stay noted as live");

@@ -8,10 +8,7 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use tokio::{
-    sync::{OwnedSemaphorePermit, watch},
-    time::timeout,
-};
+use tokio::sync::{OwnedSemaphorePermit, watch};
 use uuid::Uuid;
 
 use super::{BlobHash, Blobs};
@@ -24,21 +21,12 @@ pub(super) enum Key {
     Piece(Uuid, u64),
 }
 
-/// Handle of work that is under way or has ended. Work that has had no turn for a download ends when all handles of it are
+/// Handle of work that is under way, or its outcome. Work that has had no turn for a download ends when all handles of it are
 /// dropped.
-pub(super) type Flight = watch::Receiver<Stage>;
+pub(super) type Flight = watch::Receiver<Option<Outcome>>;
 
-/// Stage of the work.
-#[derive(Debug)]
-pub(super) enum Stage {
-    /// It has had no turn for a download, and may need none.
-    Waiting,
-    /// It has had one.
-    Begun,
-    Ended(Outcome),
-}
-
-type Outcome = Result<Arc<File>, Failed>;
+/// End of the work.
+pub(super) type Outcome = Result<Arc<File>, Failed>;
 
 /// Error that many callers receive.
 #[derive(Clone, Debug)]
@@ -103,7 +91,7 @@ impl From<Failed> for Error {
 
 /// The work that is under way.
 #[derive(Debug, Default)]
-pub(super) struct Flights(Mutex<HashMap<Key, Arc<watch::Sender<Stage>>>>);
+pub(super) struct Flights(Mutex<HashMap<Key, Arc<watch::Sender<Option<Outcome>>>>>);
 
 impl Flights {
     /// Returns how much work is under way.
@@ -115,52 +103,39 @@ impl Flights {
 
 impl Blobs {
     /// Starts work, or joins the work with the same key that is under way. Before its first request the work waits for
-    /// [`Running::first_turn`], so that a bounded number of downloads wait, and none that all callers have left.
+    /// [`Running::first_turn`], so that no download waits that all callers have left.
     pub(super) fn fly<F>(&self, key: Key, work: impl FnOnce(Running) -> F) -> Result<Flight, Error>
     where
         F: Future<Output = Result<Arc<File>, Error>> + Send + 'static,
     {
         let mut flights = self.remote()?.flights().0.lock();
-        if let Some(stage) = flights.get(&key) {
-            return Ok(stage.subscribe());
+        if let Some(ended) = flights.get(&key) {
+            return Ok(ended.subscribe());
         }
-        let (stage, flight) = watch::channel(Stage::Waiting);
-        let stage = Arc::new(stage);
-        flights.insert(key, stage.clone());
+        let (ended, flight) = watch::channel(None);
+        let ended = Arc::new(ended);
+        flights.insert(key, ended.clone());
         drop(flights);
         let running = Running {
             blobs: self.clone(),
             key,
-            stage: stage.clone(),
+            ended: ended.clone(),
         };
         let work = work(running);
         tokio::spawn(async move {
             // The work drops its `Running`: callers of now find the result in the cache, or begin again.
             let outcome = work.await.map_err(Failed::from);
-            stage.send_replace(Stage::Ended(outcome));
+            ended.send_replace(Some(outcome));
         });
         Ok(flight)
     }
 }
 
-/// Waits for the end of the work, for `store.objects_timeout` at most while it has had no turn for a download: `Error::Objects`
-/// then. For callers that have read nothing yet.
-pub(super) async fn landed_soon(blobs: &Blobs, mut flight: Flight) -> Result<Arc<File>, Error> {
-    let downloads = blobs.remote()?.downloads();
-    let begun = flight.wait_for(|stage| !matches!(stage, Stage::Waiting));
-    let is_late = timeout(downloads.patience(), begun).await.is_err();
-    if is_late {
-        return Err(downloads.late());
-    }
-    landed(flight).await
-}
-
 /// Waits for the end of the work.
 pub(super) async fn landed(mut flight: Flight) -> Result<Arc<File>, Error> {
-    let ended = flight.wait_for(|stage| matches!(stage, Stage::Ended(_)));
-    let outcome = match ended.await.as_deref() {
-        Ok(Stage::Ended(outcome)) => Some(outcome.clone()),
-        _ => None,
+    let outcome = match flight.wait_for(Option::is_some).await {
+        Ok(ended) => ended.clone(),
+        Err(_) => None,
     };
     match outcome {
         Some(outcome) => Ok(outcome?),
@@ -172,37 +147,33 @@ pub(super) async fn landed(mut flight: Flight) -> Result<Arc<File>, Error> {
 pub(super) struct Running {
     blobs: Blobs,
     key: Key,
-    stage: Arc<watch::Sender<Stage>>,
+    ended: Arc<watch::Sender<Option<Outcome>>>,
 }
 
 impl Running {
-    /// Waits for the work's first turn for a download, as [`Turns::first_turn`](super::turns::Turns::first_turn) does; ends with
+    /// Waits for the work's first turn for a download, as [`Turns::turn`](super::turns::Turns::turn) does; ends with
     /// an error when all callers have left before.
     pub(super) async fn first_turn(&self) -> Result<OwnedSemaphorePermit, Error> {
         let downloads = self.blobs.remote()?.downloads();
-        let turn = tokio::select! {
+        tokio::select! {
             biased;
-            turn = downloads.first_turn() => turn?,
-            () = self.abandoned() => {
-                return Err(Error::Objects("the download is not wanted any more".into()));
-            }
-        };
-        self.stage.send_replace(Stage::Begun);
-        Ok(turn)
+            turn = downloads.turn() => turn,
+            () = self.abandoned() => Err(Error::Objects("the download is not wanted any more".into())),
+        }
     }
 
     /// Waits until all callers have left; no other one joins then.
     async fn abandoned(&self) {
         loop {
-            self.stage.closed().await;
-            if self.remove_if(|stage| stage.receiver_count() == 0) {
+            self.ended.closed().await;
+            if self.remove_if(|ended| ended.receiver_count() == 0) {
                 return;
             }
         }
     }
 
     /// Removes the work from the list if it is so; returns whether it is not in the list.
-    fn remove_if(&self, is_so: impl FnOnce(&watch::Sender<Stage>) -> bool) -> bool {
+    fn remove_if(&self, is_so: impl FnOnce(&watch::Sender<Option<Outcome>>) -> bool) -> bool {
         let Some(remote) = &self.blobs.shared.remote else {
             return true;
         };
@@ -210,8 +181,8 @@ impl Running {
         // Later work may have the same key.
         let is_listed = flights
             .get(&self.key)
-            .is_some_and(|stage| Arc::ptr_eq(stage, &self.stage));
-        if is_listed && !is_so(&self.stage) {
+            .is_some_and(|ended| Arc::ptr_eq(ended, &self.ended));
+        if is_listed && !is_so(&self.ended) {
             return false;
         }
         if is_listed {

@@ -14,7 +14,7 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use super::{
     BlobHash, Blobs,
-    flights::{Flight, Key, Running, landed, landed_soon},
+    flights::{Flight, Key, Running, landed},
     pieces::{Piece, piece_hash},
     remote::Stored,
     spool::writer_to_read,
@@ -172,14 +172,14 @@ impl PiecesReader {
         }
         let (start, piece) = self.layout.at(offset)?;
         let end = start + piece.len;
-        let flight = match self.ahead.take() {
-            Some((ahead, flight)) if ahead == start => flight,
-            _ => self.begin(piece)?,
-        };
-        // A reader that has begun waits for as long as the object store can be used: breaking off would not be sooner.
-        let file = match &self.current {
-            None => landed_soon(&self.blobs, flight).await?,
-            Some(_) => landed(flight).await?,
+        let ahead = self.ahead.take().filter(|(ahead, _)| *ahead == start);
+        let file = match ahead {
+            // It may have ended long ago, in an outage that is over.
+            Some((_, flight)) => match landed(flight).await {
+                Err(Error::Objects(_)) => landed(self.begin(piece)?).await?,
+                outcome => outcome?,
+            },
+            None => landed(self.begin(piece)?).await?,
         };
         let opened = Opened { start, end, file };
         self.current = Some(opened.clone());
@@ -207,7 +207,7 @@ impl Blobs {
             return Ok(file);
         }
         let stored = self.stored(hash).await?;
-        let file = landed_soon(self, self.fill(*hash, stored)?).await?;
+        let file = landed(self.fill(*hash, stored)?).await?;
         // A descriptor with a position of its own, also when the file has been removed from the cache since.
         let path = format!("/proc/self/fd/{}", file.as_raw_fd());
         self.blocking(move || {
@@ -228,7 +228,7 @@ impl Blobs {
             let layout = Layout::Blob(stored);
             return Ok(Source::Pieces(PiecesReader::new(self.clone(), layout)));
         }
-        let file = landed_soon(self, self.fill(*hash, stored)?).await?;
+        let file = landed(self.fill(*hash, stored)?).await?;
         Ok(Source::File(file))
     }
 
@@ -239,8 +239,7 @@ impl Blobs {
         Ok(PiecesReader::new(self.clone(), Layout::Listed(pieces)))
     }
 
-    /// Begins to fetch the beginning of a blob that will be read soon, unless there is no turn for it within
-    /// `store.objects_timeout`. Failures show when it is read.
+    /// Begins to fetch the beginning of a blob that will be read soon. Failures show when it is read.
     pub(crate) async fn prefetch(&self, hash: &BlobHash) -> Result<(), Error> {
         let stored = self.stored(hash).await?;
         let flight = match stored.size > MAX_WHOLE {
@@ -250,9 +249,8 @@ impl Blobs {
             }
             false => self.fill(*hash, stored)?,
         };
-        let blobs = self.clone();
         // Work that has no caller and no turn would end.
-        tokio::spawn(async move { landed_soon(&blobs, flight).await.map(drop) });
+        tokio::spawn(async move { landed(flight).await.map(drop) });
         Ok(())
     }
 
@@ -303,13 +301,13 @@ async fn fetch_whole(
         return Ok(Arc::new(file));
     }
     let Stored { place, size } = stored;
+    // For the temporary file; others may fill the cache while it is fetched.
+    blobs.make_room(size).await?;
     // Before there is a temporary file: many may wait.
     let mut turn = match place.pieces() {
         0 => None,
         _ => Some(running.first_turn().await?),
     };
-    // For the temporary file; others may fill the cache while it is fetched.
-    blobs.make_room(size).await?;
     let at = blobs.clone();
     let (link, mut writer) = blobs.blocking(move || writer_to_read(&at)).await?;
     // In their order, so that an earlier piece never waits for the turn of a later one.

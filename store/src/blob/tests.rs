@@ -624,15 +624,24 @@ async fn until_flights(blobs: &Blobs, count: usize) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_read_waits_for_its_turn_for_a_bounded_time() {
+async fn a_read_waits_for_no_turn_while_the_object_store_is_away() {
     let site = Site::open().await;
     let (small, large) = (noise(1000), noise(3 * PIECE));
     let hashes = [site.add(&small).await, site.add(&large).await];
     site.forget();
     let (blobs, turns) = with_all_turns_taken(&site, SOON).await;
-    for hash in &hashes {
-        let opened = tokio::time::timeout(Duration::from_secs(20), blobs.open(hash)).await;
-        let error = opened.expect("it waits without an end").unwrap_err();
+    for hash in hashes {
+        let opening = tokio::spawn({
+            let blobs = blobs.clone();
+            async move { blobs.open(&hash).await.map(drop) }
+        });
+        until_flights(&blobs, 1).await;
+        while !opening.is_finished() {
+            // As those note that have the turns.
+            blobs.remote().unwrap().downloads().note_failure();
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        let error = opening.await.unwrap().unwrap_err();
         assert!(matches!(error, Error::Objects(_)), "{error:?}");
         assert!(
             error.to_string().contains("store.objects_timeout"),

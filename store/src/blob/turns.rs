@@ -1,33 +1,20 @@
-//! Turns of uploads to the object store, and of downloads (`store.objects_at_once`): how long they are waited for
-//! (`store.objects_timeout`), and how many downloads may wait.
+//! Turns of uploads to the object store, and of downloads (`store.objects_at_once`), and how long they are waited for.
 //!
 //! A turn lasts for a whole request. While the object store is away that is `store.objects_timeout`, so that without an end to
-//! the waits the last of many would come to nothing after minutes. On a slow line it is minutes too, and nothing is wrong. So:
-//!
-//! - A caller that has read nothing yet waits for `store.objects_timeout` ([`Turns::turn_soon`], `flights::landed_soon`): a client
-//!   is answered 503 with `Retry-After`, a job waits and is tried again.
-//! - Uploads, and downloads that continue what was begun, wait while requests of others succeed or are under way
-//!   ([`Turns::turn`]), and end when the object store is away. The error is the same one as that of a request, so that jobs,
-//!   video streams and recordings try again without a failure that counts.
+//! the waits the last of many would come to nothing after minutes. On a slow line it is minutes too, and nothing is wrong. So
+//! all wait while requests of others succeed or are under way, and none while the object store is away
+//! ([`Turns::turn`]). The error is that of a request: a client is answered 503 with `Retry-After`, and jobs, video streams and
+//! recordings try again without a failure that counts.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering::Relaxed},
-    },
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
 use tokio::{
     sync::{Notify, OwnedSemaphorePermit, Semaphore},
-    time::{sleep, timeout},
+    time::sleep,
 };
 
 use crate::{Error, StoreSettings};
-
-/// Requests that may wait, for each turn, before work that begins is rejected.
-const WAITING_PER_TURN: usize = 32;
 
 /// Turns of requests in one direction, in the order in which they were asked for.
 #[derive(Debug)]
@@ -37,7 +24,6 @@ pub(super) struct Turns {
     permits: Arc<Semaphore>,
     at_once: usize,
     patience: Duration,
-    waiting: AtomicUsize,
     outcomes: Mutex<Outcomes>,
     /// Wakes those who wait at each failure.
     failed: Notify,
@@ -66,7 +52,6 @@ impl Turns {
             permits: Arc::new(Semaphore::new(at_once)),
             at_once,
             patience: settings.objects_timeout,
-            waiting: AtomicUsize::new(0),
             outcomes: Mutex::default(),
             failed: Notify::new(),
         }
@@ -78,38 +63,11 @@ impl Turns {
     /// `Error::Objects` after `store.objects_timeout` at the earliest, once as many requests as there are turns have failed
     /// during the wait and none has succeeded since the first of them.
     pub(super) async fn turn(&self) -> Result<OwnedSemaphorePermit, Error> {
-        let _waiting = Waiting::of(self);
-        self.turn_unless_away().await
-    }
-
-    /// Waits for a turn as [`Turns::turn`] does, for work that begins. `Error::Objects` at once when too many requests wait.
-    pub(super) async fn first_turn(&self) -> Result<OwnedSemaphorePermit, Error> {
-        let waiting = Waiting::of(self);
-        let most = self.at_once * WAITING_PER_TURN;
-        if waiting.others >= most {
-            return Err(self.rejected(format!("{most} wait for a turn")));
+        tokio::select! {
+            biased;
+            turn = self.permit() => Ok(turn),
+            () = self.outage() => Err(self.late()),
         }
-        self.turn_unless_away().await
-    }
-
-    /// Waits for a turn for `store.objects_timeout`, then `Error::Objects`.
-    pub(super) async fn turn_soon(&self) -> Result<OwnedSemaphorePermit, Error> {
-        let _waiting = Waiting::of(self);
-        let turn = timeout(self.patience, self.permit()).await;
-        turn.map_err(|_| self.late())
-    }
-
-    /// Returns the longest wait of a caller that has read nothing yet.
-    pub(super) fn patience(&self) -> Duration {
-        self.patience
-    }
-
-    /// Logs that a wait took too long; returns the error.
-    pub(super) fn late(&self) -> Error {
-        let patience = self.patience;
-        self.rejected(format!(
-            "no turn was free within {patience:?} (store.objects_timeout)"
-        ))
     }
 
     /// Notes that a request which had a turn was answered.
@@ -129,14 +87,6 @@ impl Turns {
         permit.expect("the semaphore is never closed")
     }
 
-    async fn turn_unless_away(&self) -> Result<OwnedSemaphorePermit, Error> {
-        tokio::select! {
-            biased;
-            turn = self.permit() => Ok(turn),
-            () = self.outage() => Err(self.late()),
-        }
-    }
-
     /// Waits until the object store counts as away for one who waits from now on.
     async fn outage(&self) {
         let before = self.outcomes.lock().failed;
@@ -152,35 +102,13 @@ impl Turns {
         }
     }
 
-    fn rejected(&self, reason: String) -> Error {
-        let request = self.request;
-        tracing::warn!(request, reason, "no turn for a request to the object store");
+    /// Logs that the object store is away for one who waits; returns the error.
+    fn late(&self) -> Error {
+        let (request, patience) = (self.request, self.patience);
+        tracing::debug!(request, "no turn for a request to the object store");
         Error::Objects(format!(
-            "the object store is busy: no {request} was begun, {reason}; store.objects_at_once of them run at a time"
+            "the object store does not answer: no {request} was begun within {patience:?} (store.objects_timeout), and those under way failed"
         ))
-    }
-}
-
-/// One that waits for a turn, among those that are counted.
-struct Waiting<'a> {
-    waiting: &'a AtomicUsize,
-    /// Those that waited before.
-    others: usize,
-}
-
-impl<'a> Waiting<'a> {
-    fn of(turns: &'a Turns) -> Self {
-        let waiting = &turns.waiting;
-        Self {
-            waiting,
-            others: waiting.fetch_add(1, Relaxed),
-        }
-    }
-}
-
-impl Drop for Waiting<'_> {
-    fn drop(&mut self) {
-        self.waiting.fetch_sub(1, Relaxed);
     }
 }
 
@@ -188,7 +116,8 @@ impl Drop for Waiting<'_> {
 mod tests {
     use std::pin::pin;
 
-    use futures_util::{FutureExt as _, future::join_all};
+    use futures_util::future::join_all;
+    use tokio::time::timeout;
 
     use super::*;
 
@@ -238,34 +167,5 @@ mod tests {
         let waiting = turns.turn();
         drop(held);
         drop(waiting.await.unwrap());
-    }
-
-    #[tokio::test]
-    async fn a_caller_that_has_read_nothing_waits_for_a_bounded_time() {
-        let turns = turns();
-        let held = all_of(&turns).await;
-        assert_away(timeout(LONG * 30, turns.turn_soon()).await.unwrap());
-        drop(held);
-        drop(turns.turn_soon().await.unwrap());
-    }
-
-    #[tokio::test]
-    async fn a_bounded_number_waits() {
-        let turns = turns();
-        let held = all_of(&turns).await;
-        let most = AT_ONCE * WAITING_PER_TURN;
-        let mut waiting: Vec<_> = (0..most).map(|_| Box::pin(turns.first_turn())).collect();
-        for one in &mut waiting {
-            assert!(one.now_or_never().is_none());
-        }
-        assert_away(turns.first_turn().now_or_never().unwrap());
-        // What has begun continues.
-        assert!(turns.turn().now_or_never().is_none());
-        waiting.truncate(most - 1);
-        assert!(turns.first_turn().now_or_never().is_none());
-        drop(held);
-        for one in waiting {
-            drop(one.await.unwrap());
-        }
     }
 }

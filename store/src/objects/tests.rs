@@ -10,7 +10,10 @@ use super::{
     limits::Limits,
     *,
 };
-use crate::blob::{Blobs, pieces::Piece};
+use crate::blob::{
+    Blobs,
+    pieces::{Piece, piece_hash},
+};
 
 fn limits() -> Limits {
     Limits {
@@ -342,6 +345,34 @@ async fn a_silent_server_is_not_waited_for_in_turns() {
     let received = server.received();
     let puts = received.iter().filter(|it| it.method == "PUT");
     assert!(puts.count() < CALLERS);
+}
+
+/// What could not be fetched ahead of a reader is asked for again when it is read.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_download_continues_after_an_outage_between_its_reads() {
+    let server = FakeS3::start().await;
+    let folder = tempfile::tempdir().unwrap();
+    let settings = StoreSettings::on_sqlite(folder.path());
+    let blobs = Blobs::new(&settings, Some(on(server.port)));
+    blobs.prepare().unwrap();
+    let pieces = [(0, b"begin"), (5, b"ended")].map(|(offset, bytes)| {
+        let key = format!("b/01/{offset}");
+        server.insert(&format!("p/{key}"), bytes.to_vec());
+        let piece = Piece {
+            base: uuid::Uuid::nil(),
+            number: offset,
+            key,
+            hash: piece_hash(bytes),
+            len: bytes.len() as u64,
+        };
+        (offset, piece)
+    });
+    let away = Trick::Status(503, "SlowDown");
+    server.play(&[Trick::None, away.clone(), away.clone(), away]);
+    let mut reader = blobs.listed(pieces.to_vec()).unwrap();
+    assert_eq!(reader.read(0, 5).await.unwrap(), "begin");
+    assert_eq!(reader.read(5, 5).await.unwrap(), "ended");
+    assert_eq!(server.received().len(), 5);
 }
 
 /// A line on which a piece takes longer than `store.objects_timeout` is slow, and works.

@@ -593,6 +593,39 @@ async fn a_newer_schema_is_used_when_it_is_for_older_programs_too() {
     );
 }
 
+/// A start that has to change a table waits for a dump of it, and others use the table meanwhile.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_migration_gives_way_to_those_that_use_the_table() {
+    /// It makes an index of `work` again.
+    const REPEATABLE: i64 = 44;
+    let Some(mut site) = Site::new() else {
+        return;
+    };
+    site.node("a").await.close().await;
+    let mut dump = connect(&site.settings).await;
+    query("DELETE FROM _sqlx_migrations WHERE version = $1")
+        .bind(REPEATABLE)
+        .execute(&mut dump)
+        .await
+        .unwrap();
+    let mut dumping = dump.begin().await.unwrap();
+    query("SELECT count(*) FROM work")
+        .execute(&mut *dumping)
+        .await
+        .unwrap();
+    let mut other = connect(&site.settings).await;
+    let used = async {
+        // Time in which the migration begins to wait for the table.
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let reading = query("SELECT count(*) FROM work").execute(&mut other);
+        let read = tokio::time::timeout(Duration::from_secs(30), reading).await;
+        read.expect("it waits behind the migration").unwrap();
+        dumping.commit().await.unwrap();
+    };
+    let (node, ()) = tokio::join!(site.node("a"), used);
+    node.close().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn roles_and_states_of_a_newer_program_do_not_matter() {
     let Some(mut site) = Site::new() else {

@@ -455,7 +455,7 @@ async fn restore_tail(
 /// the upload cannot be continued.
 async fn read_tail(blobs: &Blobs, base: Uuid, tail: Tail) -> Result<tail::Content, Error> {
     let remote = blobs.remote()?;
-    let _turn = remote.downloads().turn_soon().await?;
+    let _turn = remote.downloads().turn().await?;
     let key = tail_key(base, tail.number);
     let Ok(object) = remote.find(&key).await? else {
         return Err(super::lost());

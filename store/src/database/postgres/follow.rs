@@ -28,7 +28,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 const GATHER: Duration = Duration::from_millis(5);
 /// Interval of the sweep of the log and of the count of the database's bytes.
 const TIDY_EVERY: Duration = Duration::from_secs(60);
-/// Longest time for a statement of the sweep: a little more than the server gives it.
+/// Longest time for a statement of the sweep, and for a read on a new connection: a little more than the server gives a statement.
 const TIDIED_WITHIN: Duration = Duration::from_secs(TIME_LIMIT.as_secs() + 2);
 /// Interval in which the connection of notifications is tested or replaced, and the longest time for it. Without notifications
 /// changes of others are read each [`LOOK_EVERY`].
@@ -69,7 +69,7 @@ const NEWER: &str = "SELECT s.now::text, s.at, s.server, c.account_id, c.kind, c
 /// has: the first change that is kept ends the search.
 pub(super) const DELETE_OLD: &str = "DELETE FROM changes WHERE at < (extract(epoch FROM clock_timestamp()) * 1000)::bigint - $1
      AND seq < coalesce((SELECT seq FROM changes WHERE at >= (extract(epoch FROM clock_timestamp()) * 1000)::bigint - $1
-         ORDER BY seq LIMIT 1), 9223372036854775807)";
+             AND at <= (extract(epoch FROM clock_timestamp()) * 1000)::bigint + $1 ORDER BY seq LIMIT 1), 9223372036854775807)";
 
 /// Asks the follower to read up to now.
 pub(crate) type CatchUp = mpsc::Sender<oneshot::Sender<()>>;
@@ -208,12 +208,14 @@ impl Follow {
 
     async fn try_read(&mut self, published: &Published) -> Result<(), Error> {
         let began_at = Instant::now();
-        let mut connection = match self.connection.take() {
-            Some(open) => open,
-            None => self.server.connect().await?,
+        let patience = self.server.settings.busy_timeout;
+        // After a long time without the server there is much to read: a new line has the server's own limit for it.
+        let (mut connection, within) = match self.connection.take() {
+            Some(open) => (open, patience),
+            None => (self.server.connect().await?, TIDIED_WITHIN.max(patience)),
         };
         let news = news(&mut connection, &self.position);
-        let news = in_time(self.server.settings.busy_timeout, news).await?;
+        let news = in_time(within, news).await?;
         self.connection = Some(connection);
         self.server.log_age.note_read(began_at);
         if let Some(news) = news {

@@ -10,6 +10,8 @@ use uuid::Uuid;
 use super::{Server, waiting::Group};
 use crate::{Error, Tx, serial::Serial, unit::Queued};
 
+/// Time after a commit in which a session is used without a check.
+const FRESH: Duration = Duration::from_secs(1);
 /// Pause before the outcome of a lost commit is asked again.
 const ASK_AGAIN: Duration = Duration::from_millis(100);
 /// Longest wait for a locked row in a group that is serial with nothing, whose units are of strangers and wait for each other.
@@ -20,6 +22,8 @@ const LOCK_WITHIN: Duration = Duration::from_secs(2);
 pub(super) struct Session {
     connection: PgConnection,
     started_at: String,
+    /// End of the last commit.
+    used_at: Instant,
 }
 
 /// Units of a group that were committed.
@@ -38,11 +42,24 @@ impl Session {
         Ok(Self {
             connection,
             started_at,
+            used_at: Instant::now(),
         })
     }
 
     pub(super) async fn close(self) {
         let _ = self.connection.close().await;
+    }
+
+    /// Checks that the server answers a session that was not used for [`FRESH`]. The line may have died since, and a transaction
+    /// that waits for a lock is silent, too.
+    pub(super) async fn check(&mut self, server: &Server) -> Result<(), Error> {
+        if self.used_at.elapsed() < FRESH {
+            return Ok(());
+        }
+        match timeout(server.settings.busy_timeout / 2, self.connection.ping()).await {
+            Ok(answered) => Ok(answered?),
+            Err(_) => Err(Error::Busy("the server does not answer".into())),
+        }
     }
 
     /// Opens a transaction that holds the locks of its units. Returns its id. After an error the session is of no use. The caller
@@ -105,7 +122,10 @@ impl Session {
     pub(super) async fn commit(&mut self, server: &Server, script: Arc<str>) -> Result<(), Error> {
         let committed = raw_sql(AssertSqlSafe(script)).execute(&mut self.connection);
         match timeout(server.settings.busy_timeout * 2, committed).await {
-            Ok(Ok(_)) => Ok(()),
+            Ok(Ok(_)) => {
+                self.used_at = Instant::now();
+                Ok(())
+            }
             Ok(Err(error @ sqlx::Error::Database(_))) if !ends_connection(&error) => {
                 Err(error.into())
             }

@@ -6,7 +6,11 @@
 use std::{collections::HashMap, time::Duration};
 
 use sha2::{Digest as _, Sha256};
-use sqlx::{AssertSqlSafe, Connection as _, PgConnection, migrate::Migrator, raw_sql};
+use sqlx::{
+    AssertSqlSafe, Connection as _, PgConnection,
+    migrate::{Migrate as _, MigrateError, Migrator},
+    raw_sql,
+};
 use tokio::time::{Instant, sleep};
 use tracing::info;
 
@@ -21,7 +25,9 @@ const FLOOR: i64 = 40;
 
 /// Interval in which a start tries to be the one that migrates.
 const TRY_EVERY: Duration = Duration::from_millis(250);
-/// Longest wait for another process that migrates.
+/// Pause before a migration is tried again that gave way.
+const GIVE_WAY: Duration = Duration::from_secs(1);
+/// Longest wait for another process that migrates, and for tables that are in use.
 const WAIT: Duration = Duration::from_secs(600);
 
 /// The first has what all migrations of SQLite up to its number make; from there on both engines have equal numbers.
@@ -97,9 +103,37 @@ async fn migrate(connection: &mut PgConnection) -> Result<(), Error> {
         check_nodes(connection, applied).await?;
         info!(from = applied, to = known, "migrating the database");
     }
-    MIGRATIONS.run(&mut *connection).await?;
+    run(connection).await?;
     raise_floor(connection).await?;
     make_triggers(connection).await
+}
+
+/// Runs the migrations. All that use a table wait behind a migration that waits for it, while a dump holds it for minutes, say: it
+/// gives way after three seconds, or to a deadlock, and is tried again.
+async fn run(connection: &mut PgConnection) -> Result<(), Error> {
+    raw_sql("SET lock_timeout = '3s'")
+        .execute(&mut *connection)
+        .await?;
+    let since = Instant::now();
+    while let Err(error) = MIGRATIONS.run(&mut *connection).await {
+        if !is_in_use(&error) || since.elapsed() >= WAIT {
+            return Err(error.into());
+        }
+        info!(%error, "a table is in use: the migration is tried again");
+        // After an error it is still taken.
+        connection.unlock().await?;
+        sleep(GIVE_WAY).await;
+    }
+    lift_time_limits(connection).await
+}
+
+/// `lock_not_available` or `deadlock_detected`.
+fn is_in_use(error: &MigrateError) -> bool {
+    let (MigrateError::Execute(cause) | MigrateError::ExecuteMigration(cause, _)) = error else {
+        return false;
+    };
+    let code = cause.as_database_error().and_then(|error| error.code());
+    matches!(code.as_deref(), Some("55P03" | "40P01"))
 }
 
 /// Lets the statements of a session take as long as they need.

@@ -45,6 +45,8 @@ use crate::{
 const MOST_IN_GROUP: usize = 32;
 /// Pause before a group that could not begin is tried again, and interval in which late units are looked for.
 const TRY_AGAIN: Duration = Duration::from_millis(250);
+/// Time by which a wait for an answer is longer than that of the server for a lock (`store.busy_timeout`), so that its reason comes.
+const LOCKS_FIRST: Duration = Duration::from_secs(1);
 /// Shortest wait that is published as a `WriteFailure`.
 const FAILING_AFTER: Duration = Duration::from_secs(1);
 /// Interval of probes while changes fail and none is queued.
@@ -226,11 +228,10 @@ async fn begin(
     group: &mut Group,
 ) -> Option<(Session, String)> {
     let patience = shared.server.settings.busy_timeout;
+    let within = patience + LOCKS_FIRST;
     let since = (Instant::now(), now_ms());
     loop {
-        // One that was kept may have been closed meanwhile, or be silent: then a new one needs time.
         let was_kept = session.is_some();
-        let within = if was_kept { patience / 2 } else { patience };
         let mut trying = pin!(timeout(
             within,
             try_begin(shared, session.take(), group.serial)
@@ -246,7 +247,8 @@ async fn begin(
         };
         let error = match tried {
             Ok(begun) => return Some(begun),
-            Err(_) if was_kept => continue,
+            // One that was kept may have been closed meanwhile, or be silent. A longer time is that of the server, for a lock.
+            Err(_) if was_kept && since.0.elapsed() < patience => continue,
             Err(error) => error,
         };
         let reason = reason_of(&error);
@@ -268,7 +270,7 @@ async fn begin(
 /// may take that long, also for units that were late before.
 fn reject_during_try(shared: &Shared, group: &mut Group, since: (Instant, i64)) {
     let now = Instant::now();
-    let is_long = now - since.0 >= shared.server.settings.busy_timeout;
+    let is_long = now - since.0 >= shared.server.settings.busy_timeout + LOCKS_FIRST;
     let is_failing = shared.published.is_failing();
     reject(shared, group, &silent(), since.1, |queued| {
         queued.expires <= now && (is_long || is_failing && queued.expires > since.0)
@@ -306,7 +308,10 @@ async fn try_begin(
         return Err(Error::Busy("another service has taken the database".into()));
     }
     let mut session = match session {
-        Some(session) => session,
+        Some(mut session) => {
+            session.check(&shared.server).await?;
+            session
+        }
         None => Session::open(&shared.server).await?,
     };
     let transaction = session.begin(&shared.server, serial).await?;

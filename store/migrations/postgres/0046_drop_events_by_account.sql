@@ -1,0 +1,2 @@
+-- events_in_order has its columns.
+DROP INDEX events_by_account;

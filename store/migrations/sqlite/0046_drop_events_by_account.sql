@@ -1,0 +1,2 @@
+-- PostgreSQL alone needs it: each index of SQLite ends with the number of its row.
+SELECT 1;
