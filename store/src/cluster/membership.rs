@@ -19,7 +19,11 @@ use uuid::Uuid;
 use super::{
     Cluster, ClusterSettings, LEASE, MOST_AHEAD, Node, NodeState, clock, takeover::TakeOver,
 };
-use crate::{Error, duration_ms, postgres::Server, store::WeakStore};
+use crate::{
+    Error, duration_ms,
+    postgres::{Server, in_time},
+    store::WeakStore,
+};
 
 /// Interval of renewals.
 const RENEW_EVERY: Duration = Duration::from_secs(1);
@@ -184,13 +188,13 @@ impl Keeper {
             ..self.cluster.this()
         };
         let connection = connected(&self.server, &mut self.connection).await?;
-        let before = in_time(write(connection, &this)).await?;
+        let before = in_time(ANSWER_WITHIN, write(connection, &this)).await?;
         if before == Some(NodeState::Dead) {
             warn!("this node did not renew its lease in time: its work was given to other nodes");
         }
         let asked_at = Monotonic::now();
         let look = sqlx::query_as(LOOK).bind(this.id).fetch_all(connection);
-        let seen: Vec<Seen> = in_time(look).await?;
+        let seen: Vec<Seen> = in_time(ANSWER_WITHIN, look).await?;
         let answered_at = Monotonic::now();
         self.renewals.note(began_at);
         if let Some(first) = seen.first() {
@@ -261,7 +265,7 @@ impl Keeper {
         let leave = sqlx::query(LEAVE)
             .bind(self.cluster.node_id())
             .execute(&mut *connection);
-        in_time(leave).await?;
+        in_time(ANSWER_WITHIN, leave).await?;
         if let Some(connection) = self.connection.take() {
             connection.close().await?;
         }
@@ -296,23 +300,9 @@ async fn connected<'c>(
 ) -> Result<&'c mut PgConnection, Error> {
     let open = match connection.take() {
         Some(open) => open,
-        None => match timeout(ANSWER_WITHIN, server.connect()).await {
-            Ok(opened) => opened?,
-            Err(_) => return Err(silent()),
-        },
+        None => in_time(ANSWER_WITHIN, server.connect()).await?,
     };
     Ok(connection.insert(open))
-}
-
-async fn in_time<T>(answer: impl Future<Output = Result<T, sqlx::Error>>) -> Result<T, Error> {
-    match timeout(ANSWER_WITHIN, answer).await {
-        Ok(answer) => Ok(answer?),
-        Err(_) => Err(silent()),
-    }
-}
-
-fn silent() -> Error {
-    Error::Busy("the server does not answer".into())
 }
 
 /// Run of renewals without a gap.

@@ -14,7 +14,7 @@ use tokio::{
 use tracing::{debug, info, warn};
 use uuid::Uuid;
 
-use super::Server;
+use super::{Server, in_time};
 use crate::{
     Error,
     changes::{ChangeLog, Kind, Recorded, merged_texts},
@@ -372,17 +372,6 @@ async fn tidy(server: &Server, published: &Published) -> Result<(), Error> {
         .execute(&mut connection);
     in_time(TIDIED_WITHIN, deletion).await?;
     in_time(TIDIED_WITHIN, connection.close()).await
-}
-
-/// Ends the wait for a server that is silent. The connection must not be used again.
-async fn in_time<T, E: Into<Error>>(
-    within: Duration,
-    answer: impl Future<Output = Result<T, E>>,
-) -> Result<T, Error> {
-    match timeout(within, answer).await {
-        Ok(answer) => answer.map_err(Into::into),
-        Err(_) => Err(Error::Busy("the server does not answer".into())),
-    }
 }
 
 #[cfg(test)]

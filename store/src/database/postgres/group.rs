@@ -7,7 +7,7 @@ use sqlx::{AssertSqlSafe, Connection as _, PgConnection, raw_sql};
 use tokio::time::{Instant, sleep, timeout};
 use uuid::Uuid;
 
-use super::{Server, waiting::Group};
+use super::{Server, in_time, waiting::Group};
 use crate::{Error, Tx, serial::Serial, unit::Queued};
 
 /// Time after a commit in which a session is used without a check.
@@ -56,10 +56,7 @@ impl Session {
         if self.used_at.elapsed() < FRESH {
             return Ok(());
         }
-        match timeout(server.settings.busy_timeout / 2, self.connection.ping()).await {
-            Ok(answered) => Ok(answered?),
-            Err(_) => Err(Error::Busy("the server does not answer".into())),
-        }
+        in_time(server.settings.busy_timeout / 2, self.connection.ping()).await
     }
 
     /// Opens a transaction that holds the locks of its units. Returns its id. After an error the session is of no use. The caller
@@ -136,10 +133,7 @@ impl Session {
     /// A unit that took too long because the server is silent fails its group here.
     async fn script(&mut self, server: &Server, text: &'static str) -> Result<(), Error> {
         let done = raw_sql(text).execute(&mut self.connection);
-        match timeout(server.settings.busy_timeout, done).await {
-            Ok(done) => Ok(done.map(drop)?),
-            Err(_) => Err(Error::Busy("the server does not answer".into())),
-        }
+        in_time(server.settings.busy_timeout, done).await.map(drop)
     }
 
     pub(super) fn started_at(&self) -> &str {

@@ -10,11 +10,11 @@ use std::{
 };
 
 use sqlx::PgConnection;
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 use tracing::{info, warn};
 use uuid::Uuid;
 
-use super::Server;
+use super::{Server, in_time};
 use crate::{
     Error,
     folder::FolderLock,
@@ -102,17 +102,10 @@ impl Hold {
         let answer_within = self.server.settings.busy_timeout;
         if let Some(connection) = &mut self.connection {
             let alive = sqlx::query("SELECT 1").execute(connection);
-            return match timeout(answer_within, alive).await {
-                Ok(alive) => Ok(alive.map(drop)?),
-                Err(_) => Err(Error::Busy("the server does not answer".into())),
-            };
+            return in_time(answer_within, alive).await.map(drop);
         }
         let connection = self.server.connect().await?;
-        let taking = self.take_again(connection);
-        match timeout(answer_within + SESSION_ENDS, taking).await {
-            Ok(taken) => taken,
-            Err(_) => Err(Error::Busy("the server does not answer".into())),
-        }
+        in_time(answer_within + SESSION_ENDS, self.take_again(connection)).await
     }
 
     /// Takes the hold in a new session, and ends the one before if that has it still. A session that is not kept is closed.

@@ -120,10 +120,7 @@ impl Server {
 
     /// Opens a connection. `Error::Failing` when the server cannot be reached within `store.busy_timeout`.
     pub(crate) async fn connect(&self) -> Result<PgConnection, Error> {
-        match timeout(self.settings.busy_timeout, self.options.connect()).await {
-            Ok(connected) => Ok(connected?),
-            Err(_) => Err(Error::Busy("the server does not answer".into())),
-        }
+        in_time(self.settings.busy_timeout, self.options.connect()).await
     }
 
     /// Checks the server, takes the hold on its database, and migrates the schema.
@@ -354,4 +351,19 @@ fn unreachable(error: Error) -> Error {
         )),
         other => other,
     }
+}
+
+/// Ends the wait for a server that is silent. The connection must not be used again.
+pub(crate) async fn in_time<T, E: Into<Error>>(
+    within: Duration,
+    answer: impl Future<Output = Result<T, E>>,
+) -> Result<T, Error> {
+    match timeout(within, answer).await {
+        Ok(answer) => answer.map_err(Into::into),
+        Err(_) => Err(silent()),
+    }
+}
+
+fn silent() -> Error {
+    Error::Busy("the server does not answer".into())
 }

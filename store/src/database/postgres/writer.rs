@@ -29,6 +29,7 @@ use super::{
     follow::{CatchUp, Follow},
     group::{Done, Session, commit_script, outcome},
     hold::Hold,
+    silent,
     waiting::{Group, Waiting},
 };
 use crate::{
@@ -293,10 +294,6 @@ fn reject(
         shared.published.fail(&reason_of(error), since_ms);
         shared.published.reject(late, error);
     }
-}
-
-fn silent() -> Error {
-    Error::Busy("the server does not answer".into())
 }
 
 async fn try_begin(
