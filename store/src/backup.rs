@@ -63,6 +63,18 @@ pub struct BackupProgress {
     pub total_bytes: u64,
 }
 
+impl BackupProgress {
+    /// Returns the progress before the first of so many, with so many bytes together.
+    pub(crate) fn begin(total_count: u64, total_bytes: u64) -> Self {
+        Self {
+            count: 0,
+            bytes: 0,
+            total_count,
+            total_bytes,
+        }
+    }
+}
+
 /// Result of the transfer of the blobs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Carried {

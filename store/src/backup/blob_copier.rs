@@ -57,12 +57,7 @@ impl BlobCopier {
         transfer: Transfer,
         (total_count, total_bytes): (u64, u64),
     ) -> Self {
-        let progress = BackupProgress {
-            count: 0,
-            bytes: 0,
-            total_count,
-            total_bytes,
-        };
+        let progress = BackupProgress::begin(total_count, total_bytes);
         Self {
             from,
             to,

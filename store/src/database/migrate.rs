@@ -176,6 +176,19 @@ mod tests {
         Store::open_with(&settings, migrator).await
     }
 
+    /// Makes a database with the migrations before one.
+    async fn before(folder: &TempDir, version: i64) -> SqliteConnection {
+        let earlier = MIGRATIONS.iter().cloned();
+        let earlier = earlier.filter(|migration| migration.version < version);
+        let earlier = Migrator::with_migrations(earlier.collect());
+        let database = SqliteConnectOptions::new().filename(folder::database(folder.path()));
+        let mut connection = database.create_if_missing(true).connect().await.unwrap();
+        migrate(&mut connection, &earlier, folder.path(), 0)
+            .await
+            .unwrap();
+        connection
+    }
+
     async fn add_account(store: &Store) {
         store
             .write(|tx| Box::pin(async move { accounts::create(tx, "someone", 0).await }))
@@ -348,14 +361,7 @@ mod tests {
             "application/vnd.apple.mpegurl",
         ];
         let folder = tempfile::tempdir().unwrap();
-        let earlier = MIGRATIONS.iter().cloned();
-        let earlier = earlier.filter(|migration| migration.version < LIST_FILTERS);
-        let earlier = Migrator::with_migrations(earlier.collect());
-        let database = SqliteConnectOptions::new().filename(folder::database(folder.path()));
-        let mut connection = database.create_if_missing(true).connect().await.unwrap();
-        migrate(&mut connection, &earlier, folder.path(), 0)
-            .await
-            .unwrap();
+        let mut connection = before(&folder, LIST_FILTERS).await;
         let script = "INSERT INTO accounts (id, name, created_at, updated_at) VALUES (zeroblob(16), 'a', 0, 0);
             INSERT INTO blobs (hash, size_bytes, crc32, created_at) VALUES (zeroblob(32), 1, 0, 0);
             INSERT INTO folders (id, account_id, name, search_name, created_at, updated_at)
@@ -406,14 +412,7 @@ mod tests {
     async fn connections_survive_the_change_of_their_key() {
         const OWN_ROWS: i64 = 43;
         let folder = tempfile::tempdir().unwrap();
-        let earlier = MIGRATIONS.iter().cloned();
-        let earlier = earlier.filter(|migration| migration.version < OWN_ROWS);
-        let earlier = Migrator::with_migrations(earlier.collect());
-        let database = SqliteConnectOptions::new().filename(folder::database(folder.path()));
-        let mut connection = database.create_if_missing(true).connect().await.unwrap();
-        migrate(&mut connection, &earlier, folder.path(), 0)
-            .await
-            .unwrap();
+        let mut connection = before(&folder, OWN_ROWS).await;
         let script = "INSERT INTO accounts (id, name, created_at, updated_at) VALUES (zeroblob(16), 'a', 0, 0);
             INSERT INTO live_connections VALUES (zeroblob(16), zeroblob(16), zeroblob(16), 'b1', '{}')";
         raw_sql(script).execute(&mut connection).await.unwrap();

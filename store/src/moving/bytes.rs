@@ -46,12 +46,7 @@ impl<'m> Transfer<'m> {
         ))
         .fetch_one(&mut side.tx())
         .await?;
-        let progress = BackupProgress {
-            count: 0,
-            bytes: 0,
-            total_count: count.unsigned_abs(),
-            total_bytes: bytes.unsigned_abs(),
-        };
+        let progress = BackupProgress::begin(count.unsigned_abs(), bytes.unsigned_abs());
         Ok(Self {
             blobs: blobs.clone(),
             carried: Carried::default(),

@@ -58,12 +58,7 @@ pub(super) async fn bring(
     ))
     .fetch_one(&mut side.tx())
     .await?;
-    let mut progress = BackupProgress {
-        count: 0,
-        bytes: 0,
-        total_count: count.unsigned_abs(),
-        total_bytes: bytes.unsigned_abs(),
-    };
+    let mut progress = BackupProgress::begin(count.unsigned_abs(), bytes.unsigned_abs());
     let statement = format!(
         "SELECT * FROM video_objects WHERE (stream_id, file, \"offset\") > ($1, $2, $3) AND {WANTED}
          ORDER BY stream_id, file, \"offset\" LIMIT $4"

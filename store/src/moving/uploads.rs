@@ -68,12 +68,7 @@ pub(super) async fn bring(
     .bind(now)
     .fetch_one(&mut side.tx())
     .await?;
-    let mut progress = BackupProgress {
-        count: 0,
-        bytes: 0,
-        total_count: count.unsigned_abs(),
-        total_bytes: bytes.unsigned_abs(),
-    };
+    let mut progress = BackupProgress::begin(count.unsigned_abs(), bytes.unsigned_abs());
     let statement =
         format!("SELECT * FROM tus_uploads WHERE {WANTED} AND id > $2 ORDER BY id LIMIT $3");
     let mut carried = CarriedUploads::default();

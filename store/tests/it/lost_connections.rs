@@ -13,7 +13,7 @@ use std::{
 use sluice_store::{
     Error, Store, StoreSettings, accounts,
     api_keys::{self, Scope},
-    changes::Kind,
+    changes::{Follower, Kind},
     write_tx,
 };
 use tempfile::TempDir;
@@ -317,6 +317,16 @@ async fn an_outage_is_seen_while_nothing_is_written() {
     site.store.close().await;
 }
 
+/// Waits until a new key comes to a follower of changes.
+async fn until_followed(follower: &mut Follower, key: Option<Uuid>) {
+    until("the change comes to its follower", async || {
+        let mut batch = follower.take();
+        batch.changes.retain(|change| change.id == key);
+        batch.lost.contains(&Kind::ApiKey) || !batch.changes.is_empty()
+    })
+    .await;
+}
+
 /// Checks that writers, readers and the follower of changes leave connections whose peer is gone without a word.
 #[tokio::test(flavor = "multi_thread")]
 async fn connections_that_fell_silent_are_replaced() {
@@ -341,12 +351,7 @@ async fn connections_that_fell_silent_are_replaced() {
             key.is_some() && count.await.is_ok()
         })
         .await;
-        until("the change comes to its follower", async || {
-            let mut batch = follower.take();
-            batch.changes.retain(|change| change.id == key);
-            batch.lost.contains(&Kind::ApiKey) || !batch.changes.is_empty()
-        })
-        .await;
+        until_followed(&mut follower, key).await;
     }
     store.close().await;
 }
@@ -411,11 +416,6 @@ async fn changes_are_followed_after_a_line_that_died_in_a_read() {
         key.is_some()
     })
     .await;
-    until("the change comes to its follower", async || {
-        let mut batch = follower.take();
-        batch.changes.retain(|change| change.id == key);
-        batch.lost.contains(&Kind::ApiKey) || !batch.changes.is_empty()
-    })
-    .await;
+    until_followed(&mut follower, key).await;
     store.close().await;
 }
